@@ -171,11 +171,11 @@ class DeliveryThread(threading.Thread):
                 self._report_unauthorized(delivery, error, now_s)
             except (ImportError, UnknownDestination) as error:
                 if not self._hand_over(delivery):
-                    self._failed(delivery, error, now_s, flushing)
+                    self._handle_failure(delivery, error, now_s, flushing)
                     return False
                 self._remove(delivery, "")
             except Exception as error:  # noqa: BLE001 - an error in one destination must not stop other runs
-                self._failed(delivery, error, now_s, flushing)
+                self._handle_failure(delivery, error, now_s, flushing)
                 return False
             else:
                 self._backoff.worked()
@@ -222,7 +222,7 @@ class DeliveryThread(threading.Thread):
             cursor.error = str(error)  # the run's folder was deleted, or its disk is full
         cursor.unlock()
 
-    def _failed(self, delivery: RunDelivery, error: Exception, now_s: float, flushing: bool) -> None:
+    def _handle_failure(self, delivery: RunDelivery, error: Exception, now_s: float, flushing: bool) -> None:
         """Back off, and move the run to the end of the queue."""
         delivery.cursor.error = _text(error)
         _save(delivery.cursor)

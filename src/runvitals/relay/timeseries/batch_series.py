@@ -62,7 +62,7 @@ class BatchSeries:
             _line(namer.series(key), times, values, start_ms)
             for key, (times, values) in lines_by_series.items()
         ]
-        return lines + self._logged(batch, namer)
+        return lines + self._logged_series(batch, namer)
 
     def advance(self, batch: Batch) -> None:
         """Update the state; call it when the batch has been delivered."""
@@ -90,7 +90,7 @@ class BatchSeries:
             times.append(last_ms)
         return times
 
-    def _logged(self, batch: Batch, namer: Namer) -> list[SeriesPoints]:
+    def _logged_series(self, batch: Batch, namer: Namer) -> list[SeriesPoints]:
         by_series: dict[LabeledSeries, tuple[list[int], Values]] = {}
         for row, time_ms in zip(batch.logs, self._log_times(batch), strict=True):
             numbers = [(namer.logged(name), value) for name, value in row.numbers().items()]

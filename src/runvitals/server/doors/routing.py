@@ -239,7 +239,7 @@ def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int |
     if rules.of_device.isdisjoint(attributes):
         return None
     for rule in rules.device:
-        text = _filled(rule, attributes)
+        text = _fill(rule, attributes)
         match = _DEVICE.fullmatch(text) if text else None
         if match is not None:
             return int(match[1])
@@ -294,13 +294,13 @@ def _run_without_rule(attributes: Attributes, host: str | None) -> tuple[str, bo
 
 def _first(rules: Sequence[str], attributes: Attributes) -> str | None:
     for rule in rules:
-        text = _filled(rule, attributes)
+        text = _fill(rule, attributes)
         if text is not None:
             return text
     return None
 
 
-def _filled(rule: str, attributes: Attributes) -> str | None:
+def _fill(rule: str, attributes: Attributes) -> str | None:
     """The text of a rule; None if it does not apply."""
     parts = _parts(rule)
     filled = list(parts)

@@ -83,7 +83,7 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
         for listed in lists.split(list(points)):
             yield listed, [time], np.array([[points[key][time] for key in listed]], np.float64)
         return
-    aligned = _aligned(points, sorted(different))
+    aligned = _align(points, sorted(different))
     groups: dict[tuple[int, ...], dict[str, list[float]]] = {}
     times: tuple[int, ...]
     for key, values in points.items():
@@ -102,7 +102,7 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
             yield listed, list(times), np.array([columns[key] for key in listed], np.float64).T
 
 
-def _aligned(points: Points, times: Sequence[int]) -> dict[int, int]:
+def _align(points: Points, times: Sequence[int]) -> dict[int, int]:
     """The time to use for each of some ascending times: that of the first one within `ALIGN_MS` before it."""
     aligned: dict[int, int] = {}
     first = -ALIGN_MS

@@ -97,7 +97,7 @@ class CloudWatchSender:
                     return
                 request = self._queue.popleft()
                 self._sending = request
-            if self._sent(request):
+            if self._send(request):
                 pause_s = 0.0
                 self._backoff.worked()
             else:
@@ -110,7 +110,7 @@ class CloudWatchSender:
         else:
             self._changed.wait_for(lambda: not self._queue, timeout=min(seconds, 1.0))
 
-    def _sent(self, request: SplitRequest) -> bool:
+    def _send(self, request: SplitRequest) -> bool:
         """Whether the next part of a request was answered. What is left of it is the next request."""
         problem, accepted = "", 0
         try:

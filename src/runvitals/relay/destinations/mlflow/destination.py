@@ -79,7 +79,7 @@ class MlflowDestination(Destination):
         window = self._window(batch, run)
         problems: list[str] = []
         metrics = list(self._system_metrics(batch, window))
-        metrics += self._logged(batch, problems)
+        metrics += self._logged_points(batch, problems)
         params = self._params(batch, problems)
         tags = {pair.key: pair for pair in self._tags(batch)}  # the last one for each name
         self._send(batch, run, metrics, params, list(tags.values()), problems)
@@ -191,7 +191,7 @@ class MlflowDestination(Destination):
 
     # -- logged values
 
-    def _logged(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
+    def _logged_points(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
         """The values of `log()`; those of ranks other than the first get a prefix, to keep their curves
         apart.
         """

@@ -114,7 +114,7 @@ class _SampleTimes:
         if around is None:
             around = self._lists[key] = [self._around(time_ms, start_ms) for time_ms in line.times_ms]
         parts: list[bytes] = []
-        for (before, after), value in zip(around, _packed(line.values), strict=True):
+        for (before, after), value in zip(around, _pack(line.values), strict=True):
             parts += (before, value, after)
         return b"".join(parts)
 
@@ -127,7 +127,7 @@ class _SampleTimes:
         return times
 
 
-def _packed(values: Values) -> Iterable[bytes]:
+def _pack(values: Values) -> Iterable[bytes]:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         return [STALE if value is None else struct.pack("<d", value) for value in values]

@@ -122,7 +122,7 @@ class RunvitalsDestination(Destination):
             raise Rejected(_error_text(response))
         ack = _json_object(response)
         if not _are_commands(ack.get("commands")):
-            raise self._unexpected(response)
+            raise self._retry_unexpected(response)
         self._handle_acks([ack])
         self._introduced.add(batch.writer.name)
 
@@ -304,7 +304,7 @@ class RunvitalsDestination(Destination):
             f"{self._http.url}{path.partition('?')[0]}: {_error_text(response)}", response.retry_after_s
         )
 
-    def _unexpected(self, response: ServerResponse) -> Retry:
+    def _retry_unexpected(self, response: ServerResponse) -> Retry:
         return Retry(f"{self._http.url} sent an unexpected response: {response.text()}")
 
     def _why_unauthorized(self, response: ServerResponse, has_token: bool) -> str:
@@ -317,7 +317,7 @@ class RunvitalsDestination(Destination):
         value = _json_object(response)
         acks = value.get("acks", [value])
         if not isinstance(acks, list) or len(acks) != len(parts) or not all(map(_is_ack, acks)):
-            raise self._unexpected(response)
+            raise self._retry_unexpected(response)
         for part, ack in zip(parts, acks, strict=True):
             schema = ack.get("schema")
             if schema is not None:

@@ -148,7 +148,7 @@ def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], 
         groups.setdefault(tuple(timed_row[2]), []).append(timed_row)
     groups.pop((), None)
     if len(groups) > MAX_LOG_TABLES:
-        return [_log_table(keys, members) for keys, members in _merged(groups)], last_ms
+        return [_log_table(keys, members) for keys, members in _merge(groups)], last_ms
     return [_log_table(keys, members) for keys, members in groups.items()], last_ms
 
 
@@ -163,7 +163,7 @@ def _earliest_after(rows: list[LogRow]) -> list[int]:
     return times_ms[::-1]
 
 
-def _merged(
+def _merge(
     groups: dict[tuple[str, ...], list[_TimedRow]],
 ) -> Iterator[tuple[tuple[str, ...], list[_TimedRow]]]:
     """Merge groups with different names as long as the resulting table is small."""

@@ -120,7 +120,7 @@ class TensorBoardDestination(Destination):
     def _events(self, batch: Batch) -> Iterator[bytes]:
         since_ms = self._began_ms(batch)
         for moment in batch.moments():
-            yield from self._sampled(moment, batch.writer.name, since_ms)
+            yield from self._sample(moment, batch.writer.name, since_ms)
         for row in batch.logs:
             numbers = [(key, value, "") for key, value in row.numbers().items()]
             step = event_messages.seconds(row.time_ms, since_ms) if row.step is None else int(row.step)
@@ -132,7 +132,7 @@ class TensorBoardDestination(Destination):
         for note in batch.notes_of(EVENT):
             yield _event_text(note, since_ms)
 
-    def _sampled(self, moment: Moment, writer: str, since_ms: int) -> Iterator[bytes]:
+    def _sample(self, moment: Moment, writer: str, since_ms: int) -> Iterator[bytes]:
         last: dict[str, list[float]] = self._state.setdefault("counters", {}).setdefault(writer, {})
         # Descriptions are longer than the rest of a value, and TensorBoard needs each only once.
         described: dict[str, None] = self._state.setdefault("told", {}).setdefault(writer, {})

@@ -40,7 +40,8 @@ def scalars(time_ms: int, step: int, values: Iterable[tuple[str, float, str]]) -
             tag. The format stores values as float32.
     """
     summary = b"".join(
-        _described(tag, value, about) if about else _head(tag) + _float(value) for tag, value, about in values
+        _description(tag, value, about) if about else _head(tag) + _float(value)
+        for tag, value, about in values
     )
     return _event(time_ms, step, text(5, summary))
 
@@ -59,7 +60,7 @@ def _float(value: float) -> bytes:
         return single(2, value)[-4:]
 
 
-def _described(tag: str, value: float, about: str) -> bytes:
+def _description(tag: str, value: float, about: str) -> bytes:
     metadata = text(1, text(1, "scalars")) + text(3, about) + uint(4, _DATA_CLASS_SCALAR)
     return text(1, text(1, tag) + single(2, value) + text(9, metadata))
 

@@ -51,11 +51,11 @@ def masked_sum(data: bytes) -> int:
     return masked
 
 
-def _masked(data: bytes) -> bytes:
+def _mask(data: bytes) -> bytes:
     return struct.pack("<I", masked_sum(data))
 
 
 def record(payload: bytes) -> bytes:
     """Encode one record."""
     length = struct.pack("<Q", len(payload))
-    return length + _masked(length) + payload + _masked(payload)
+    return length + _mask(length) + payload + _mask(payload)

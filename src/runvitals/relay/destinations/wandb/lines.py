@@ -70,18 +70,18 @@ def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetric
     for moment in batch.moments():
         if moment.time_ms // step_ms != window:
             if values:
-                metrics.append(SystemMetrics(last_ms, _merged(values, suffix)))
+                metrics.append(SystemMetrics(last_ms, _merge(values, suffix)))
             window, values = moment.time_ms // step_ms, {}
         last_ms = moment.time_ms
         for key, value in zip(moment.keys, moment.values, strict=True):
             if not isnan(value):
                 values.setdefault(key, []).append(value)
     if values:
-        metrics.append(SystemMetrics(last_ms, _merged(values, suffix)))
+        metrics.append(SystemMetrics(last_ms, _merge(values, suffix)))
     return metrics
 
 
-def _merged(values: Mapping[str, list[float]], suffix: str) -> dict[str, float]:
+def _merge(values: Mapping[str, list[float]], suffix: str) -> dict[str, float]:
     merged = {}
     for key, many in values.items():
         match = DEFINITIONS.find(key)

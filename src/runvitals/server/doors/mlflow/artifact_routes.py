@@ -210,7 +210,7 @@ def unknown(rest: str) -> Response:
 @lists.get("/artifacts/list", dependencies=READS)
 def run_files(request: Request, sent: TheMessage) -> Response:
     uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
-    return _listed(request, run_folder(request, uid), sent.text("path", most=MAX_PATH))
+    return _list_response(request, run_folder(request, uid), sent.text("path", most=MAX_PATH))
 
 
 def run_folder(request: Request, uid: str, action: Action = Action.RUN_READ) -> str:
@@ -230,10 +230,10 @@ def model_files(request: Request, model_id: str, sent: TheMessage) -> Response:
     models = LoggedModels(access_of(request), experiments_of(request))
     model = models.find(model_id)
     root = f"{models.experiments.id_of(models.experiment(model))}/{_MODELS}/{model.uid}/{_ARTIFACTS}"
-    return _listed(request, root, sent.text("artifact_directory_path", most=MAX_PATH))
+    return _list_response(request, root, sent.text("artifact_directory_path", most=MAX_PATH))
 
 
-def _listed(request: Request, root: str, folder: str | None) -> Response:
+def _list_response(request: Request, root: str, folder: str | None) -> Response:
     below = (folder or "").rstrip("/")
     path = f"{root}/{below}" if below else root
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)

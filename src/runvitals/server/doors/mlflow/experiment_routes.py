@@ -65,16 +65,16 @@ def get_by_name(sent: TheMessage, experiments: TheExperiments) -> Response:
 @router.post("/experiments/search", dependencies=READS)
 @router.get("/experiments/search", dependencies=READS)
 def search(sent: TheMessage, experiments: TheExperiments) -> Response:
-    return _searched(sent, experiments)
+    return _search(sent, experiments)
 
 
 @router.get("/experiments/list", dependencies=READS)
 def listed(sent: TheMessage, experiments: TheExperiments) -> Response:
     """What clients before 2.0 call."""
-    return _searched(sent, experiments)
+    return _search(sent, experiments)
 
 
-def _searched(sent: SentMessage, experiments: Experiments) -> Response:
+def _search(sent: SentMessage, experiments: Experiments) -> Response:
     comparisons = parse_filter(sent.text("filter"), EXPERIMENT_ATTRIBUTES)
     order = parse_order(sent.texts("order_by"), EXPERIMENT_ATTRIBUTES)
     view = sent.identifier("view_type") or "ACTIVE_ONLY"

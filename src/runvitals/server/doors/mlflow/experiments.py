@@ -58,7 +58,7 @@ class Experiments:
             MlflowError: there is none.
             HTTPException: 401 or 403.
         """
-        experiment = self._default() if experiment_id == DEFAULT_ID else self._numbered(experiment_id)
+        experiment = self._default() if experiment_id == DEFAULT_ID else self._with_id(experiment_id)
         if experiment is None and experiment_id == DEFAULT_ID and action is Action.PROJECT_READ:
             experiment = self.unused_default()
             if experiment is not None:
@@ -70,7 +70,7 @@ class Experiments:
 
     def of_project(self, project_id: int) -> StoredExperiment:
         """The experiment of a project that exists."""
-        return self._stored(project_id)
+        return self._with_number(project_id)
 
     def named(self, name: str) -> StoredExperiment | None:
         """The readable experiment of this name.
@@ -102,7 +102,7 @@ class Experiments:
             visible += [default] if self.may(default, Action.PROJECT_READ) else []
         return frozenset(experiment.id for experiment in visible)
 
-    def _numbered(self, experiment_id: str) -> StoredExperiment | None:
+    def _with_id(self, experiment_id: str) -> StoredExperiment | None:
         return self._table.get(int(experiment_id)) if _is_number(experiment_id) else None
 
     def _default(self) -> StoredExperiment | None:
@@ -188,7 +188,7 @@ class Experiments:
         checked_name(name)
         existing = self.named(name)
         if existing is not None:
-            raise _taken(name, existing)
+            raise _name_taken_error(name, existing)
         entity_id, own_name = self._place(name)
         project = _project_name(own_name)
         now_ms = self._access.clock()
@@ -207,7 +207,7 @@ class Experiments:
             self._table.set(number, now_ms, **values)
         if tags:
             self._table.set_tags(number, tags, now_ms)
-        return self._stored(number)
+        return self._with_number(number)
 
     def _place(self, name: str) -> tuple[int | None, str]:
         """The entity that a new experiment belongs to, and its name there."""
@@ -256,7 +256,7 @@ class Experiments:
         checked_name(name)
         existing = self.named(name)
         if existing is not None and existing.id != experiment.id:
-            raise _taken(name, existing)
+            raise _name_taken_error(name, existing)
         project, now_ms = _project_name(name), self._access.clock()
         try:
             if self.is_operator:
@@ -313,7 +313,7 @@ class Experiments:
             raise _not_active(self.id_of(experiment))
         return experiment
 
-    def _stored(self, number: int) -> StoredExperiment:
+    def _with_number(self, number: int) -> StoredExperiment:
         experiment = self._table.get(number)
         if experiment is None:
             raise unknown_experiment(str(number))
@@ -368,7 +368,7 @@ def _not_active(experiment_id: str) -> MlflowError:
     )
 
 
-def _taken(name: str, experiment: StoredExperiment) -> MlflowError:
+def _name_taken_error(name: str, experiment: StoredExperiment) -> MlflowError:
     state = "" if experiment.deleted_ms is None else " in deleted state. You can restore the experiment, or"
     more = " permanently delete the experiment to create a new one." if state else "."
     return MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={name}) already exists{state}{more}")

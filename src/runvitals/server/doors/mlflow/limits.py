@@ -42,10 +42,10 @@ def checked_name(kind: str, name: Any) -> str:
             "treated as files in certain cases, and must not resolve to other names when treated as such. "
             f"This name would resolve to '{posixpath.normpath(name)[:MAX_SHOWN]}'"
         )
-    return _bounded(f"{kind} name", name, MAX_KEY)
+    return _check_length(f"{kind} name", name, MAX_KEY)
 
 
-def _bounded(what: str, text: str, most: int) -> str:
+def _check_length(what: str, text: str, most: int) -> str:
     if len(text) > most:
         raise invalid(
             f"'{what}' with {len(text)} characters exceeds the maximum length of {most} characters: "
@@ -57,13 +57,13 @@ def _bounded(what: str, text: str, most: int) -> str:
 def checked_param(key: Any, value: Any) -> tuple[str, str]:
     """A parameter."""
     name = checked_name("param", key)
-    return name, _bounded(f"params.{name[:MAX_SHOWN]}.value", _text(value), MAX_PARAM_VALUE)
+    return name, _check_length(f"params.{name[:MAX_SHOWN]}.value", _text(value), MAX_PARAM_VALUE)
 
 
 def checked_tag(key: Any, value: Any, most_value: int = MAX_TAG_VALUE) -> tuple[str, str]:
     """A tag."""
     name = checked_name("tag", key)
-    return name, _bounded(f"tags.{name[:MAX_SHOWN]}.value", _text(value), most_value)
+    return name, _check_length(f"tags.{name[:MAX_SHOWN]}.value", _text(value), most_value)
 
 
 def _text(value: Any) -> str:

@@ -40,7 +40,7 @@ def log_inputs(request: Request, sent: TheMessage) -> Response:
     run_id = _run_id(sent)
     datasets = [_dataset_input(SentMessage(dataset)) for dataset in sent.objects("datasets")]
     models = [{"model_id": _model_id(SentMessage(model))} for model in sent.objects("models")]
-    return _added(request, run_id, Lineage(datasets=datasets, models=models))
+    return _add(request, run_id, Lineage(datasets=datasets, models=models))
 
 
 @router.post("/runs/outputs", dependencies=[needs("filtered run:create")])
@@ -50,14 +50,14 @@ def log_outputs(request: Request, sent: TheMessage) -> Response:
         {"model_id": _model_id(SentMessage(model)), "step": integer("step", model.get("step")) or 0}
         for model in sent.objects("models")
     ]
-    return _added(request, run_id, Lineage(outputs=outputs))
+    return _add(request, run_id, Lineage(outputs=outputs))
 
 
 def _run_id(sent: SentMessage) -> str:
     return sent.required("run_id", most=256)
 
 
-def _added(request: Request, run_id: str, lineage: Lineage) -> Response:
+def _add(request: Request, run_id: str, lineage: Lineage) -> Response:
     run = find_run(request, run_id, Action.RUN_CREATE)
     try:
         access_of(request).metadata_store.run_lineage.add(run.run_id, lineage)

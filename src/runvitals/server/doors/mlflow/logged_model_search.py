@@ -73,7 +73,7 @@ class ModelSearch(NamedTuple):
 
         Those without a value that they are sorted by are the last ones.
         """
-        measured = self._measured(models, project_ids)
+        measured = self._metrics_by_model(models, project_ids)
         matches = [
             model
             for model in models.table.of_projects(project_ids)
@@ -85,7 +85,9 @@ class ModelSearch(NamedTuple):
             matches.sort(key=lambda model: value_of(model) is None)
         return matches
 
-    def _measured(self, models: LoggedModels, project_ids: Sequence[int]) -> Mapping[str, list[ModelMetric]]:
+    def _metrics_by_model(
+        self, models: LoggedModels, project_ids: Sequence[int]
+    ) -> Mapping[str, list[ModelMetric]]:
         """The metrics that the search is about, by model."""
         parts: list[Comparison | OrderBy] = [*self.comparisons, *(part.by for part in self.order)]
         keys = {part.key for part in parts if part.kind == "metric"}

@@ -91,7 +91,7 @@ def all_history(view: RunView, names: set[str] | None = None) -> dict[str, Metri
         for name, series in _system(view, names):
             times = np.asarray(series.t, np.float64)
             by_name.setdefault(name, []).append(series_columns(times, series))
-    return {name: _joined(parts) for name, parts in by_name.items()}
+    return {name: _join(parts) for name, parts in by_name.items()}
 
 
 def series_columns(times: Floats, series: Series) -> tuple[Floats, Floats, Floats]:
@@ -130,7 +130,7 @@ def _system(view: RunView, names: set[str] | None) -> Iterable[tuple[str, Series
 _END_MS = 253_402_300_799_999
 
 
-def _joined(parts: list[tuple[Floats, Floats, Floats]]) -> MetricValues:
+def _join(parts: list[tuple[Floats, Floats, Floats]]) -> MetricValues:
     times, steps, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     if (times[1:] > times[:-1]).all():  # as of a training in one process
         return MetricValues(times, steps, values)

@@ -112,7 +112,7 @@ def get(sent: TheMessage, registry: TheRegistry) -> Response:
     return _answer(registry, sent)
 
 
-def _found(
+def _find(
     registry: ModelRegistry, sent: SentMessage, action: Action = Action.REGISTRY_READ
 ) -> tuple[RegisteredModel, ModelVersion]:
     model = registry.find(sent.required("name"), action)
@@ -120,13 +120,13 @@ def _found(
 
 
 def _answer(registry: ModelRegistry, sent: SentMessage) -> Response:
-    model, version = _found(registry, sent)
+    model, version = _find(registry, sent)
     return answer({"model_version": version_json(model, version)})
 
 
 @router.patch("/model-versions/update", dependencies=CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
     registry.table.change_version(model.id, version.version, registry.now_ms, description=description)
     return _answer(registry, sent)
@@ -141,7 +141,7 @@ def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
             "Model version transition cannot archive existing model versions because "
             f"'{stage}' is not an Active stage. Valid stages are Staging, Production"
         )
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     archived = "Archived" if archives else None
     registry.table.change_version(model.id, version.version, registry.now_ms, archived, stage=stage)
     return _answer(registry, sent)
@@ -149,20 +149,20 @@ def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.delete("/model-versions/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     registry.table.delete_version(model.id, version.version, registry.now_ms)
     return answer({})
 
 
 @router.get("/model-versions/get-download-uri", dependencies=READS)
 def download_uri(sent: TheMessage, registry: TheRegistry) -> Response:
-    _, version = _found(registry, sent, Action.REGISTRY_DOWNLOAD)
+    _, version = _find(registry, sent, Action.REGISTRY_DOWNLOAD)
     return answer({"artifact_uri": version.location})
 
 
 @router.post("/model-versions/set-tag", dependencies=CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     key, value = sent_tag(sent)
     registry.table.change_version_tags(model.id, version.version, {key: value})
     return answer({})
@@ -170,7 +170,7 @@ def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.delete("/model-versions/delete-tag", dependencies=CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     registry.table.change_version_tags(model.id, version.version, {sent.required("key"): None})
     return answer({})
 

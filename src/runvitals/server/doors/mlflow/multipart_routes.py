@@ -102,16 +102,16 @@ async def receive(request: Request, name: str) -> Response:
     """Keep a part. It is on the disk when this is answered. A part can be sent again."""
     files = server_files(request).files
     try:
-        part = await run_in_threadpool(_allowed, request)
+        part = await run_in_threadpool(_check_address, request)
         with door_recorder(request).in_flight(2 * PIECE_BYTES):
             async with receive_file(request, files, run_id=part.run_id) as incoming:
-                md5 = await run_in_threadpool(_added, files, part, incoming)
+                md5 = await run_in_threadpool(_add_part, files, part, incoming)
     except HttpRejection as error:
         raise http_error(error) from None
     return Response(status_code=200, headers={"etag": f'"{md5}"'})
 
 
-def _allowed(request: Request) -> PartOfFile:
+def _check_address(request: Request) -> PartOfFile:
     """Check that an address is valid and that its requester may still use it.
 
     Raises:
@@ -132,7 +132,7 @@ def _may_write(request: Request, requester: Requester, part: PartOfFile) -> bool
     return access.may(requester, Action.ARTIFACT_CREATE, access.directory.project(part.project_id))
 
 
-def _added(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str:
+def _add_part(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str:
     md5 = base64.b64decode(incoming.md5).hex()
     try:
         files.parts.add(part.key, part.run_id, part.number, incoming.path, md5)
@@ -146,7 +146,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     """Join the parts. The file is on the disk when this is answered. The same request can be sent again."""
     place = _place(request, path, sent)
     key = _key(sent.required("upload_id", most=100), place)
-    etags = _wanted(sent)
+    etags = _etags(sent)
     files = server_files(request).files
     if files.parts.is_finished(key, place.run_id):
         return answer({})
@@ -167,7 +167,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     return answer({})
 
 
-def _wanted(sent: SentMessage) -> dict[int, str]:
+def _etags(sent: SentMessage) -> dict[int, str]:
     """The MD5s of the parts, by their numbers."""
     parts = sent.objects("parts")
     if not 1 <= len(parts) <= MAX_PARTS:

@@ -44,14 +44,14 @@ router: Final = mlflow_router()
 
 @pages.get("/get-artifact", dependencies=READS)
 def of_run(request: Request, sent: TheMessage) -> Response:
-    path = _checked(sent, "path")
+    path = _file_path(sent, "path")
     uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
     return file_response(request, f"{run_folder(request, uid)}/{path}")
 
 
 @pages.get("/model-versions/get-artifact", dependencies=READS)
 def of_version(request: Request, sent: TheMessage, registry: TheRegistry) -> Response:
-    path = _checked(sent, "path")
+    path = _file_path(sent, "path")
     model = registry.find(sent.required("name"), Action.REGISTRY_DOWNLOAD)
     location = registry.version(model, sent_version(sent)).location
     if not location.startswith(_SCHEME):
@@ -66,7 +66,7 @@ def of_model(
     sent: TheMessage,
     models: TheLoggedModels,
 ) -> Response:
-    path = _checked(sent, "artifact_file_path")
+    path = _file_path(sent, "artifact_file_path")
     model = models.find(model_id)
     folder = f"{models.experiments.id_of(models.experiment(model))}/models/{model.uid}/artifacts"
     return file_response(request, f"{folder}/{path}")
@@ -79,7 +79,7 @@ async def upload(request: Request) -> Response:
     for name in ("run_uuid", "path"):
         if not sent.text(name):
             raise invalid(f"Request must specify {name}.")
-    path = _checked(sent, "path")
+    path = _file_path(sent, "path")
     uid = sent.required("run_uuid", most=256)
 
     def place() -> ArtifactPlace:
@@ -106,7 +106,7 @@ async def upload(request: Request) -> Response:
     return answer({})
 
 
-def _checked(sent: SentMessage, name: str) -> str:
+def _file_path(sent: SentMessage, name: str) -> str:
     """The path of a file in its folder."""
     path = sent.required(name, most=MAX_PATH)
     checked_path(path)

@@ -190,10 +190,12 @@ def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
 @router.get("/registered-models/alias", dependencies=READS)
 def get_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     model = registry.find(sent.required("name"))
-    return answer({"model_version": version_json(model, registry.version(model, _named(model, sent)))})
+    return answer(
+        {"model_version": version_json(model, registry.version(model, _version_of_alias(model, sent)))}
+    )
 
 
-def _named(model: RegisteredModel, sent: SentMessage) -> int:
+def _version_of_alias(model: RegisteredModel, sent: SentMessage) -> int:
     alias = sent.required("alias")
     number = model.aliases.get(alias)
     if number is None:

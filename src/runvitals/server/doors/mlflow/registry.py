@@ -161,7 +161,7 @@ class ModelRegistry:
         try:
             self.table.create(self.home, name, description, tags, self.now_ms)
         except NameTaken:
-            raise _taken(name) from None
+            raise _name_taken_error(name) from None
         return self.find(name)
 
     def rename(self, model: RegisteredModel, name: str) -> RegisteredModel:
@@ -174,7 +174,7 @@ class ModelRegistry:
         try:
             self.table.change(model.id, self.now_ms, name=name)
         except NameTaken:
-            raise _taken(name) from None
+            raise _name_taken_error(name) from None
         return self.find(name)
 
     def as_json(self, model: RegisteredModel) -> dict[str, Any]:
@@ -272,7 +272,7 @@ def sent_version(sent: SentMessage) -> int:
     return int(text)
 
 
-def _taken(name: str) -> MlflowError:
+def _name_taken_error(name: str) -> MlflowError:
     return MlflowError(RESOURCE_ALREADY_EXISTS, f"Registered Model (name={name}) already exists.")
 
 

@@ -205,14 +205,14 @@ def parsed(body: bytes) -> SentMessage:
     return SentMessage(values)
 
 
-async def _sent(request: Request) -> SentMessage:
+async def _read_message(request: Request) -> SentMessage:
     if request.method == "GET":
         query = request.query_params
         return SentMessage({name: query[name] for name in query}, query)
     return parsed(await request.body())
 
 
-TheMessage = Annotated[SentMessage, Depends(_sent)]
+TheMessage = Annotated[SentMessage, Depends(_read_message)]
 """The parameters of a request of a MLflow client."""
 
 

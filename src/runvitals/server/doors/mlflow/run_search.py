@@ -163,23 +163,23 @@ class RunSearcher:
                     f"more than {MAX_SORTED} runs match, which is too many for this order_by or "
                     "run_view_type: search fewer experiments, or with a filter"
                 )
-        pairs = await self._workers.run(lambda: _ordered(pairs, search.order))
+        pairs = await self._workers.run(lambda: _sort(pairs, search.order))
         first = _offset(search.page_token)
         more = token(first + search.most) if len(pairs) > first + search.most else None
         return FoundRuns(pairs[first : first + search.most], more)
 
 
-def _ordered(pairs: list[_Found], order: Sequence[OrderBy]) -> list[_Found]:
+def _sort(pairs: list[_Found], order: Sequence[OrderBy]) -> list[_Found]:
     """Runs in an order; takes 0.1 s for each part of it with the most runs."""
     pairs = sorted(pairs, key=lambda pair: pair[0].row.uid)
     pairs.sort(key=lambda pair: pair[0].start_time, reverse=True)
     for part in reversed(order):
         deadline.check()
-        pairs = _sorted(pairs, part)
+        pairs = _sort_by(pairs, part)
     return pairs
 
 
-def _sorted(pairs: list[_Found], part: OrderBy) -> list[_Found]:
+def _sort_by(pairs: list[_Found], part: OrderBy) -> list[_Found]:
     values: list[tuple[Any, _Found]] = []
     without = []
     for pair in pairs:

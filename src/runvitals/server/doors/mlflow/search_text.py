@@ -201,7 +201,7 @@ class _Parser:
                 raise self._error(f"{operator} is only supported with tags and parameters")
             return Comparison(kind, key, operator)
         if operator in _LISTS:
-            return self._listed(kind, key, operator)
+            return self._list_comparison(kind, key, operator)
         token = self._expect("number", "text", "quoted", "word")
         if self._is_number(kind, key):
             self._check_operator(operator, _NUMBERS, kind, key)
@@ -286,7 +286,7 @@ class _Parser:
             )
         return token.text[1:-1]
 
-    def _listed(self, kind: EntityKind, key: str, operator: str) -> Comparison:
+    def _list_comparison(self, kind: EntityKind, key: str, operator: str) -> Comparison:
         is_text = kind == "dataset" or (kind == "attribute" and key not in self._attributes.numbers)
         if not is_text:
             raise invalid(f"Only string attributes can be compared with {operator}, not {kind} '{key[:60]}'")
@@ -326,9 +326,9 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
     head, dot, rest = text.partition(".")
     kind = _PREFIXES.get(head)
     if dot and kind is not None and kind in attributes.kinds and kind != "dataset":
-        key = _unquoted(rest)
+        key = _unquote(rest)
     else:
-        kind, key = "attribute", _unquoted(text)
+        kind, key = "attribute", _unquote(text)
     if not key or any(letter in key for letter in '`"'):
         raise invalid(f"Invalid order_by clause '{part[:60]}'. Could not be parsed.")
     if kind == "attribute":
@@ -340,7 +340,7 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
     return OrderBy(kind, key, ascending)
 
 
-def _unquoted(name: str) -> str:
+def _unquote(name: str) -> str:
     """A name without the quotes around it, if it has some on both sides."""
     quoted = len(name) > 2 and name[0] in '`"' and name[-1] == name[0]
     return name[1:-1] if quoted else name

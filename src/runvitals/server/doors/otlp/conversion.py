@@ -142,9 +142,9 @@ class Conversion:
                 self._add_computed(points)
         for points in self._points.values():
             if points.samples:
-                yield from _sampled(points)
+                yield from _sample_envelopes(points)
             if points.rows:
-                yield from self._logged(points)
+                yield from self._row_envelopes(points)
 
     def _add_computed(self, points: _Points) -> None:
         for computed in points.run.unsent:
@@ -218,9 +218,9 @@ class Conversion:
             return None
         self._counted[id(series)] = series, time_ns
         assert series.total is not None
-        return self._added(series.total, value)
+        return self._accumulate(series.total, value)
 
-    def _added(self, total: DeltaTotal, value: float) -> float:
+    def _accumulate(self, total: DeltaTotal, value: float) -> float:
         """A total with a difference more."""
         _, before = self._totals.get(id(total), (total, total.value))
         self._totals[id(total)] = total, before + value
@@ -246,7 +246,7 @@ class Conversion:
         if histogram_series.totals is not None:
             count, total, buckets = point.count, point.sum or 0.0, point.buckets
             counted, summed = histogram_series.totals
-            all_counted, all_summed = self._added(counted, count), self._added(summed, total)
+            all_counted, all_summed = self._accumulate(counted, count), self._accumulate(summed, total)
             after = HistogramState(0, point.time_ns, int(all_counted), all_summed)
         else:
             count, total, buckets = _since(before, point)
@@ -345,7 +345,7 @@ class Conversion:
             else:
                 into.rows.setdefault(time_ms, {})[number_series.key or metric.name] = value
 
-    def _logged(self, points: _Points) -> Iterator[Envelope]:
+    def _row_envelopes(self, points: _Points) -> Iterator[Envelope]:
         """The rows that our own destination sends: those with the same names share an envelope."""
         by_names: dict[tuple[str, ...], list[int]] = {}
         for time_ms, row in points.rows.items():
@@ -396,7 +396,7 @@ def _since(
     return point.count - before.count, (point.sum or 0.0) - before.sum, dict(grown)
 
 
-def _sampled(points: _Points) -> Iterator[Envelope]:
+def _sample_envelopes(points: _Points) -> Iterator[Envelope]:
     """The samples of a host: in a writer of the role monitor, so that all of a host are in one place."""
     route = points.route
     host = points.run.host(route.host)

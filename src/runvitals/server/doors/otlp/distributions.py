@@ -46,7 +46,7 @@ def quantile(
         return None
     rank, below, value = share * total, 0, 0.0
     for bounds, count in sorted(buckets.items()):
-        low, high = _narrowed(bounds, least, greatest)
+        low, high = _narrow(bounds, least, greatest)
         if low == float("-inf"):
             value = high
         elif high == float("inf"):
@@ -59,9 +59,7 @@ def quantile(
     return value
 
 
-def _narrowed(
-    bounds: tuple[float, float], least: float | None, greatest: float | None
-) -> tuple[float, float]:
+def _narrow(bounds: tuple[float, float], least: float | None, greatest: float | None) -> tuple[float, float]:
     """Where the values of a bucket can be. Its own bounds, if what was sent contradicts them."""
     low = bounds[0] if least is None else max(bounds[0], least)
     high = bounds[1] if greatest is None else min(bounds[1], greatest)

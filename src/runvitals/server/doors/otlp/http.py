@@ -85,7 +85,7 @@ class OtlpEndpoint:
             body = await self._body_reader.read(receive, in_flight.reserve)
             as_json = _is_json(scope)
             decode = json_decoding.decode if as_json else protobuf_decoding.decode
-            data = await self._decompressed(body, encoding)
+            data = await self._decompress(body, encoding)
             in_flight.reserve(_DECODED_BYTES * len(data))
             if len(data) <= self._limits.thread_bytes:
                 resources = decode(data)
@@ -94,7 +94,7 @@ class OtlpEndpoint:
             received = await self._receiver.receive(scope, resources, _sender(headers), len(body))
         return success(received, as_json)
 
-    async def _decompressed(self, body: bytes, encoding: str) -> bytes:
+    async def _decompress(self, body: bytes, encoding: str) -> bytes:
         """A body without its encoding; large ones are decompressed in a thread."""
         if not encoding:
             return body

@@ -163,7 +163,7 @@ def _key(body: bytes) -> _Key:
 def _places(body: bytes) -> list[Places] | None:
     """The places of all points; None if any is encoded in another way."""
     resource_places: list[Places] = []
-    for at, end in _nested(body, [(0, len(body))], _PATH):
+    for at, end in _find_messages(body, [(0, len(body))], _PATH):
         start = -1
         if at < end and body[at] == _START:
             start, at = at + 1, at + _FIXED
@@ -177,7 +177,7 @@ def _places(body: bytes) -> list[Places] | None:
     return resource_places
 
 
-def _nested(body: bytes, places: Iterable[Place], path: Sequence[Sequence[int]]) -> Iterable[Place]:
+def _find_messages(body: bytes, places: Iterable[Place], path: Sequence[Sequence[int]]) -> Iterable[Place]:
     """Where the messages at the end of a path of tags are."""
     for tags in path:
         places = [inner for at, end in places for inner in _messages(body, at, end, tags)]

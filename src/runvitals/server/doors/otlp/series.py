@@ -288,7 +288,7 @@ class ResourceSeries:
     def _number(self, metric: SentMetric, attributes: Mapping[str, str]) -> NumberSeries:
         if self._maps_processes or not metric.name.startswith("process."):
             exported = otel.find(
-                metric.name, self._numbered(metric, attributes), metric.unit, metric.is_monotonic
+                metric.name, self._with_device_number(metric, attributes), metric.unit, metric.is_monotonic
             )
             exporters = (
                 None if self._is_ours else translation(metric.name, attributes, metric.unit, self._rules)
@@ -304,7 +304,7 @@ class ResourceSeries:
                 )
         return NumberSeries(folded_key(metric.name, {**attributes, **self._folded}), 1.0)
 
-    def _numbered(self, metric: SentMetric, attributes: Mapping[str, str]) -> Mapping[str, str]:
+    def _with_device_number(self, metric: SentMetric, attributes: Mapping[str, str]) -> Mapping[str, str]:
         """The attributes with the number of the device, where the rules find one."""
         if not metric.name.startswith("hw.") or attributes.get("hw.type", "gpu") != "gpu":
             return attributes

@@ -60,7 +60,7 @@ _REDUCE: Final[dict[str, Reduce]] = {
 def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
     """The result of an aggregation; `parameters`: of those that have one, at each step."""
     result: Vector = []
-    for labels, lines in _grouped(node, vector).items():
+    for labels, lines in _group(node, vector).items():
         values = np.array([line.values for line in lines])
         present = np.array([line.present for line in lines])
         if node.operator in _CHOOSING:
@@ -90,7 +90,7 @@ def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
     return result
 
 
-def _grouped(node: Aggregation, vector: Vector) -> dict[Labels, Vector]:
+def _group(node: Aggregation, vector: Vector) -> dict[Labels, Vector]:
     groups: dict[Labels, Vector] = {}
     for line in vector:
         kept = only(line.labels, node.labels)
@@ -110,7 +110,7 @@ def count_values(node: Aggregation, vector: Vector, label: str) -> Vector:
         raise QueryError(f"invalid label name {label[:100]!r}", "execution")
     result: Vector = []
     unlabelled = [VectorSeries(without(line.labels, (label,)), line.values, line.present) for line in vector]
-    for labels, lines in _grouped(node, unlabelled).items():
+    for labels, lines in _group(node, unlabelled).items():
         values = np.array([line.values for line in lines])
         present = np.array([line.present for line in lines])
         there, steps = np.nonzero(present)

@@ -127,14 +127,14 @@ class Evaluator:
         if isinstance(node, Binary):
             return combine(node, self.evaluate(node.left), self.evaluate(node.right))
         if isinstance(node, Aggregation):
-            return self._aggregated(node)
+            return self._aggregate(node)
         if isinstance(node, Call):
             return self._call(node)
         if isinstance(node, Subquery):
             raise QueryError("parse error: expected an instant vector, got a range vector")
         raise QueryError("parse error: a text is not allowed here")
 
-    def _aggregated(self, node: Aggregation) -> Vector:
+    def _aggregate(self, node: Aggregation) -> Vector:
         vector = self._vector(node.operator, node.expression)
         if node.operator == "count_values":
             assert node.parameter is not None
@@ -243,7 +243,7 @@ class Evaluator:
             return [range_functions.deriv(samples, windows) for samples in pairs]
         if name == "predict_linear":
             # What is ahead counts from the time of the query, also with an offset.
-            return _predicted(pairs, windows, self._steps, self._scalar(name, arguments[1]))
+            return _predict(pairs, windows, self._steps, self._scalar(name, arguments[1]))
         if name in _SMOOTHING:
             factors = self._scalar(name, arguments[1]), self._scalar(name, arguments[2])
             return [range_functions.smoothed(samples, windows, *factors) for samples in pairs]
@@ -324,7 +324,7 @@ class Evaluator:
         vector = self._vector(node.function, node.arguments[0])
         return functions.label_join(vector, texts[0], texts[1], tuple(texts[2:]))
 
-    def _sorted(self, node: Call) -> Vector:
+    def _sort(self, node: Call) -> Vector:
         self._expect(node, 1)
         vector = self._vector(node.function, node.arguments[0])
         if len(self._steps) > 1:
@@ -361,7 +361,7 @@ class Evaluator:
         self._expect(node, 0)
         return ScalarValues(np.full(len(self._steps), np.pi))
 
-    def _absent(self, node: Call) -> Vector:
+    def _absence(self, node: Call) -> Vector:
         self._expect(node, 1)
         vector = self._vector(node.function, node.arguments[0])
         return functions.absent(vector, _equal_labels(node.arguments[0]), len(self._steps))
@@ -385,7 +385,7 @@ class Evaluator:
         return functions.histogram_quantile(fractions, self._vector(node.function, node.arguments[1]))
 
 
-def _predicted(ranges: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
+def _predict(ranges: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
     """`predict_linear`: the line through the samples of each window, at a time after its origin."""
     lines = []
     for samples in ranges:
@@ -417,9 +417,9 @@ _FUNCTIONS: Final[dict[str, Callable[[Evaluator, Call], ScalarValues | Vector]]]
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), Evaluator._clamp),
     "label_replace": Evaluator._label_replace,
     "label_join": Evaluator._label_join,
-    **dict.fromkeys(("sort", "sort_desc"), Evaluator._sorted),
+    **dict.fromkeys(("sort", "sort_desc"), Evaluator._sort),
     "timestamp": Evaluator._timestamp,
-    "absent": Evaluator._absent,
+    "absent": Evaluator._absence,
     "time": Evaluator._time,
     "pi": Evaluator._pi,
     **dict.fromkeys(functions.CALENDAR, Evaluator._calendar),

@@ -127,12 +127,12 @@ def label_replace(vector: Vector, target: str, replacement: str, source: str, pa
         labels = dict(line.labels)
         match = expression.fullmatch(labels.get(source, ""))
         if match is not None:
-            labels[target] = _bounded(_expanded(replacement, match))
+            labels[target] = _check_length(_expand(replacement, match))
         result.append(VectorSeries(sorted_labels(labels), line.values, line.present))
     return unique(result)
 
 
-def _expanded(replacement: str, match: re.Match[str]) -> str:
+def _expand(replacement: str, match: re.Match[str]) -> str:
     def group(reference: re.Match[str]) -> str:
         name = reference[1] or reference[2]
         if name is None:
@@ -145,7 +145,7 @@ def _expanded(replacement: str, match: re.Match[str]) -> str:
     return _GROUP.sub(group, replacement)
 
 
-def _bounded(value: str) -> str:
+def _check_length(value: str) -> str:
     if len(value) > _MAX_LABEL:
         raise QueryError(
             f"a label would have {len(value)} characters; at most {_MAX_LABEL} are allowed", "execution"
@@ -164,7 +164,7 @@ def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, 
     result = []
     for line in vector:
         labels = dict(line.labels)
-        labels[target] = _bounded(separator.join(labels.get(source, "") for source in sources))
+        labels[target] = _check_length(separator.join(labels.get(source, "") for source in sources))
         result.append(VectorSeries(sorted_labels(labels), line.values, line.present))
     return unique(result)
 

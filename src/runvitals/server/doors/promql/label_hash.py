@@ -49,7 +49,7 @@ def xxh64(data: bytes) -> int:
         for start in range(0, position, _STRIPE):
             words = struct.unpack_from("<4Q", data, start)
             lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
-        digest = sum(_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
+        digest = sum(_rotate(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
         for lane in lanes:
             digest = ((digest ^ _round(0, lane)) * first + fourth) & _MASK
     else:
@@ -57,22 +57,22 @@ def xxh64(data: bytes) -> int:
     digest = (digest + len(data)) & _MASK
     while position + 8 <= len(data):
         digest ^= _round(0, *struct.unpack_from("<Q", data, position))
-        digest = (_rotated(digest, 27) * first + fourth) & _MASK
+        digest = (_rotate(digest, 27) * first + fourth) & _MASK
         position += 8
     if position + 4 <= len(data):
         digest ^= struct.unpack_from("<I", data, position)[0] * first & _MASK
-        digest = (_rotated(digest, 23) * second + third) & _MASK
+        digest = (_rotate(digest, 23) * second + third) & _MASK
         position += 4
     for byte in data[position:]:
-        digest = _rotated(digest ^ (byte * fifth & _MASK), 11) * first & _MASK
+        digest = _rotate(digest ^ (byte * fifth & _MASK), 11) * first & _MASK
     for by, prime in ((33, second), (29, third), (32, 1)):
         digest = (digest ^ digest >> by) * prime & _MASK
     return digest
 
 
 def _round(lane: int, word: int) -> int:
-    return _rotated((lane + word * _PRIMES[1]) & _MASK, 31) * _PRIMES[0] & _MASK
+    return _rotate((lane + word * _PRIMES[1]) & _MASK, 31) * _PRIMES[0] & _MASK
 
 
-def _rotated(value: int, by: int) -> int:
+def _rotate(value: int, by: int) -> int:
     return (value << by | value >> 64 - by) & _MASK

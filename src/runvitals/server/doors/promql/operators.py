@@ -55,7 +55,7 @@ def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vec
     if isinstance(left, ScalarValues) and isinstance(right, ScalarValues):
         if node.operator in COMPARISONS and not node.returns_bool:
             raise QueryError("parse error: comparisons between scalars must use BOOL modifier")
-        return ScalarValues(_computed(node, left.values, right.values)[0])
+        return ScalarValues(_compute(node, left.values, right.values)[0])
     if isinstance(right, ScalarValues):
         assert not isinstance(left, ScalarValues)
         return [_with_scalar(node, line, line.values, right.values) for line in left]
@@ -64,7 +64,7 @@ def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vec
     return _vectors(node, left, right)
 
 
-def _computed(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]:
+def _compute(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]:
     """The values, and where a comparison that filters holds."""
     with np.errstate(all="ignore"):
         if node.operator in _ARITHMETIC:
@@ -77,7 +77,7 @@ def _computed(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]
 
 
 def _with_scalar(node: Binary, line: VectorSeries, left: Floats, right: Floats) -> VectorSeries:
-    values, holds = _computed(node, left, right)
+    values, holds = _compute(node, left, right)
     filters = node.operator in COMPARISONS and not node.returns_bool
     labels = line.labels if filters else without_name(line.labels)
     return VectorSeries(labels, line.values if filters else values, line.present & holds)
@@ -140,7 +140,7 @@ def _vectors(node: Binary, left: Vector, right: Vector) -> Vector:
         if other is None:
             continue
         pair = (other.values, line.values) if matching.side == "right" else (line.values, other.values)
-        values, holds = _computed(node, *pair)
+        values, holds = _compute(node, *pair)
         both = line.present & other.present
         labels = _result_labels(node, line.labels, other.labels)
         key = labels if matching.side else signature

@@ -160,7 +160,7 @@ class _Parser:
             return Number(-operand.value) if isinstance(operand, Number) else Negation(operand)
         if self._accept("+"):
             return self.expression(_UNARY + 1)
-        return self._modified(self._primary())
+        return self._with_modifiers(self._primary())
 
     def _primary(self) -> Expression:
         token = self._next
@@ -175,10 +175,10 @@ class _Parser:
         if token.text == "{":
             return self._selector("")
         if token.kind == "name":
-            return self._named(self._take())
+            return self._after_name(self._take())
         raise self._error("expected an expression")
 
-    def _named(self, token: Lexeme) -> Expression:
+    def _after_name(self, token: Lexeme) -> Expression:
         name, lower = token.text, token.text.lower()
         if lower in ("inf", "nan") and self._next.text != "{":
             return Number(float(lower))
@@ -212,12 +212,12 @@ class _Parser:
             raise self._error("expected =, !=, =~ or !~ and a text")
         return Matcher(label, operator, unquoted(self._take()))
 
-    def _modified(self, expression: Expression) -> Expression:
+    def _with_modifiers(self, expression: Expression) -> Expression:
         """An expression with what follows it: ranges, offsets, and the modifier `@`."""
         has_offset = False
         while self._next.text in ("[", "offset", "@"):
             if self._accept("["):
-                expression, has_offset = self._ranged(expression), False
+                expression, has_offset = self._with_range(expression), False
                 continue
             modifier = self._take().text
             if not isinstance(expression, (Selector, Subquery)):
@@ -232,7 +232,7 @@ class _Parser:
                 expression = replace(expression, at=self._time())
         return expression
 
-    def _ranged(self, expression: Expression) -> Expression:
+    def _with_range(self, expression: Expression) -> Expression:
         """A selector with its range, or a subquery; the bracket has been read."""
         range_ms = self._longer_than_zero(self._duration())
         is_range = isinstance(expression, Subquery) or (

@@ -55,7 +55,7 @@ def over_windows(samples: Range, windows: Windows, compute: Window, parameters: 
     return VectorSeries(samples.labels, values, after > first)
 
 
-def _adjusted(values: Floats) -> Floats:
+def _adjust(values: Floats) -> Floats:
     """A counter without its resets."""
     if len(values) < 2:
         return values
@@ -74,7 +74,7 @@ def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second:
     first, after = windows.bounds(samples)
     present = after - first >= 2
     begin, last = np.where(present, first, 0), np.where(present, after - 1, 0)
-    values = _adjusted(samples.values) if is_counter else samples.values
+    values = _adjust(samples.values) if is_counter else samples.values
     t = samples.t / 1000.0
     with np.errstate(divide="ignore", invalid="ignore"):
         grown = values[last] - values[begin]

@@ -55,30 +55,32 @@ class PromqlServer:
         return SeriesSource(self._store, self._metadata_store, readable_runs(request), self.clock())
 
 
-async def _answered(request: Request, work: Callable[[SeriesSource, Parameters], Any]) -> Response:
+async def _respond(request: Request, work: Callable[[SeriesSource, Parameters], Any]) -> Response:
     server = shared_services_of(request).promql
     try:
         parameters = await _parameters(request)
         data = await server.workers.run(lambda: work(server.source(request), parameters))
     except (QueryError, TooSlow, Busy) as error:
         return _error_response(error)
-    return _succeeded(data)
+    return _success_response(data)
 
 
-def _succeeded(data: Any) -> Response:
+def _success_response(data: Any) -> Response:
     return Response(_encode({"status": "success", "data": data}), media_type="application/json")
 
 
 def _error_response(error: Exception) -> Response:
     """Return an error of a query, or what another one means, in the form of Prometheus."""
     if isinstance(error, QueryError):
-        return _failed(_STATUSES[error.kind], error.kind, str(error))
+        return _failure_response(_STATUSES[error.kind], error.kind, str(error))
     meaning = meaning_of(error)
     text = "query timed out: narrow the selector or the time" if isinstance(error, TooSlow) else meaning.text
-    return _failed(meaning.status, "timeout", text, meaning.headers)
+    return _failure_response(meaning.status, "timeout", text, meaning.headers)
 
 
-def _failed(status: int, kind: str, text: str, headers: Mapping[str, str] | None = None) -> Response:
+def _failure_response(
+    status: int, kind: str, text: str, headers: Mapping[str, str] | None = None
+) -> Response:
     body = {"status": "error", "errorType": kind, "error": text}
     return Response(_encode(body), status, headers, "application/json")
 
@@ -99,7 +101,7 @@ async def _parameters(request: Request) -> Parameters:
     return parameters
 
 
-def _one(parameters: Parameters, name: str) -> str:
+def _required(parameters: Parameters, name: str) -> str:
     values = parameters.get(name)
     if not values:
         raise QueryError(f'invalid parameter "{name}": it is missing')
@@ -110,7 +112,7 @@ def _time(parameters: Parameters, name: str, default: int | None = None) -> int:
     """A time, ms UTC: seconds since 1970, or as in RFC 3339."""
     if default is not None and name not in parameters:
         return default
-    text = _one(parameters, name)
+    text = _required(parameters, name)
     try:
         return queries.milliseconds(float(text), name)
     except ValueError:
@@ -124,7 +126,7 @@ def _time(parameters: Parameters, name: str, default: int | None = None) -> int:
 
 
 def _step(parameters: Parameters) -> int:
-    text = _one(parameters, "step")
+    text = _required(parameters, "step")
     try:
         return queries.milliseconds(float(text), "step")
     except ValueError:
@@ -132,12 +134,12 @@ def _step(parameters: Parameters) -> int:
 
 
 def _query(now_ms: int, source: SeriesSource, parameters: Parameters) -> Any:
-    return queries.query(source, _one(parameters, "query"), _time(parameters, "time", now_ms))
+    return queries.query(source, _required(parameters, "query"), _time(parameters, "time", now_ms))
 
 
 def _query_range(source: SeriesSource, parameters: Parameters) -> Any:
     start, end = _time(parameters, "start"), _time(parameters, "end")
-    return queries.query_range(source, _one(parameters, "query"), start, end, _step(parameters))
+    return queries.query_range(source, _required(parameters, "query"), start, end, _step(parameters))
 
 
 def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
@@ -150,41 +152,43 @@ def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
 @router.post("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query(request: Request) -> Response:
     """An expression at one time."""
-    return await _answered(request, partial(_query, shared_services_of(request).promql.clock()))
+    return await _respond(request, partial(_query, shared_services_of(request).promql.clock()))
 
 
 @router.get("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query_range(request: Request) -> Response:
     """An expression over a range of time."""
-    return await _answered(request, _query_range)
+    return await _respond(request, _query_range)
 
 
 @router.get("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def series(request: Request) -> Response:
     """The labels of series."""
-    return await _listed(request, queries.series)
+    return await _respond_with_list(request, queries.series)
 
 
 @router.get("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def labels(request: Request) -> Response:
     """The names of labels."""
-    return await _listed(request, queries.labels)
+    return await _respond_with_list(request, queries.labels)
 
 
 @router.get("/label/{label}/values", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def label_values(request: Request, label: str) -> Response:
     """The values of a label."""
-    return await _listed(request, lambda source, *span: queries.label_values(source, label, *span))
+    return await _respond_with_list(request, lambda source, *span: queries.label_values(source, label, *span))
 
 
 @router.get("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def exemplars(request: Request) -> Response:
     """No exemplars are stored."""
-    return await _answered(request, lambda source, parameters: queries.exemplars(_one(parameters, "query")))
+    return await _respond(
+        request, lambda source, parameters: queries.exemplars(_required(parameters, "query"))
+    )
 
 
 @router.get("/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
@@ -195,25 +199,27 @@ async def metadata(request: Request) -> Response:
         name = parameters["metric"][0] if "metric" in parameters else None
         return queries.metadata(name, _limit(parameters))
 
-    return await _answered(request, found)
+    return await _respond(request, found)
 
 
 @router.get("/rules", include_in_schema=False, dependencies=[needs("authenticated")])
 async def rules() -> Response:
     """Grafana lists the rules of its data sources. Ours are not written in PromQL."""
-    return _succeeded({"groups": []})
+    return _success_response({"groups": []})
 
 
 @router.get("/alerts", include_in_schema=False, dependencies=[needs("authenticated")])
 async def alerts() -> Response:
     """The alerts of such rules."""
-    return _succeeded({"alerts": []})
+    return _success_response({"alerts": []})
 
 
 @router.get("/status/buildinfo", include_in_schema=False, dependencies=[needs("authenticated")])
 async def build_info(request: Request) -> Response:
     """What this is: Grafana asks for it to know what it can ask for."""
-    return _succeeded({"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__})
+    return _success_response(
+        {"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__}
+    )
 
 
 @router.api_route(
@@ -221,20 +227,20 @@ async def build_info(request: Request) -> Response:
 )
 async def not_supported(request: Request, rest: str) -> Response:
     """What Prometheus has besides: an error for clients, not the page for people."""
-    return _failed(404, "not_found", f"{request.method} {request.url.path[:200]} is not supported")
+    return _failure_response(404, "not_found", f"{request.method} {request.url.path[:200]} is not supported")
 
 
 Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]
 
 
-async def _listed(request: Request, find: Listing) -> Response:
+async def _respond_with_list(request: Request, find: Listing) -> Response:
     """A list of what the series between two times have, as many as are asked for."""
     now_ms = shared_services_of(request).promql.clock()
 
     def found(source: SeriesSource, parameters: Parameters) -> Any:
         return find(source, *_span(parameters, now_ms))[: _limit(parameters)]
 
-    return await _answered(request, found)
+    return await _respond(request, found)
 
 
 def _limit(parameters: Parameters) -> int | None:

@@ -199,11 +199,11 @@ def _external(key: str) -> _Named:
     if match is None:
         return _own(key)
     pairs = _LABEL.findall(match[2] or "")
-    labels = ((free_label(name), _ESCAPED.sub(_unescaped, value)) for name, value in pairs)
+    labels = ((free_label(name), _ESCAPED.sub(_unescape, value)) for name, value in pairs)
     return match[1], tuple(labels), 1.0
 
 
-def _unescaped(match: re.Match[str]) -> str:
+def _unescape(match: re.Match[str]) -> str:
     return "\n" if match[1] == "n" else match[1]
 
 

@@ -160,7 +160,7 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
     data = np.frombuffer(message, np.uint8)
     usual = _usual(data, message, series, ends, tails, others)
     zero = _zeros(data, message, zeros, zero_ends, others)
-    return _joined([usual, zero], others, numbers)
+    return _join([usual, zero], others, numbers)
 
 
 def _after_other(message: bytes, at: int) -> int:
@@ -247,7 +247,7 @@ def _times(varints: NDArray[np.uint8]) -> Integers:
     return times
 
 
-def _joined(parts: list[_Part], others: _Collected, numbers: SeriesNumbers) -> SentSamples:
+def _join(parts: list[_Part], others: _Collected, numbers: SeriesNumbers) -> SentSamples:
     derived = _Collected()
     counts: list[int] = []
     for number, histogram in others.histograms:
@@ -286,7 +286,7 @@ def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
     collected = _Collected()
     for content in series:
         _add_version_2(content, symbols, numbers, collected)
-    return _joined([], collected, numbers)
+    return _join([], collected, numbers)
 
 
 def _add_version_2(

@@ -105,7 +105,7 @@ def prepared(
     outputs = [*unsent, *_derive(series, t, values, table, usable & table.has_inputs[series])]
     stored = usable & (table.column[series] != NOT_STORED)
     numbers = series[stored]
-    grouped = _grouped(table, numbers, t[stored], values[stored] * table.factor[numbers])
+    grouped = _group(table, numbers, t[stored], values[stored] * table.factor[numbers])
     _add_outputs(grouped, outputs)
     targets = list({id(rows.target): rows.target for rows in grouped.values()}.values())
     parts = [part for rows in grouped.values() for part in _envelopes(rows)]
@@ -181,7 +181,7 @@ _Grouped = dict[tuple[int, bytes], _Rows]
 """By the id of the target and its columns."""
 
 
-def _grouped(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values: Floats) -> _Grouped:
+def _group(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values: Floats) -> _Grouped:
     """The samples as rows: what a target has at one time is a row."""
     grouped: _Grouped = {}
     if not len(numbers):

@@ -94,8 +94,8 @@ class RemoteWrite:
         read = _reader(request.headers.get("content-type", ""))
         place = NamedPlace(request.headers.get(_ENTITY), request.headers.get(_PROJECT))
         sender = _Sender(_account(request), place, await self._rules.of(request.scope, place))
-        with self._doors.in_flight(_declared(request)) as in_flight:
-            self._bodies.check_length(_declared(request))
+        with self._doors.in_flight(_declared_length(request)) as in_flight:
+            self._bodies.check_length(_declared_length(request))
             body = await self._bodies.read(request.receive, in_flight.reserve)
             limits = self._doors.limits
             work = partial(self._prepare, body, request.headers.get("content-encoding", ""), read, sender)
@@ -174,7 +174,7 @@ def _reader(content_type: str) -> Reader:
     raise HttpRejection(415, f"unknown Content-Type {content_type[:200]!r}; expected {expected}")
 
 
-def _declared(request: Request) -> int:
+def _declared_length(request: Request) -> int:
     text = request.headers.get("content-length", "0")
     return int(text[:20]) if text.isascii() and text.isdigit() else 0
 

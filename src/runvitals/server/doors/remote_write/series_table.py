@@ -115,7 +115,7 @@ class SeriesTable:
     def _other(self, labels: Mapping[str, str], number_of_target: int) -> Translation | None:
         """The key of a series that is no metric of ours; None if the host has too many of them."""
         target = self.targets[number_of_target]
-        key = _bounded(self._key(labels, target.route))
+        key = _shorten(self._key(labels, target.route))
         if not target.has(key):
             others = self._others.get(number_of_target, 0)
             if others >= MAX_OTHER_KEYS:
@@ -128,7 +128,7 @@ class SeriesTable:
         """The name with the labels that do not say which run or host it is, as Prometheus writes them."""
         names = {route.run, route.run_name, route.host, route.project}
         kept = [
-            f'{name}="{_escaped(value)}"'
+            f'{name}="{_escape(value)}"'
             for name, value in sorted(labels.items())
             if name != _NAME and not (name in self._rules.attributes and _is_in(value, names))
         ]
@@ -141,7 +141,7 @@ class SeriesTable:
             setattr(self, name, np.concatenate((before, np.zeros_like(before))))
 
 
-def _bounded(key: str) -> str:
+def _shorten(key: str) -> str:
     """The key, with a part of its SHA-256 instead of what is too long."""
     if len(key) <= MAX_KEY:
         return key
@@ -152,5 +152,5 @@ def _is_in(value: str, names: set[str | None]) -> bool:
     return value in names or value.rpartition(":")[0] in names
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -123,16 +123,14 @@ class ScimResources(Protocol[T]):
 OpenResources = Callable[[AccountStore, Actor, int, str], ScimResources[T]]
 
 
-def _opened(
-    open_resources: OpenResources[T], access: AccessControl, requester: Requester
-) -> ScimResources[T]:
+def _open(open_resources: OpenResources[T], access: AccessControl, requester: Requester) -> ScimResources[T]:
     url = str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
     by = requester.actor
     provider = replace(SCIM, ip=by.ip, agent=by.agent, request_id=by.request_id)
     return open_resources(access.accounts, provider, access.clock(), url)
 
 
-def _changed(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:
+def _change(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:
     """Carry out a request, all of it or nothing; returns the resource."""
     [shown] = access.accounts.in_one_transaction(lambda: resources.json([change()]))
     access.rights_changed()
@@ -149,28 +147,28 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
         start: Start = 1,
         count: Count = 100,
     ) -> Response:
-        resources = _opened(open_resources, access, requester)
+        resources = _open(open_resources, access, requester)
         return scim_response(list_response(resources.find(expression), start, count, resources.json))
 
     def create(access: Checked, requester: TheRequester, body: JsonBody) -> Response:
-        resources = _opened(open_resources, access, requester)
-        shown = _changed(access, resources, lambda: resources.create(body))
+        resources = _open(open_resources, access, requester)
+        shown = _change(access, resources, lambda: resources.create(body))
         return scim_response(shown, 201, {"location": shown["meta"]["location"]})
 
     def read(access: Checked, requester: TheRequester, id: str) -> Response:
-        resources = _opened(open_resources, access, requester)
+        resources = _open(open_resources, access, requester)
         return scim_response(resources.json([resources.get(id)])[0])
 
     def put(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
-        resources = _opened(open_resources, access, requester)
-        return scim_response(_changed(access, resources, lambda: resources.replace(resources.get(id), body)))
+        resources = _open(open_resources, access, requester)
+        return scim_response(_change(access, resources, lambda: resources.replace(resources.get(id), body)))
 
     def patch(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
-        resources = _opened(open_resources, access, requester)
-        return scim_response(_changed(access, resources, lambda: resources.patch(resources.get(id), body)))
+        resources = _open(open_resources, access, requester)
+        return scim_response(_change(access, resources, lambda: resources.patch(resources.get(id), body)))
 
     def remove(access: Checked, requester: TheRequester, id: str) -> Response:
-        resources = _opened(open_resources, access, requester)
+        resources = _open(open_resources, access, requester)
         access.accounts.in_one_transaction(lambda: resources.delete(resources.get(id)))
         access.rights_changed()
         return Response(status_code=204)

@@ -98,7 +98,7 @@ async def put_file(request: Request, name: str) -> Response:
             lambda file: contents.add(allowed.project_id, allowed.digest, file, clock()),
         )
 
-    return await _received(request, files, keep)
+    return await _receive(request, files, keep)
 
 
 @router.put(
@@ -115,7 +115,7 @@ async def put_manifest(request: Request, name: str) -> Response:
         with _decoding:
             _store_manifest(artifacts, allowed.version_id, incoming.path)
 
-    return await _received(request, files, store, MANIFEST_BYTES)
+    return await _receive(request, files, store, MANIFEST_BYTES)
 
 
 def _file_to_send(request: Request) -> FileToSend:
@@ -133,7 +133,7 @@ def _manifest_to_send(request: Request) -> ManifestToSend:
     return allowed
 
 
-async def _received(
+async def _receive(
     request: Request, files: ReceivedFiles, use: Any, most_bytes: int | None = None
 ) -> Response:
     """The response to a file, after `use` of it in a thread."""

@@ -379,7 +379,7 @@ def output_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
     """The versions that a run made."""
     page = page_of(how.get("after"), how.get("first"))
     rows, total = artifacts_of(info.context).versions.made_by(run.row.id, page.skip, page.limit)
-    return _seen(info.context, rows, page, total)
+    return _readable_page(info.context, rows, page, total)
 
 
 @ARTIFACT_READS.field("Run", "inputArtifacts")
@@ -387,10 +387,10 @@ def input_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
     """The versions that a run used."""
     page = page_of(how.get("after"), how.get("first"))
     rows, total = artifacts_of(info.context).lineage.used_by(run.row.id, page.skip, page.limit)
-    return _seen(info.context, rows, page, total)
+    return _readable_page(info.context, rows, page, total)
 
 
-def _seen(context: GraphQLContext, rows: Sequence[Version], page: Any, total: int) -> dict[str, Any]:
+def _readable_page(context: GraphQLContext, rows: Sequence[Version], page: Any, total: int) -> dict[str, Any]:
     """A page of versions, without those that the requester may not see."""
     page_of_rows = connection(rows, page, total)
     nodes = {node.row.id: node for node in artifact_nodes(context, readable(context, rows))}

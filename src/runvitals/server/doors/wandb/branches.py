@@ -112,7 +112,7 @@ async def copy_media(
     Raises:
         HTTPException: 404 if there is no such run that the requester may read.
     """
-    source = await _branched(context, writers.run.project, entity, branch)
+    source = await _branch(context, writers.run.project, entity, branch)
     store, monitor = context.metadata_store, writers.name(MONITOR)
 
     def copy() -> None:
@@ -131,7 +131,7 @@ def _writer_name(writers: RunWriters) -> str:
 async def _rows(
     context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint
 ) -> HistoryRows:
-    row = await _branched(context, project, entity, branch)
+    row = await _branch(context, project, entity, branch)
 
     def read(view: RunView) -> HistoryRows:
         rows = HistoryRows(LoggedSelection(last_step=branch.step).columns(view), row.started_ms)
@@ -147,7 +147,7 @@ async def _rows(
         raise InvalidArgument(f"the run {branch.run[:100]!r} cannot be forked: {error}") from None
 
 
-async def _branched(context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint) -> RunRow:
+async def _branch(context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint) -> RunRow:
     """The run that another one goes on from."""
     node = await run_in_threadpool(find_project, context, project, entity)
     row = None if node is None else await run_in_threadpool(find_run, context, node, branch.run)

@@ -102,7 +102,7 @@ class GraphQLExecutor:
     async def execute(self, request: GraphQLRequest, context: Budgeted) -> GraphQLResponse:
         """The answer to a request: to an unknown operation, or one that fails, 200 with errors."""
         try:
-            document, introspects = await self._checked(request.query)
+            document, introspects = await self._check(request.query)
         except _Invalid as invalid:
             return GraphQLResponse({"data": None, "errors": [error.formatted for error in invalid.errors]})
         begin = partial(
@@ -122,9 +122,9 @@ class GraphQLExecutor:
         assert isinstance(result, ExecutionResult)
         if context.refusal is not None:  # of the whole, wherever it was noticed
             return GraphQLResponse(errors_body(str(context.refusal)))
-        return _answer(result)
+        return _to_response(result)
 
-    async def _checked(self, query: str) -> _CheckedDocument:
+    async def _check(self, query: str) -> _CheckedDocument:
         """Parse a query and check it against the schema.
 
         Raises:
@@ -135,9 +135,9 @@ class GraphQLExecutor:
             self._documents.move_to_end(query)
             return cached
         if len(query) <= _PARSED_AT_ONCE:
-            checked = self._parsed(query)
+            checked = self._parse(query)
         else:
-            checked = await anyio.to_thread.run_sync(self._parsed, query, limiter=self._parsing)
+            checked = await anyio.to_thread.run_sync(self._parse, query, limiter=self._parsing)
         if query not in self._documents and len(query) <= _CACHED_CHARACTERS:
             self._documents[query] = checked
             self._cached_characters += len(query)
@@ -146,7 +146,7 @@ class GraphQLExecutor:
                 self._cached_characters -= len(oldest)
         return checked
 
-    def _parsed(self, query: str) -> _CheckedDocument:
+    def _parse(self, query: str) -> _CheckedDocument:
         try:
             if len(query) > _MAX_CHARACTERS:
                 raise GraphQLError(
@@ -263,11 +263,11 @@ class _Extent:
             )
 
 
-def _answer(result: ExecutionResult) -> GraphQLResponse:
+def _to_response(result: ExecutionResult) -> GraphQLResponse:
     body: dict[str, Any] = {"data": result.data}
     status, retry_after_s = 200, None
     if result.errors:
-        shown = [_shown(error) for error in result.errors[:_MAX_ERRORS]]
+        shown = [_to_json(error) for error in result.errors[:_MAX_ERRORS]]
         body["errors"] = shown
         for error, formatted in zip(result.errors, shown, strict=False):
             code = formatted.get("extensions", {}).get("code")
@@ -277,7 +277,7 @@ def _answer(result: ExecutionResult) -> GraphQLResponse:
     return GraphQLResponse(body, status, retry_after_s)
 
 
-def _shown(error: GraphQLError) -> dict[str, Any]:
+def _to_json(error: GraphQLError) -> dict[str, Any]:
     """An error for the client: of what it did, with its reason; of the server, without."""
     cause = error.original_error
     formatted: dict[str, Any] = dict(error.formatted)

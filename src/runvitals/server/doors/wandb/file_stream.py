@@ -182,7 +182,7 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     events = _events(client, body.file(stream_body.EVENTS), now_ms)
     samples, damaged = event_envelopes(events, writers, now_ms)
     envelopes += samples
-    printed = _printed(body, now_ms)
+    printed = _console_records(body, now_ms)
     fresh = [
         entry for entry in printed if entry[0] >= client.console_lines or entry[2]["t"] >= client.started_ms
     ]
@@ -267,7 +267,7 @@ def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
     return new_lines(file, client.event_lines, of_this_process)
 
 
-def _printed(body: StreamBody, now_ms: int) -> list[tuple[int, str, dict[str, Any]]]:
+def _console_records(body: StreamBody, now_ms: int) -> list[tuple[int, str, dict[str, Any]]]:
     """Lines of the console as records. One that is stored already is not stored again under its number."""
     console = body.file(stream_body.CONSOLE)
     lines = enumerate(console.content, console.offset)

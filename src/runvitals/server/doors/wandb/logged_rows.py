@@ -88,7 +88,7 @@ def history_envelopes(rows: Sequence[HistoryLine], writers: RunWriters) -> list[
     for row in rows:
         groups.setdefault(tuple(row.numbers), []).append(row)
     groups.pop((), None)
-    tables = groups.items() if len(groups) <= _MAX_TABLES else _merged(groups)
+    tables = groups.items() if len(groups) <= _MAX_TABLES else _merge(groups)
     return [_history_envelope(keys, members, writers) for keys, members in tables]
 
 
@@ -110,7 +110,7 @@ def _history_envelope(keys: Sequence[str], rows: Sequence[HistoryLine], writers:
     )
 
 
-def _merged(
+def _merge(
     groups: Mapping[tuple[str, ...], list[HistoryLine]],
 ) -> Iterable[tuple[Sequence[str], list[HistoryLine]]]:
     """Merge rows with different names as long as the resulting table is small."""

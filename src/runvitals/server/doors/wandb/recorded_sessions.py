@@ -42,7 +42,7 @@ def merge_rows(
     Args:
         media: time and step of the stored media: a row that has only media is known by them.
     """
-    stored_moments = _known(rows, stored).union(media)
+    stored_moments = _stored_moments(rows, stored).union(media)
     unknown = [row for row in rows if (row.sent_ms, row.step) not in stored_moments]
     later_step = _LeastStepAfter(stored)
     new = [row for row in unknown if later_step.after(row.sent_ms) > row.step]
@@ -52,7 +52,9 @@ def merge_rows(
     return MergedRows(new, [part for part in replaced if len(part.t)], len(unknown) - len(new))
 
 
-def _known(rows: Sequence[HistoryLine], stored: Sequence[WriterRows]) -> set[tuple[int, float | None]]:
+def _stored_moments(
+    rows: Sequence[HistoryLine], stored: Sequence[WriterRows]
+) -> set[tuple[int, float | None]]:
     """Time and step of the stored rows of the time of some rows."""
     times = [row.sent_ms for row in rows]
     stored_moments: set[tuple[int, float | None]] = set()

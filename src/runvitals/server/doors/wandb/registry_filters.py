@@ -103,14 +103,14 @@ class _Compiler:
 
     def _one(self, name: str, value: Any, depth: int) -> Holds:
         if name == "$not":
-            return _negated(self.all_of(value, depth + 1))
+            return _negate(self.all_of(value, depth + 1))
         if name in ("$and", "$or", "$nor"):
             if not isinstance(value, list):
                 raise BadFilter(f"invalid {name}: expected a list of conditions")
             parts = [self.all_of(item, depth + 1) for item in value]
             if name == "$and":
                 return _all(parts)
-            return _any(parts) if name == "$or" else _negated(_any(parts))
+            return _any(parts) if name == "$or" else _negate(_any(parts))
         return self._field(name, value, depth)
 
     def _field(self, name: str, value: Any, depth: int) -> Holds:
@@ -131,7 +131,7 @@ class _Compiler:
             if self._conditions > MAX_CONDITIONS:
                 raise BadFilter(f"the filter has too many conditions; expected at most {MAX_CONDITIONS}")
             if operator == "$not":
-                parts.append(_negated(self._field(name, operand, depth + 1)))
+                parts.append(_negate(self._field(name, operand, depth + 1)))
                 continue
             try:
                 parts.append(_condition(root, rest, operator, operand, convert))
@@ -147,7 +147,7 @@ def _condition(root: str, rest: str, operator: str, operand: Any, convert: Conve
         ValueError: an unknown operator, or an operand that it cannot have.
     """
     if operator in ("$ne", "$nin"):
-        return _negated(_condition(root, rest, "$eq" if operator == "$ne" else "$in", operand, convert))
+        return _negate(_condition(root, rest, "$eq" if operator == "$ne" else "$in", operand, convert))
     if operator == "$exists":
         return lambda row: bool(_values(row, root, rest)) == bool(operand)
     if operator == "$eq" and operand is None:
@@ -209,5 +209,5 @@ def _any(parts: list[Holds]) -> Holds:
     return lambda row: any(part(row) for part in parts)
 
 
-def _negated(part: Holds) -> Holds:
+def _negate(part: Holds) -> Holds:
     return lambda row: not part(row)

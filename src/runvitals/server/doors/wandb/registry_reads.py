@@ -99,7 +99,7 @@ def registries(
         "name": lambda registry: registry.project.name,
         "created_at": lambda registry: registry.created_ms,
     }
-    registries = _ordered(registries, order, by)
+    registries = _sort(registries, order, by)
     shown = [registry.project for registry in registries[page.skip : page.skip + page.limit]]
     info.context.count_rows(len(shown))
     return connection(shown, page, len(registries))
@@ -126,7 +126,7 @@ def collections_of_registries(
         "created_at": lambda collection: collection.created_ms,
         "updated_at": lambda collection: collection.updated_ms,
     }
-    collections = _ordered(_collections(context, node, project_filters, filters), order, by)
+    collections = _sort(_collections(context, node, project_filters, filters), order, by)
     shown = collections[page.skip : page.skip + page.limit]
     context.count_rows(len(shown))
     return connection([collection_node(context, row) for row in shown], page, len(collections))
@@ -151,7 +151,7 @@ def versions_of_registries(
     if order:
         raise InvalidArgument("the versions of registries cannot be sorted on this server")
     page = page_of(after, first)
-    holds = _compiled(filters, _OF_VERSIONS)
+    holds = _compile(filters, _OF_VERSIONS)
     collections = _collections(context, node, project_filters, collection_filters)
     rows = artifacts_of(context).collections.members_of_all(
         [collection.id for collection in collections], page.skip, _MAX_SCANNED
@@ -188,7 +188,7 @@ async def project_access(node: ProjectNode, info: Info) -> str | None:
 
 def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) -> list[_Registry]:
     """The registries of a team or user that fulfil a filter and that the requester may read, by name."""
-    holds = _compiled(filters, _OF_REGISTRIES)
+    holds = _compile(filters, _OF_REGISTRIES)
     projects = context.metadata_store.projects.beginning_with(PREFIX, node.number)
     context.count_rows(len(projects))
     registries = []
@@ -210,7 +210,7 @@ def _collections(
     Raises:
         InvalidArgument: the registries have too many.
     """
-    holds = _compiled(filters, _OF_COLLECTIONS)
+    holds = _compile(filters, _OF_COLLECTIONS)
     projects = [registry.project.number for registry in _registries(context, node, project_filters)]
     rows = artifacts_of(context).collections.portfolios(projects, _MAX_COLLECTIONS + 1)
     if len(rows) > _MAX_COLLECTIONS:
@@ -272,7 +272,7 @@ def _version_row(row: CollectionVersion) -> conditions.Row:
     }
 
 
-def _compiled(filters: str | None, fields: Mapping[str, conditions.Convert]) -> conditions.Holds:
+def _compile(filters: str | None, fields: Mapping[str, conditions.Convert]) -> conditions.Holds:
     """Compile a filter.
 
     Raises:
@@ -284,7 +284,7 @@ def _compiled(filters: str | None, fields: Mapping[str, conditions.Convert]) -> 
         raise InvalidArgument(str(error)) from None
 
 
-def _ordered(rows: Iterable[T], order: str | None, by: Mapping[str, Callable[[T], Any]]) -> list[T]:
+def _sort(rows: Iterable[T], order: str | None, by: Mapping[str, Callable[[T], Any]]) -> list[T]:
     """Put rows in the requested order.
 
     Args:

@@ -71,7 +71,7 @@ def connect(schema: GraphQLSchema, subjects: Iterable[Resolvers]) -> None:
             if field.resolve is not None:
                 raise ValueError(f"{type_name}.{field_name} has two functions")
             field.resolve = (
-                _counted(function) if iscoroutinefunction(function) else _in_thread(function, limiter)
+                _counting(function) if iscoroutinefunction(function) else _in_thread(function, limiter)
             )
     for declared in schema.type_map.values():
         if isinstance(declared, GraphQLObjectType) and not declared.name.startswith("__"):
@@ -94,7 +94,7 @@ def snake_case(name: str) -> str:
     return _CAPITAL.sub(r"_\1", name).lower()
 
 
-def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
+def _counting(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def resolve(source: Any, info: Any, **kwargs: Any) -> Any:
         info.context.check()

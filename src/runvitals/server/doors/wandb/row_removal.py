@@ -139,11 +139,11 @@ def _summaries(view: RunView) -> dict[str, LoggedValues]:
                     int(times[there][-1]),
                 )
             present = by_name.get(name)
-            by_name[name] = part_values if present is None else _joined(present, part_values)
+            by_name[name] = part_values if present is None else _join(present, part_values)
     return by_name
 
 
-def _joined(part: LoggedValues, other: LoggedValues) -> LoggedValues:
+def _join(part: LoggedValues, other: LoggedValues) -> LoggedValues:
     last = max(part, other, key=lambda values: values.last_ms)
     return LoggedValues(
         part.number + other.number,

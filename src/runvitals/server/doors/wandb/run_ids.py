@@ -49,7 +49,7 @@ def find_run(
         project: None: `DEFAULT_PROJECT`.
     """
     client_project = project_name(project or DEFAULT_PROJECT)
-    derived = _derived(client_project, name)
+    derived = _derive_id(client_project, name)
     is_taken = False
     if _is_valid(name):
         place = _in_entity(metadata_store, entity_id, name)
@@ -66,7 +66,7 @@ def find_run(
     return ClientRun(name, derived, client_project, place)
 
 
-def _derived(project: str, name: str) -> str:
+def _derive_id(project: str, name: str) -> str:
     digest = hashlib.sha256(f"{project}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     readable = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name[:64])
     return f"{readable.strip('-') or 'run'}-{digest}"

@@ -58,7 +58,7 @@ def one_run(node: ProjectNode, info: Info, name: str) -> RunNode | None:
 def run_count(node: ProjectNode, info: Info, filters: str | None = None) -> int:
     """How many runs match a filter."""
     context = info.context
-    return context.metadata_store.runs.count(_wanted(context, node, filters), context.now_ms())
+    return context.metadata_store.runs.count(_read_filter(context, node, filters), context.now_ms())
 
 
 @RUN_READS.field("Project", "runs")
@@ -71,7 +71,7 @@ def runs(
     after: str | None = None,
 ) -> dict[str, Any]:
     """A page of the runs that match a filter. Only the last one of a page has a cursor."""
-    return page_of_runs(info, node, _wanted(info.context, node, filters), order, first, after)
+    return page_of_runs(info, node, _read_filter(info.context, node, filters), order, first, after)
 
 
 def page_of_runs(
@@ -109,7 +109,7 @@ def of_project(context: GraphQLContext, node: ProjectNode, *terms: Term) -> Filt
     return Filter(project=node.name, entity=entity, readable=readable, terms=terms)
 
 
-def _wanted(context: GraphQLContext, node: ProjectNode, filters: str | None) -> Filter:
+def _read_filter(context: GraphQLContext, node: ProjectNode, filters: str | None) -> Filter:
     if filters is not None and not isinstance(filters, str):
         raise InvalidArgument("invalid filters: expected JSON in a text")
     try:

@@ -56,7 +56,7 @@ def config_values(sent: Mapping[str, Any]) -> dict[str, Any]:
         >>> config_values({"lr": {"desc": None, "value": 0.1}, "_wandb": {"value": {"t": {}}}})
         {'lr': 0.1}
     """
-    return {key: _unwrapped(value) for key, value in sent.items() if key != INTERNAL}
+    return {key: _unwrap(value) for key, value in sent.items() if key != INTERNAL}
 
 
 def removed_config(
@@ -79,7 +79,7 @@ def wrapped_config(values: Mapping[str, Any]) -> str:
 
 def internal_values(sent: Mapping[str, Any]) -> dict[str, Any]:
     """Wandb's own entries of a configuration: the client's version, metric definitions, machines."""
-    values = _unwrapped(sent.get(INTERNAL, {}))
+    values = _unwrap(sent.get(INTERNAL, {}))
     return values if isinstance(values, dict) else {}
 
 
@@ -153,7 +153,7 @@ def machine_values(sent: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "git": git} if git else facts
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     if isinstance(value, dict) and "value" in value and value.keys() <= {"value", "desc"}:
         return value["value"]
     return value

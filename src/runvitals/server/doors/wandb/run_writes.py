@@ -93,7 +93,7 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
             branch,
             await run_in_threadpool(_number, context, upsert),
         )
-    return await run_in_threadpool(_begun, context, upsert, client if begins else None, input.get("sweep"))
+    return await run_in_threadpool(_finish, context, upsert, client if begins else None, input.get("sweep"))
 
 
 def _resumed_lines(context: GraphQLContext, upsert: _Upsert, values: Mapping[str, Any]) -> int:
@@ -157,7 +157,7 @@ def _sections(context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any]) ->
         "metrics": metric_definitions(internal),
         "machine": machine_values(sent),
         SECTION: own,
-        "removed": _removed(context, upsert, sent, config),
+        "removed": _removed_keys(context, upsert, sent, config),
     }
     return {name: values for name, values in sections.items() if values}
 
@@ -170,7 +170,7 @@ def _join(context: GraphQLContext, sweep: str, name: str, place: RunPlace) -> No
         sweeps.runs.begin(sweep_row.id, name, place.run_id, context.now_ms())
 
 
-def _removed(
+def _removed_keys(
     context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any], config: dict[str, Any]
 ) -> dict[str, list[str]]:
     """What the client has removed. Of several that log to the same run, each knows its own part only."""
@@ -193,7 +193,7 @@ def _number(context: GraphQLContext, upsert: _Upsert) -> int:
     return run.place.run_id
 
 
-def _begun(
+def _finish(
     context: GraphQLContext, upsert: _Upsert, client: WandbClient | None, sweep: str | None
 ) -> dict[str, Any]:
     """The answer about a run that has been recorded.

@@ -46,16 +46,16 @@ def upsert_sweep(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     context = info.context
     try:
         if input.get("id"):
-            node, source = _changed(context, input)
+            node, source = _change(context, input)
         else:
-            node, source = _created(context, input)
+            node, source = _create(context, input)
     except (InvalidConfiguration, SweepConflict, LimitReached) as error:
         raise InvalidArgument(str(error)) from None
     warnings = [] if source is None else list(source.configuration.warnings)
     return {"sweep": node, "configValidationWarnings": warnings}
 
 
-def _created(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source]:
+def _create(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source]:
     if not sent.get("config"):
         raise InvalidArgument("config is missing: the configuration of the sweep, as YAML")
     source = from_yaml(sent["config"])
@@ -83,7 +83,7 @@ def _created(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNod
     return SweepNode(sweeps.sweeps.get(row.id), project), source
 
 
-def _changed(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source | None]:
+def _change(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source | None]:
     table, now_ms = context.metadata_store.sweeps.sweeps, context.now_ms()
     node = _sweep_to_change(context, number_of("Sweep", sent["id"]))
     texts = {name: sent[name] for name in ("display_name", "description") if sent.get(name) is not None}

@@ -118,7 +118,7 @@ async def receive(request: Request, name: str) -> Response:
     server = server_files(request)
     recorder = door_recorder(request)
     try:
-        upload = await run_in_threadpool(_allowed, request, context)
+        upload = await run_in_threadpool(_check_address, request, context)
         announced = parse_integer(request.headers.get("content-length", ""), _MAX_LENGTH) or 0
         # Before it arrives: a client that is refused later sends the whole file again.
         with recorder.in_flight(2 * PIECE_BYTES + decoding_bytes(upload.name, announced)) as in_flight:
@@ -130,7 +130,7 @@ async def receive(request: Request, name: str) -> Response:
     return Response(status_code=200)
 
 
-def _allowed(request: Request, context: GraphQLContext) -> FileOfRun:
+def _check_address(request: Request, context: GraphQLContext) -> FileOfRun:
     """Check that an address is valid and that its run takes files from its owner.
 
     Raises:
