@@ -71,7 +71,7 @@ class HostCommands:
     def _run(self, run_id: str, number: int, name: str) -> None:
         try:
             with self._room:
-                outcome = self._outcome(run_id, registered(name, self._environ))
+                outcome = self._outcome(run_id, registered_command(name, self._environ))
         except (ValueError, OSError) as error:
             outcome = f"was not run: {error}"
         self._report(run_id, f"command {number} ({name[:64]}) {redaction.text(inert(outcome))}")
@@ -123,7 +123,7 @@ def _last_output(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
     return output
 
 
-def registered(name: str, environ: Mapping[str, str]) -> list[str]:
+def registered_command(name: str, environ: Mapping[str, str]) -> list[str]:
     """The command that the user registered by this name.
 
     Raises:

@@ -27,7 +27,7 @@ from runvitals.relay.engine.delivery import DELIVERED, RunDelivery
 from runvitals.relay.engine.delivery_lag import delivery_lag
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.engine.undelivered import own_host, undelivered
+from runvitals.relay.engine.undelivered import find_undelivered, own_host
 from runvitals.relay.host_commands import HostCommands
 from runvitals.relay.other_relays import Handover, OtherRelays
 from runvitals.relay.run_environments import RunEnvironments
@@ -80,7 +80,7 @@ class Relay:
             spec.text: spec for spec in configured_destinations(os.environ)
         }
         specs = self._known.values()
-        self._undelivered = {} if is_helper else undelivered(directory, self.host, specs)
+        self._undelivered = {} if is_helper else find_undelivered(directory, self.host, specs)
         self._others = OtherRelays(directory)
         self._requests: dict[str, dict[str, Any]] = {}  # of the monitors, by run
         self._handed_over: dict[tuple[str, str], Handover] = {}  # by run and destination

@@ -20,7 +20,9 @@ def own_host() -> str:
     return paths.safe_name(socket.gethostname() or "localhost")
 
 
-def undelivered(directory: str, host: str, specs: Collection[DestinationSpec]) -> dict[str, list[Cursor]]:
+def find_undelivered(
+    directory: str, host: str, specs: Collection[DestinationSpec]
+) -> dict[str, list[Cursor]]:
     """The cursors of runs that are not completely delivered, by destination.
 
     Includes the runs of this host, and of other hosts whose relay has not written for `FOREIGN_AGE_S`, but

@@ -93,7 +93,7 @@ class BatchSeries:
     def _logged_series(self, batch: Batch, namer: Namer) -> list[SeriesPoints]:
         by_series: dict[LabeledSeries, tuple[list[int], Values]] = {}
         for row, time_ms in zip(batch.logs, self._log_times(batch), strict=True):
-            numbers = [(namer.logged(name), value) for name, value in row.numbers().items()]
+            numbers = [(namer.logged_series(name), value) for name, value in row.numbers().items()]
             if row.step is not None:
                 numbers.append((namer.step, float(row.step)))
             for series, value in numbers:

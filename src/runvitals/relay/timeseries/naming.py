@@ -78,7 +78,7 @@ class Namer:
         """The labels of everything in a batch."""
         return base_labels(batch)
 
-    def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
+    def name_metric(self, key: str) -> tuple[MetricFamily, Labels, float]:
         """The family of a key, its own labels, and the factor to the family's unit."""
         return named(key)
 
@@ -91,7 +91,7 @@ class Namer:
             series = self._known[key] = self._of_key(key)
         return series
 
-    def logged(self, name: str) -> LabeledSeries:
+    def logged_series(self, name: str) -> LabeledSeries:
         """The series of a logged name."""
         series = self._logged.get(name)
         if series is None:
@@ -104,7 +104,7 @@ class Namer:
         series = self._of_endpoint(key)
         if series is not None:
             return series
-        family, labels, factor = self.named(key)
+        family, labels, factor = self.name_metric(key)
         return self._series(family, dict(labels), factor)
 
     def _of_endpoint(self, key: str) -> LabeledSeries | None:

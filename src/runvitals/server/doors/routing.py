@@ -5,9 +5,9 @@ there; of the rules for a field, the first one that applies counts. Attributes a
 label `service_name` is found as `service.name`.
 
 Example:
-    >>> routed({"service.name": "train", "slurm.job.id": "7", "host.name": "node1"}).run
+    >>> route_of({"service.name": "train", "slurm.job.id": "7", "host.name": "node1"}).run
     'slurm-7'
-    >>> routed({"instance": "node1:9100", "job": "node"})[2:5]
+    >>> route_of({"instance": "node1:9100", "job": "node"})[2:5]
     ('host-node1', 'node1', 'node1')
 """
 
@@ -98,7 +98,7 @@ class RoutingRules:
 
     @cached_property
     def of_route(self) -> frozenset[str]:
-        """The names of all attributes and labels that `addressed` and `routed` look at."""
+        """The names of all attributes and labels that `address_of` and `route_of` look at."""
         rules = (rule for field in FIELDS if field != "device" for rule in getattr(self, field))
         names = {*_WITHOUT_RULE, *(name for rule in rules for name in _ATTRIBUTE.findall(rule))}
         return frozenset(names | {label_name(name) for name in names})
@@ -187,7 +187,7 @@ class Route(NamedTuple):
     is_host_run: bool
 
 
-def addressed(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPlace:
+def address_of(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPlace:
     """The project whose rules count.
 
     That in `runvitals.entity` and `runvitals.project`, otherwise the one that the sender names.
@@ -196,14 +196,14 @@ def addressed(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPla
     return NamedPlace(entity, _value(attributes, "runvitals.project") or sender.project)
 
 
-def routed(
+def route_of(
     attributes: Attributes, rules: RoutingRules = DEFAULT_RULES, place: NamedPlace = NO_PLACE
 ) -> Route:
     """Where the values with these attributes belong.
 
     Args:
         rules: of the project at `place`.
-        place: as `addressed` returns it.
+        place: as `address_of` returns it.
     """
     project = _first(rules.project, attributes) or place.project
     named_host = _first(rules.host, attributes)

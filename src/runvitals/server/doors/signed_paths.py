@@ -62,7 +62,7 @@ class SignedPaths:
     Example:
         >>> paths = SignedPaths(key, now_ms)
         >>> token = paths.token(owner, FileOfVersion(7, "model.pt"), DOWNLOAD_MS)
-        >>> paths.opened(token, FileOfVersion)
+        >>> paths.open(token, FileOfVersion)
         (CredentialOwner(kind='user', id=3, key_id=None), FileOfVersion(version_id=7, path='model.pt'))
     """
 
@@ -75,7 +75,7 @@ class SignedPaths:
         body = msgspec.json.encode(_Signed(self._clock() + life_ms, owner, allowed))
         return _text(body) + "." + _text(self._signature(type(allowed), body))
 
-    def opened(self, token: str, kind: type[T]) -> tuple[CredentialOwner, T]:
+    def open(self, token: str, kind: type[T]) -> tuple[CredentialOwner, T]:
         """Who asked for what.
 
         Raises:
@@ -119,7 +119,7 @@ def address_in_use(request: Request, kind: type[T]) -> AddressInUse[T]:
         HttpRejection: 403: its signature is not valid, its time is over, or whoever asked for it has no
             account any more, or revoked the key.
     """
-    owner, allowed = _paths(request).opened(request.query_params.get("token", ""), kind)
+    owner, allowed = _paths(request).open(request.query_params.get("token", ""), kind)
     access = access_of(request)
     identity = access.directory.owner_now(owner)
     if identity is None or (isinstance(identity.principal, Operator) and access.mode() == "accounts"):

@@ -26,7 +26,7 @@ from runvitals.relay.destinations.files.rows import (
     TableRow,
     columns,
     fits,
-    merged,
+    merge_columns,
     parts,
 )
 from runvitals.relay.destinations.files.text_formats import CsvFormat, JsonLinesFormat
@@ -157,7 +157,7 @@ class FilesDestination(Destination):
             path = self._path(batch, part, file, format.extension)
         data = format.rows(part.table, file["columns"], part.rows) if file["length"] else b""
         if not file["length"]:
-            file["columns"] = merged(file["columns"], needed)
+            file["columns"] = merge_columns(file["columns"], needed)
             data = format.head(part.table, file["columns"]) + format.rows(
                 part.table, file["columns"], part.rows
             )
@@ -175,9 +175,9 @@ class FilesDestination(Destination):
             clash = any(file["columns"].get(name, kind) != kind for name, kind in needed.items())
             if clash or file["length"] >= MAX_VALUES:
                 file["number"] += 1
-                file["columns"] = merged(file["columns"], needed) if clash else {}
+                file["columns"] = merge_columns(file["columns"], needed) if clash else {}
             merged_columns = {name: file["columns"].get(name, kind) for name, kind in needed.items()}
-            file["columns"] = merged(file["columns"], merged_columns)
+            file["columns"] = merge_columns(file["columns"], merged_columns)
             path = self._path(batch, part, file, parquet.extension)
             os.makedirs(os.path.dirname(path), exist_ok=True)
             file["length"] = parquet.add(path, part.table, merged_columns, part.rows, batch.last_seq)

@@ -116,11 +116,11 @@ def fits(needed: Columns, existing: Columns) -> bool:
     return all(existing.get(name) in (kind, TEXT) for name, kind in needed.items())
 
 
-def merged(existing: Columns, needed: Columns) -> Columns:
+def merge_columns(existing: Columns, needed: Columns) -> Columns:
     """The columns that can hold both.
 
     Example:
-        >>> merged({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
+        >>> merge_columns({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
         {'cpu': 'number', 'note': 'text', 'gpu': 'number'}
     """
     kinds = dict(existing)

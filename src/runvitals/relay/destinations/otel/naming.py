@@ -46,12 +46,12 @@ _COUNTED = {
 
 
 @lru_cache(16_384)
-def named(key: str) -> tuple[MetricFamily, Labels, float]:
+def name_metric(key: str) -> tuple[MetricFamily, Labels, float]:
     """The instrument of a key, its attributes, and the factor to its unit. Kinds are gauge, counter and
     level.
 
     Example:
-        >>> named("network.eth0.sent")[0].name, named("network.eth0.sent")[1]
+        >>> name_metric("network.eth0.sent")[0].name, name_metric("network.eth0.sent")[1]
         ('system.network.io', (('network.interface.name', 'eth0'), ('network.io.direction', 'transmit')))
     """
     match = DEFINITIONS.find(key)
@@ -73,8 +73,8 @@ class OtelNamer(Namer):
     def base(self, batch: Batch) -> dict[str, str]:
         return {}
 
-    def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
-        return named(key)
+    def name_metric(self, key: str) -> tuple[MetricFamily, Labels, float]:
+        return name_metric(key)
 
 
 def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:

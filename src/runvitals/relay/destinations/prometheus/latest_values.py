@@ -91,7 +91,7 @@ class LatestRunValues:
         logged = self._logged.setdefault(batch.writer.name, {})
         for row in batch.logs:
             for name, value in row.numbers().items():
-                logged[namer.logged(name)] = value
+                logged[namer.logged_series(name)] = value
             if row.step is not None:
                 logged[namer.step] = float(row.step)
 

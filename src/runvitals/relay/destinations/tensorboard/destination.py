@@ -128,7 +128,7 @@ class TensorBoardDestination(Destination):
                 yield event_messages.scalars(row.time_ms, step, numbers)
             for key, value in row.data.items():
                 if isinstance(value, str):
-                    yield event_messages.words(row.time_ms, step, key, event_messages.escaped(value))
+                    yield event_messages.words(row.time_ms, step, key, event_messages.escape(value))
         for note in batch.notes_of(EVENT):
             yield _event_text(note, since_ms)
 
@@ -201,5 +201,5 @@ def _event_text(note: Note, since_ms: int) -> bytes:
     text = f"{event_messages.utc(note.time_ms)} {value.get('level', 'info')}: {message}"
     step = event_messages.seconds(note.time_ms, since_ms)
     return event_messages.words(
-        note.time_ms, step, f"events/{value.get('name')}", event_messages.escaped(text)
+        note.time_ms, step, f"events/{value.get('name')}", event_messages.escape(text)
     )

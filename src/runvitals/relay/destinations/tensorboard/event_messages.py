@@ -106,7 +106,7 @@ def seconds(time_ms: int, since_ms: int) -> int:
     return max(0, (time_ms - since_ms) // 1000)
 
 
-def escaped(value: object) -> str:
+def escape(value: object) -> str:
     """Escape a value for TensorBoard's Markdown: as inline code on one line."""
     line = " ".join(str(value).split()).replace("`", "'").replace("|", "\\|")
     return f"`{line}`" if line else ""
@@ -114,7 +114,7 @@ def escaped(value: object) -> str:
 
 def table(values: Mapping[str, object]) -> str:
     """A Markdown table of names and values."""
-    rows = "".join(f"| {escaped(key)} | {escaped(value)} |\n" for key, value in values.items())
+    rows = "".join(f"| {escape(key)} | {escape(value)} |\n" for key, value in values.items())
     return f"| name | value |\n|---|---|\n{rows}"
 
 

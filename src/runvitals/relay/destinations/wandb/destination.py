@@ -18,7 +18,7 @@ from runvitals.readers.journals.history import leaves
 from runvitals.relay.batch import LIFECYCLE, Batch, Note
 from runvitals.relay.destination import Context, Destination, Gone
 from runvitals.relay.destinations.wandb.account import WandbAddress
-from runvitals.relay.destinations.wandb.lines import RunUpdate, printed, rows, sampled
+from runvitals.relay.destinations.wandb.lines import RunUpdate, console_lines, rows, sample
 from runvitals.relay.destinations.wandb.offline import OfflineRun
 from runvitals.relay.destinations.wandb.online import OnlineRun
 from runvitals.relay.engine.exactly_once import all_or_nothing
@@ -102,10 +102,10 @@ class WandbDestination(Destination):
         suffix = f"/l:{safe_name(batch.writer.host)}" if self._address.shared else ""
         if training_run and training_run.get("shared"):  # next to W&B's own samples, under our label
             suffix = f"/l:runvitals-{safe_name(batch.writer.host)}"
-        content.samples = sampled(batch, self._address.every_s, suffix)
+        content.samples = sample(batch, self._address.every_s, suffix)
         if training_run:
             return content
-        content.printed = list(printed(batch, self._state.setdefault("open_lines", {})))
+        content.printed = list(console_lines(batch, self._state.setdefault("open_lines", {})))
         config = dict(leaves(batch.run.config))
         if config != self._state.get("config"):
             self._state["config"] = content.config = config

@@ -55,7 +55,7 @@ class RunUpdate:
         self.summary: dict[str, Any] | None = None
 
 
-def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetrics]:
+def sample(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetrics]:
     """Merge the samples of each `every_s` seconds into one: the mean of gauges (or the aggregation in the
     metric's definition), the last value of counters.
 
@@ -111,7 +111,7 @@ def rows(batch: Batch) -> list[WandbRow]:
     return merged
 
 
-def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
+def console_lines(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
     """The complete console lines.
 
     Args:

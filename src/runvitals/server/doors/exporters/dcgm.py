@@ -29,7 +29,7 @@ _USED, _FREE, _RESERVED, _TOTAL = "DEV_FB_USED", "DEV_FB_FREE", "DEV_FB_RESERVED
 _POWER, _LIMIT = "powerWatts", "enforcedPowerLimitWatts"
 
 
-def translated(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
+def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
     """How a series of the exporter becomes ours."""
     series = DcgmSeries(name.removeprefix(_PREFIX), labels, 0.0, is_total=False)
     index = series.index if series.index is not None else device

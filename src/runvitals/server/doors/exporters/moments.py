@@ -29,7 +29,7 @@ class DerivedMetric:
         if self._before is None or t > self._before.t:
             self._pending.setdefault(t, {})[name] = value
 
-    def completed(self) -> Iterator[ScrapedMoment]:
+    def pop_completed(self) -> Iterator[ScrapedMoment]:
         """The moments that have become complete, with what was computed."""
         times = sorted(self._pending)
         for index, t in enumerate(times):

@@ -24,7 +24,7 @@ _ECC = ("mem_ecc_corrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrec
 _PERCENTILES = ("p0", "p1", "p25", "p50", "p75", "p99", "p100")
 
 
-def translated(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
+def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
     """How a series of the exporter becomes ours."""
     runtime = labels.get("runtime_tag", "")
     if name == "hardware_ecc_events_total":

@@ -61,7 +61,7 @@ _NOT_DISKS = frozenset(
 _TEMPERATURES = ("coretemp", "k10temp", "zenpower")
 
 
-def translated(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
+def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
     """How a series of node_exporter becomes ours."""
     if name in _PLAIN:
         return Translation(_PLAIN[name])

@@ -15,7 +15,7 @@ from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.limits import MAX_SHOWN
 from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.metric_columns import checked_metric
-from runvitals.server.doors.mlflow.requests import SentMessage, parsed
+from runvitals.server.doors.mlflow.requests import SentMessage, parse_message
 from runvitals.server.registry.storage.logged_model_metrics import ModelMetric
 from runvitals.store.errors import LimitReached
 
@@ -33,7 +33,7 @@ def in_batch(body: bytes) -> list[ModelMetric]:
     """
     if _FIELD not in body:
         return []
-    sent = parsed(body)
+    sent = parse_message(body)
     run_uid = sent.text("run_id") or ""
     return in_messages(run_uid, sent.objects("metrics"))
 

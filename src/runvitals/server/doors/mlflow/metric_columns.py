@@ -111,7 +111,7 @@ class MetricColumns(NamedTuple):
         name = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
         return cls(list(numbers), name, values, timestamps, steps)
 
-    def renamed(self, named: Sequence[str]) -> MetricColumns:
+    def with_names(self, named: Sequence[str]) -> MetricColumns:
         """The same with other names, which may be equal."""
         names = list(dict.fromkeys(named))
         numbers = {name: index for index, name in enumerate(names)}

@@ -33,7 +33,7 @@ class MetricValues(NamedTuple):
     def nbytes(self) -> int:
         return self.timestamps.nbytes + self.steps.nbytes + self.values.nbytes
 
-    def spaced(self, most: int, start: int | None, end: int | None) -> list[int]:
+    def spaced_indices(self, most: int, start: int | None, end: int | None) -> list[int]:
         """The places of at most `most` values, in the order of steps.
 
         Evenly spaced ones with the first and the last; one of each pair gives way to the lowest and the

@@ -26,7 +26,7 @@ from runvitals.server.doors.mlflow.requests import (
     answer,
     encode,
     mlflow_router,
-    parsed,
+    parse_message,
 )
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_routes import READS, SENDS, existing, run_id_of
@@ -55,7 +55,7 @@ metrics."""
 async def log_metric(sent: TheMessage, request: Request) -> Response:
     run_id = run_id_of(sent)
     writes = RunWrites(request)
-    metric = writes.door.stored(MetricColumns.of_objects([sent.values]))
+    metric = writes.door.to_stored(MetricColumns.of_objects([sent.values]))
     session = await writes.session(run_id)
     of_models = logged_model_writes.in_messages(session.uid, [sent.values])
     await logged_model_writes.check(request, of_models)
@@ -85,7 +85,7 @@ async def log_batch(request: Request) -> Response:
             )
         run_id, metrics, params, tags = _batch(body)
         writes = RunWrites(request)
-        stored = writes.door.stored(metrics)
+        stored = writes.door.to_stored(metrics)
         session = await writes.session(run_id)
         of_models = logged_model_writes.in_batch(body)
         await logged_model_writes.check(request, of_models)
@@ -108,7 +108,7 @@ def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, s
             params, tags = sent_params(rest), sent_tags(rest)
             check_counts(len(batch.metrics), len(batch.params or ()), len(batch.tags or ()))
             return batch.run_id, columns, params, tags
-    sent = parsed(body)
+    sent = parse_message(body)
     metrics, params, tags = sent.objects("metrics"), sent_params(sent), sent_tags(sent)
     check_counts(len(metrics), len(sent.objects("params")), len(sent.objects("tags")))
     return run_id_of(sent), MetricColumns.of_objects(metrics, "metrics"), params, tags
@@ -171,7 +171,7 @@ async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -
     chosen: list[_Chosen] = []
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)
-        chosen.append(_Chosen(values, values.spaced(most, start, end), run_id))
+        chosen.append(_Chosen(values, values.spaced_indices(most, start, end), run_id))
     return await _answer(request, name, chosen)
 
 

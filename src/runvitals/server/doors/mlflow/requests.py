@@ -189,7 +189,7 @@ def json_number(value: float) -> float | str:
     return value
 
 
-def parsed(body: bytes) -> SentMessage:
+def parse_message(body: bytes) -> SentMessage:
     """The message in a body.
 
     Raises:
@@ -209,7 +209,7 @@ async def _read_message(request: Request) -> SentMessage:
     if request.method == "GET":
         query = request.query_params
         return SentMessage({name: query[name] for name in query}, query)
-    return parsed(await request.body())
+    return parse_message(await request.body())
 
 
 TheMessage = Annotated[SentMessage, Depends(_read_message)]

@@ -182,11 +182,7 @@ class RunSessions:
         self._by_uid: dict[str, RunSession] = {}
         self._lock = Lock()
 
-    def known(self, number: int) -> RunSession | None:
-        """The session of a run, if there is one."""
-        return self._sessions.get(number)
-
-    def named(self, uid: str) -> RunSession | None:
+    def of_uid(self, uid: str) -> RunSession | None:
         """The session of a run by its id, of any team: check the rights."""
         return self._by_uid.get(uid)
 

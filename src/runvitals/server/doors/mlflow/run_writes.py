@@ -97,7 +97,7 @@ class MlflowDoor:
         self._lists: dict[tuple[str, ...], StoredNames] = {}
         self._names = 0
 
-    def stored(self, metrics: MetricColumns) -> StoredMetrics:
+    def to_stored(self, metrics: MetricColumns) -> StoredMetrics:
         """Metrics under the names with which they are stored. Lists of names repeat, so they are remembered.
 
         Raises:
@@ -113,7 +113,7 @@ class MlflowDoor:
                 self._lists.clear()
                 self._names = len(sent)
             self._lists[sent] = names
-        renamed = metrics if names.changed is None else metrics.renamed(names.changed)
+        renamed = metrics if names.changed is None else metrics.with_names(names.changed)
         return StoredMetrics(renamed, names.has_system)
 
 
@@ -139,7 +139,7 @@ class RunWrites:
             MlflowError: there is none that the requester may write to.
             HTTPException: 401 or 403.
         """
-        session = self.door.sessions.named(run_id)
+        session = self.door.sessions.of_uid(run_id)
         if session is not None and session.number == self._recorder.run_of(self._scope, session.heartbeat()):
             return session  # a request of the same rights was stored before
         return await anyio.to_thread.run_sync(self._session, run_id)

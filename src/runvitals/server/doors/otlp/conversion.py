@@ -135,7 +135,7 @@ class Conversion:
         """The envelopes to store."""
         for derived, into in self._derived.values():
             unsent, host = into.run.unsent, into.route.host
-            unsent += [ComputedValues(host, moment.t, moment.outputs) for moment in derived.completed()]
+            unsent += [ComputedValues(host, moment.t, moment.outputs) for moment in derived.pop_completed()]
             del unsent[:-_MAX_UNSENT]
         for points in self._points.values():
             if not points.has_logs:

@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from runvitals.server.doors.exporters import translated
+from runvitals.server.doors.exporters import translate
 from runvitals.server.doors.exporters.translation import Translation
 from runvitals.server.doors.routing import RoutingRules, device
 
@@ -41,13 +41,13 @@ def translation(
         mode = _first(attributes, "cpu.mode", "system.cpu.state", "state")
         if cpu is None or not mode:
             return None
-        return translated("node_cpu_seconds_total", {"cpu": cpu[1], "mode": _MODES.get(mode, mode)}, None)
+        return translate("node_cpu_seconds_total", {"cpu": cpu[1], "mode": _MODES.get(mode, mode)}, None)
     if name in ("system.disk.io", "system.network.io") and unit in ("By", ""):
         direction = _first(attributes, "disk.io.direction", "network.io.direction", "direction")
         exporter_name = _FLOWS.get((name, direction))
         of = _first(attributes, "system.device", "network.interface.name", "device")
-        return None if exporter_name is None else translated(exporter_name, {"device": of}, None)
-    return translated(name, attributes, device(attributes, rules))
+        return None if exporter_name is None else translate(exporter_name, {"device": of}, None)
+    return translate(name, attributes, device(attributes, rules))
 
 
 def _first(attributes: Mapping[str, str], *names: str) -> str:

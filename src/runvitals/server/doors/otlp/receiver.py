@@ -15,7 +15,7 @@ from runvitals.server.doors.otlp.message import Resource
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.project_rules import ProjectRules, home_of
 from runvitals.server.doors.recording import DoorRecorder, records
-from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, routed, writer_host
+from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, address_of, route_of, writer_host
 from runvitals.server.ingest.envelope import Envelope
 
 _MAX_RUNS: Final = 2000
@@ -84,9 +84,9 @@ class OtlpReceiver:
         for resource in resources:
             if not resource.metrics:
                 continue
-            place = addressed(resource.attributes, sender)
+            place = address_of(resource.attributes, sender)
             rules = await self._rules.of(scope, place)
-            sent_resources.append(_Routed(resource, routed(resource.attributes, rules, place), rules))
+            sent_resources.append(_Routed(resource, route_of(resource.attributes, rules, place), rules))
         conversion = Conversion(self._clock(), self.recorder.limits)
         async with AsyncExitStack() as stack:
             runs = [self._run(scope, sent.route) for sent in sent_resources]

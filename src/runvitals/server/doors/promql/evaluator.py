@@ -122,7 +122,7 @@ class Evaluator:
             return (
                 ScalarValues(-result.values)
                 if isinstance(result, ScalarValues)
-                else functions.mapped(result, np.negative)
+                else functions.map_values(result, np.negative)
             )
         if isinstance(node, Binary):
             return combine(node, self.evaluate(node.left), self.evaluate(node.right))
@@ -222,7 +222,7 @@ class Evaluator:
             return self._over_range(name, arguments)
         if name in functions.MATH:
             self._expect(node, 1)
-            return functions.mapped(self._vector(name, arguments[0]), functions.MATH[name])
+            return functions.map_values(self._vector(name, arguments[0]), functions.MATH[name])
         handler = _FUNCTIONS.get(name)
         if handler is None:
             raise QueryError(f"unknown or unsupported function {name[:100]!r}")
@@ -236,7 +236,7 @@ class Evaluator:
         pairs, windows = self._windows(selector, name)
         if name in _WINDOWS:
             kind = _WINDOWS[name]
-            return [range_functions.extrapolated(samples, windows, *kind) for samples in pairs]
+            return [range_functions.extrapolate(samples, windows, *kind) for samples in pairs]
         if name in ("irate", "idelta"):
             return [range_functions.instant(samples, windows, name == "irate") for samples in pairs]
         if name == "deriv":
@@ -246,10 +246,10 @@ class Evaluator:
             return _predict(pairs, windows, self._steps, self._scalar(name, arguments[1]))
         if name in _SMOOTHING:
             factors = self._scalar(name, arguments[1]), self._scalar(name, arguments[2])
-            return [range_functions.smoothed(samples, windows, *factors) for samples in pairs]
+            return [range_functions.smooth(samples, windows, *factors) for samples in pairs]
         if name == "absent_over_time":
             counted = [self._over_time("count_over_time", samples, windows) for samples in pairs]
-            return functions.absent(counted, _equal_labels(selector), len(self._steps))
+            return functions.absence(counted, _equal_labels(selector), len(self._steps))
         parameters = np.zeros(len(self._steps))
         if name == "quantile_over_time":
             parameters = self._scalar(name, arguments[0])
@@ -295,7 +295,7 @@ class Evaluator:
         if len(node.arguments) == 2:
             nearest = self._scalar("round", node.arguments[1])
         vector = self._vector("round", node.arguments[0])
-        return functions.mapped(vector, lambda values: functions.rounded(values, nearest))
+        return functions.map_values(vector, lambda values: functions.round_to(values, nearest))
 
     def _clamp(self, node: Call) -> Vector:
         bounds = {"clamp": 2, "clamp_min": 1, "clamp_max": 1}[node.function]
@@ -304,7 +304,7 @@ class Evaluator:
         last = self._scalar(node.function, node.arguments[-1])
         low = None if node.function == "clamp_max" else first
         high = None if node.function == "clamp_min" else last
-        vector = functions.mapped(
+        vector = functions.map_values(
             self._vector(node.function, node.arguments[0]), lambda values: np.clip(values, low, high)
         )
         if node.function != "clamp":
@@ -336,7 +336,7 @@ class Evaluator:
         self._expect(node, 1)
         selector = node.arguments[0]
         if not isinstance(selector, Selector):
-            return functions.mapped(self._vector("timestamp", selector), lambda _: self._steps / 1000.0)
+            return functions.map_values(self._vector("timestamp", selector), lambda _: self._steps / 1000.0)
         ends = self._ends(selector)
         shown = {line.labels: line.present for line in self._instant(selector)}
         return [
@@ -353,7 +353,7 @@ class Evaluator:
         if not node.arguments:
             values = functions.CALENDAR[node.function](self._steps / 1000.0)
             return [VectorSeries((), values, np.ones(len(values), np.bool_))]
-        return functions.mapped(
+        return functions.map_values(
             self._vector(node.function, node.arguments[0]), functions.CALENDAR[node.function]
         )
 
@@ -364,7 +364,7 @@ class Evaluator:
     def _absence(self, node: Call) -> Vector:
         self._expect(node, 1)
         vector = self._vector(node.function, node.arguments[0])
-        return functions.absent(vector, _equal_labels(node.arguments[0]), len(self._steps))
+        return functions.absence(vector, _equal_labels(node.arguments[0]), len(self._steps))
 
     def _time(self, node: Call) -> ScalarValues:
         self._expect(node, 0)

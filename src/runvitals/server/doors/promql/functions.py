@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runvitals.base.buckets import Floats, Integers
-from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import (
     Labels,
@@ -82,7 +82,7 @@ LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)")
 
 
-def mapped(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
+def map_values(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
     """The values of each series, computed anew, without the metric's name."""
     with np.errstate(all="ignore"):
         return [
@@ -91,7 +91,7 @@ def mapped(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
         ]
 
 
-def rounded(values: Floats, nearest: Floats) -> Floats:
+def round_to(values: Floats, nearest: Floats) -> Floats:
     """To the nearest multiple; halves upwards."""
     return np.asarray(np.floor(values / nearest + 0.5) * nearest)
 
@@ -105,7 +105,7 @@ def single(vector: Vector, steps: int) -> Floats:
     return np.asarray(np.where(present.sum(axis=0) == 1, values, np.nan))
 
 
-def absent(vector: Vector, labels: Labels, steps: int) -> Vector:
+def absence(vector: Vector, labels: Labels, steps: int) -> Vector:
     """1 where no series is."""
     there = np.zeros(steps, np.bool_)
     for line in vector:
@@ -121,7 +121,7 @@ def label_replace(vector: Vector, target: str, replacement: str, source: str, pa
     """
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_replace(): {target[:100]}", "execution")
-    expression = compiled(pattern)
+    expression = compile_pattern(pattern)
     result = []
     for line in vector:
         labels = dict(line.labels)

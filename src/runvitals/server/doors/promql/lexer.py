@@ -89,7 +89,7 @@ def number(text: str) -> float:
         raise QueryError(f"parse error: the number {text[:50]} is too large") from None
 
 
-def unquoted(token: Lexeme) -> str:
+def unquote(token: Lexeme) -> str:
     """The text in quotes.
 
     Raises:

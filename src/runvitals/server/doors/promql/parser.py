@@ -14,7 +14,7 @@ from runvitals.server.doors.promql.lexer import (
     duration_ms,
     number,
     tokens,
-    unquoted,
+    unquote,
 )
 from runvitals.server.doors.promql.syntax import (
     Aggregation,
@@ -167,7 +167,7 @@ class _Parser:
         if token.kind == "number":
             return Number(number(self._take().text))
         if token.kind == "text":
-            return StringLiteral(unquoted(self._take()))
+            return StringLiteral(unquote(self._take()))
         if self._accept("("):
             expression = self.expression(0)
             self._expect(")")
@@ -203,14 +203,14 @@ class _Parser:
         if self._next.kind not in ("name", "text"):
             raise self._error("expected a label")
         token = self._take()
-        label = unquoted(token) if token.kind == "text" else token.text
+        label = unquote(token) if token.kind == "text" else token.text
         if token.kind == "text" and self._next.text in (",", "}"):
             return Matcher("__name__", "=", label)
         operator = self._take().text
         if operator not in _MATCHERS or self._next.kind != "text":
             self._index -= operator not in _MATCHERS
             raise self._error("expected =, !=, =~ or !~ and a text")
-        return Matcher(label, operator, unquoted(self._take()))
+        return Matcher(label, operator, unquote(self._take()))
 
     def _with_modifiers(self, expression: Expression) -> Expression:
         """An expression with what follows it: ranges, offsets, and the modifier `@`."""

@@ -22,7 +22,7 @@ _REPEATS: Final = ("*", "+", "?", "{")
 _REFERENCE = re.compile(r"\\[1-9]|\(\?(?!:|i\))")
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
+def compile_pattern(pattern: str) -> re.Pattern[str]:
     """A pattern for the whole of a text.
 
     Raises:

@@ -76,7 +76,7 @@ def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: 
     return responses.matrix(unique(result) if isinstance(result, list) else result, steps)
 
 
-def selected(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[SelectedSeries]:
+def select_series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[SelectedSeries]:
     """The series that fit any of some selectors; all without one.
 
     Raises:
@@ -97,7 +97,7 @@ def series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -
     """
     if not matches:
         raise QueryError("no match[] parameter provided")
-    return [dict(selected_series.labels) for selected_series in selected(source, matches, start, end)]
+    return [dict(selected_series.labels) for selected_series in select_series(source, matches, start, end)]
 
 
 def labels(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[str]:
@@ -105,7 +105,7 @@ def labels(source: SeriesSource, matches: Sequence[str], start: int, end: int) -
     return sorted(
         {
             name
-            for selected_series in selected(source, matches, start, end)
+            for selected_series in select_series(source, matches, start, end)
             for name, _ in selected_series.labels
         }
     )
@@ -119,7 +119,7 @@ def label_values(source: SeriesSource, label: str, matches: Sequence[str], start
     """
     if LABEL_NAME.fullmatch(label) is None:
         raise QueryError(f"invalid label name: {label[:100]!r}")
-    selected_series = selected(source, matches, start, end)
+    selected_series = select_series(source, matches, start, end)
     return sorted(
         {value for one_series in selected_series for name, value in one_series.labels if name == label}
     )

@@ -64,7 +64,7 @@ def _adjust(values: Floats) -> Floats:
     return values + np.concatenate(([0.0], np.cumsum(lost)))
 
 
-def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> VectorSeries:
+def extrapolate(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> VectorSeries:
     """`rate`, `increase` and `delta`.
 
     The growth between the first and last sample of each window, extrapolated to the ends of the window as
@@ -130,7 +130,7 @@ def deriv(samples: Range, windows: Windows) -> VectorSeries:
     return VectorSeries(without(samples.labels, (NAME,)), line.values, after - first >= 2)
 
 
-def smoothed(samples: Range, windows: Windows, smoothing: Floats, trend: Floats) -> VectorSeries:
+def smooth(samples: Range, windows: Windows, smoothing: Floats, trend: Floats) -> VectorSeries:
     """`double_exponential_smoothing`: the smoothed value at the end of each window with two samples or more.
 
     Raises:

@@ -20,7 +20,7 @@ from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.metrics.prometheus import LOG, LOG_STEP, free_label, named
 from runvitals.model.names import RESERVED, STEP
 from runvitals.model.state import MONITOR, RUNNING
-from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.syntax import Matcher, QueryError
 from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
 from runvitals.server.doors.routing import writer_host
@@ -218,7 +218,7 @@ def _match(matcher: Matcher) -> Match:
         return partial(_equals, value)
     if matcher.operator == "!=":
         return lambda text: text != value
-    pattern = compiled(value)
+    pattern = compile_pattern(value)
     matches = lru_cache(10_000)(lambda text: pattern.fullmatch(text) is not None)
     return matches if matcher.operator == "=~" else lambda text: not matches(text)
 

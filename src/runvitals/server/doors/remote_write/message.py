@@ -31,7 +31,7 @@ from runvitals.base.protobuf import (
 from runvitals.server.doors.remote_write.native_histograms import (
     NativeHistogram,
     UnknownBuckets,
-    decoded,
+    decode_histogram,
 )
 from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers, text_of
 
@@ -89,7 +89,7 @@ class _Collected:
 
     def _add_histogram(self, series: int, message: bytes) -> None:
         try:
-            self.histograms.append((series, decoded(message)))
+            self.histograms.append((series, decode_histogram(message)))
         except UnknownBuckets:
             self.unknown_histograms += 1
 

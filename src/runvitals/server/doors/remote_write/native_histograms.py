@@ -65,7 +65,7 @@ class NativeHistogram(NamedTuple):
         return [self.buckets[ordered[index - 1]] if index else 0 * self.observations for index in indices]
 
 
-def decoded(message: bytes) -> NativeHistogram:
+def decode_histogram(message: bytes) -> NativeHistogram:
     """The histogram in a `Histogram` of remote write.
 
     Raises:

@@ -81,7 +81,7 @@ class _Rows:
     rows: list[_Row] = field(default_factory=list)
 
 
-def prepared(
+def prepare(
     samples: SentSamples, table: SeriesTable, oldest_ms: int, newest_ms: int, unsent: Sequence[Outputs]
 ) -> Prepared:
     """The envelopes of the samples of one message.
@@ -171,7 +171,7 @@ def _derive(
     return [
         (target, moment.t, dict(moment.outputs))
         for metric, target in touched.items()
-        for moment in metric.completed()
+        for moment in metric.pop_completed()
         if moment.outputs
     ]
 

@@ -18,7 +18,7 @@ from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
-from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepared
+from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepare
 from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
 from runvitals.server.doors.routing import NamedPlace, RoutingRules
@@ -140,7 +140,7 @@ class RemoteWrite:
             raise malformed(f"invalid remote write message: {error}") from None
         newest_ms = self._clock() + limits.ahead_ms
         unsent, tables.unsent = tables.unsent, []
-        return prepared(samples, tables.series, limits.oldest_ms, newest_ms, unsent)
+        return prepare(samples, tables.series, limits.oldest_ms, newest_ms, unsent)
 
     def _of(self, sender: _Sender) -> _Tables:
         tables = self._tables.pop(sender, None)

@@ -10,11 +10,11 @@ from typing import Final
 import numpy as np
 
 from runvitals.base.protobuf import Malformed
-from runvitals.server.doors.exporters import translated
+from runvitals.server.doors.exporters import translate
 from runvitals.server.doors.exporters.translation import Input, Translation
 from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import Target
-from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, device, routed
+from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, address_of, device, route_of
 from runvitals.server.runs.storage.metrics import MAX_KEY
 
 MAX_OTHER_KEYS: Final = 5000
@@ -80,7 +80,7 @@ class SeriesTable:
         if number_of_target is None:
             number_of_target = self._by_labels[of_route] = self._target_of(labels)
         target = self.targets[number_of_target]
-        ours = translated(labels.get(_NAME, ""), labels, device(labels, self._rules))
+        ours = translate(labels.get(_NAME, ""), labels, device(labels, self._rules))
         mapping = ours or self._other(labels, number_of_target)
         number = self._count
         self._count += 1
@@ -105,7 +105,7 @@ class SeriesTable:
 
     def _target_of(self, labels: Mapping[str, str]) -> int:
         """The number of the run and host that labels name, a new one if need be."""
-        route = routed(labels, self._rules, addressed(labels, self._place))
+        route = route_of(labels, self._rules, address_of(labels, self._place))
         number = self._by_route.get(route)
         if number is None:
             number = self._by_route[route] = len(self.targets)

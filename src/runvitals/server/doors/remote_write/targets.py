@@ -120,7 +120,7 @@ class Target:
         ):
             column_list.schema = None
 
-    def derived(self, of: Derived) -> DerivedMetric:
+    def derived_metric(self, of: Derived) -> DerivedMetric:
         """The derived metric of this host."""
         derived = self._derived.get(of.name)
         if derived is None:
@@ -129,7 +129,7 @@ class Target:
 
     def add_input(self, input_: Input, t: int, value: float) -> DerivedMetric:
         """Add a value of an input; returns what it is an input of."""
-        metric = self.derived(input_.of)
+        metric = self.derived_metric(input_.of)
         metric.add(input_.name, t, value)
         return metric
 

@@ -82,7 +82,7 @@ def _check_secret(
         services.of_link(requester.ip, check)
     except NoLongerValid:
         raise ScimError(401, "send the secret of this organisation as Authorization: Bearer …") from None
-    access.accounts.scim.used(access.clock())
+    access.accounts.scim.note_use(access.clock())
     return access
 
 

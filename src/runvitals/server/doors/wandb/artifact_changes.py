@@ -13,10 +13,10 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     artifacts_of,
     collection_node,
     membership_node,
+    not_found,
     project_of,
     require,
     tag_node,
-    unknown,
 )
 from runvitals.server.doors.wandb.artifact_requests import (
     Input,
@@ -136,7 +136,7 @@ def _linked_number(context: GraphQLContext, input: Input) -> int:
     client_id = input.get("client_id") or ""
     version = artifacts_of(context).versions.with_client_id(client_id)
     if version is None:
-        raise unknown(f"artifact {client_id[:100]!r}")
+        raise not_found(f"artifact {client_id[:100]!r}")
     return version.id
 
 

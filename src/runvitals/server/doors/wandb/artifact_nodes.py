@@ -332,6 +332,6 @@ def readable(context: GraphQLContext, rows: Iterable[Version]) -> list[Version]:
     return [row for row in rows if may_read(context, project_of(context, row.collection))]
 
 
-def unknown(what: str) -> HTTPException:
+def not_found(what: str) -> HTTPException:
     """404: there is none, or the requester may not know of it."""
     return HTTPException(404, f"there is no {what}")

@@ -9,7 +9,7 @@ from fastapi import HTTPException
 
 from runvitals.server.access.actions import Action
 from runvitals.server.artifacts.storage.rows import Collection, UnknownArtifact, Version
-from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, project_of, require, unknown
+from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, not_found, project_of, require
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
@@ -23,7 +23,7 @@ def project_named(context: GraphQLContext, name: str, entity: str | None) -> Pro
     """A project that the requester may read."""
     project = find_project(context, name, entity)
     if project is None:
-        raise unknown(f"project {f'{entity}/{name}'!r}" if entity else f"project {name!r}")
+        raise not_found(f"project {f'{entity}/{name}'!r}" if entity else f"project {name!r}")
     return project
 
 
@@ -32,7 +32,7 @@ def version_for(context: GraphQLContext, id: str, action: Action) -> Version:
     try:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
     except UnknownArtifact:
-        raise unknown(f"artifact {id!r}") from None
+        raise not_found(f"artifact {id!r}") from None
     require(context, action, project_of(context, row.collection), row.id)
     return row
 
@@ -50,7 +50,7 @@ def collection_for(context: GraphQLContext, id: str, action: Action) -> Collecti
     try:
         row = artifacts_of(context).collections.get(collection_number(id))
     except UnknownArtifact:
-        raise unknown(f"collection of artifacts {id!r}") from None
+        raise not_found(f"collection of artifacts {id!r}") from None
     require(context, action, project_of(context, row))
     return row
 
@@ -58,7 +58,7 @@ def collection_for(context: GraphQLContext, id: str, action: Action) -> Collecti
 def collection_named(context: GraphQLContext, project: ProjectNode, name: str) -> Collection:
     collection = artifacts_of(context).collections.named(project.number, name)
     if collection is None:
-        raise unknown(f"collection of artifacts {name!r}")
+        raise not_found(f"collection of artifacts {name!r}")
     return collection
 
 

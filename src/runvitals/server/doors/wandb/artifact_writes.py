@@ -21,9 +21,9 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     artifact_nodes,
     artifacts_of,
     manifest_node,
+    not_found,
     page_info,
     require,
-    unknown,
 )
 from runvitals.server.doors.wandb.artifact_requests import (
     Input,
@@ -215,7 +215,7 @@ def use_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     project = project_named(context, input["project_name"], input["entity_name"])
     run = find_run(context, project, input["run_name"])
     if run is None:
-        raise unknown(f"run {input['run_name'][:100]!r}")
+        raise not_found(f"run {input['run_name'][:100]!r}")
     if project.resource is not None:
         context.access.require(
             context.requester, Action.RUN_CREATE, project.resource, f"project {project.name!r}"

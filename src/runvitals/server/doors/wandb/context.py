@@ -115,7 +115,7 @@ class GraphQLContext:
         if self._rows > MAX_ROWS:
             self._refuse("the query asks for too much: too many lists of artifacts")
 
-    def counted(self, value: T) -> T:
+    def count_value(self, value: T) -> T:
         """Count a value of the answer; returns it. The same may be asked for under many names.
 
         Raises:

@@ -308,7 +308,7 @@ class InvalidArgument(ValueError):
     """An argument of an operation that is not valid, or not supported. The client shows the text."""
 
 
-def decoded_request(body: bytes) -> GraphQLRequest:
+def decode_request(body: bytes) -> GraphQLRequest:
     """The request in a body.
 
     Raises:

@@ -12,7 +12,7 @@ from runvitals.model.values import Sanitizer
 from runvitals.monitoring.environment import redaction
 from runvitals.monitoring.environment.packages import MAX_PACKAGES
 from runvitals.server.doors.wandb.media_items import media_item
-from runvitals.server.doors.wandb.stream_body import parsed_line
+from runvitals.server.doors.wandb.stream_body import parse_line
 
 METADATA: Final = "wandb-metadata.json"
 REQUIREMENTS: Final = "requirements.txt"
@@ -52,7 +52,7 @@ def facts_of_file(name: str, path: str, size: int) -> dict[str, dict[str, Any]]:
     if name == REQUIREMENTS:
         facts = packages(text.splitlines())
         return {"machine": {"packages": facts}} if facts else {}
-    return metadata_sections(parsed_line(text) or {})
+    return metadata_sections(parse_line(text) or {})
 
 
 def decoding_bytes(name: str, size: int) -> int:
@@ -105,7 +105,7 @@ def table_item(name: str, path: str, size: int) -> tuple[bytes, dict[str, Any]] 
     if not name.endswith(_TABLE) or size > _MAX_TABLE_BYTES:
         return None
     with open(path, encoding="utf-8", errors="replace") as file:
-        sent = parsed_line(file.read())
+        sent = parse_line(file.read())
     columns, data = (sent or {}).get("columns"), (sent or {}).get("data")
     if not isinstance(columns, list) or not isinstance(data, list):
         return None

@@ -112,7 +112,7 @@ class FileStreams:
         with recorder.in_flight() as in_flight:
             data = await read_body(request, recorder, in_flight, MAX_BODY_BYTES, MAX_UNPACKED_BYTES)
             in_flight.reserve(4 * len(data))  # texts, rows and columns besides it
-            work = partial(stream_body.decoded_body, data)
+            work = partial(stream_body.decode_body, data)
             body = work() if len(data) <= _IN_THREAD_BYTES else await anyio.to_thread.run_sync(work)
             context = GraphQLContext(request)
             writers = await run_in_threadpool(writers_of, context, entity, project, run, client)

@@ -55,7 +55,7 @@ async def history(
 
     def read(view: RunView) -> list[str]:
         rows = _history(view, node, (), min_step, max_step)
-        chosen = rows.chosen(_SAMPLES if samples is None else samples, (), min_step, max_step)
+        chosen = rows.choose(_SAMPLES if samples is None else samples, (), min_step, max_step)
         return [json.dumps(row) for row in rows.rows(chosen)]
 
     return await _read(info, node, read)
@@ -74,7 +74,7 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
         sampled = []
         for spec in parsed_specs:
             rows = _history(view, node, spec.keys, spec.min_step, spec.max_step)
-            chosen = rows.chosen(spec.samples, spec.keys, spec.min_step, spec.end_step)
+            chosen = rows.choose(spec.samples, spec.keys, spec.min_step, spec.end_step)
             sampled.append(json_safe(rows.rows(chosen, spec.keys)))
         return sampled
 

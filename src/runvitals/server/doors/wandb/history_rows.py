@@ -87,7 +87,7 @@ class HistoryRows:
     def __len__(self) -> int:
         return len(self._steps)
 
-    def chosen(
+    def choose(
         self,
         samples: int,
         keys: Sequence[str] = (),

@@ -15,7 +15,7 @@ from runvitals.model.names import name_fault, sanitized_name
 from runvitals.model.values import valid_step
 from runvitals.server.doors import recording
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
-from runvitals.server.doors.wandb.stream_body import NewLines, parsed_line
+from runvitals.server.doors.wandb.stream_body import NewLines, parse_line
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.library.stored.true_times import with_true_times
 
@@ -66,7 +66,7 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
     rows: list[HistoryLine] = []
     damaged = 0
     for number, line in enumerate(lines.lines, lines.first):
-        data = parsed_line(line)
+        data = parse_line(line)
         if data is None:
             damaged += 1
             continue
@@ -151,7 +151,7 @@ def _is_number(value: object) -> bool:
 
 def sent_ms(line: str, now_ms: int) -> int | None:
     """The time in a line of history or system metrics; None if it has none, or one that cannot be stored."""
-    return _valid_ms((parsed_line(line) or {}).get(_TIME), now_ms)
+    return _valid_ms((parse_line(line) or {}).get(_TIME), now_ms)
 
 
 def _time_ms(seconds: object, now_ms: int) -> int:
@@ -171,7 +171,7 @@ def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[
     tables: dict[tuple[str, tuple[str, ...]], tuple[list[int], list[list[float]]]] = {}
     damaged = 0
     for line in lines.lines:
-        data = parsed_line(line)
+        data = parse_line(line)
         if data is None:
             damaged += 1
             continue

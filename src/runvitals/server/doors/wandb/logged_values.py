@@ -10,7 +10,7 @@ from runvitals.model.values import Sanitizer
 from runvitals.server.doors.wandb.logged_rows import HistoryLine
 from runvitals.server.doors.wandb.media_items import media_record
 from runvitals.server.doors.wandb.run_ids import SECTION
-from runvitals.server.doors.wandb.stream_body import parsed_line
+from runvitals.server.doors.wandb.stream_body import parse_line
 
 _OWN: Final = "_"
 _TYPE: Final = "_type"
@@ -42,7 +42,7 @@ def summary_sections(line: str) -> tuple[dict[str, Any], int]:
         >>> summary_sections('{"loss": {"min": 0.5}, "net": {"a": 1, "b": 2}, "_step": 7}')
         ({'summary': {'loss': 0.5, 'net.a': 1, 'net.b': 2}, 'wandb': {'summary': {'_step': 7}}}, 0)
     """
-    data = parsed_line(line)
+    data = parse_line(line)
     if data is None:
         return {}, 1
     summary: dict[str, Any] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from runvitals.server.doors.wandb.artifact_requests import project_named
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensured_project
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensure_project
 from runvitals.server.doors.wandb.viewer import UserNode, readable_entity
 
 if TYPE_CHECKING:
@@ -60,5 +60,5 @@ def project_for_link(context: GraphQLContext, name: str, entity_name: str | None
         HTTPException: 401, 403 or 404.
     """
     if name.startswith(PREFIX) or name == _OF_LINK_MODEL:
-        return ensured_project(context, name, entity_name)
+        return ensure_project(context, name, entity_name)
     return project_named(context, name, entity_name)

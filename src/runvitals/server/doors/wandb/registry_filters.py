@@ -61,7 +61,7 @@ def time(operand: Any) -> float:
     return time_ms(operand)
 
 
-def compiled(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
+def compile_filter(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
     """What decides whether a row fulfils a filter.
 
     Args:
@@ -72,7 +72,7 @@ def compiled(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
         BadFilter: it is not a filter, is too large, or names a field or operator that is not supported.
 
     Example:
-        >>> compiled('{"name": {"$regex": "^a"}}', {"name": text})({"name": "abc"})
+        >>> compile_filter('{"name": {"$regex": "^a"}}', {"name": text})({"name": "abc"})
         True
     """
     if not filter_text:

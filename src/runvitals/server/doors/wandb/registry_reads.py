@@ -279,7 +279,7 @@ def _compile(filters: str | None, fields: Mapping[str, conditions.Convert]) -> c
         InvalidArgument: an invalid filter.
     """
     try:
-        return conditions.compiled(filters, fields)
+        return conditions.compile_filter(filters, fields)
     except BadFilter as error:
         raise InvalidArgument(str(error)) from None
 

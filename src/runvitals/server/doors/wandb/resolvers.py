@@ -98,7 +98,7 @@ def _counting(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def resolve(source: Any, info: Any, **kwargs: Any) -> Any:
         info.context.check()
-        return info.context.counted(await function(source, info, **kwargs))
+        return info.context.count_value(await function(source, info, **kwargs))
 
     return resolve
 
@@ -108,7 +108,7 @@ def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> 
     async def resolve(source: Any, info: Any, **kwargs: Any) -> Any:
         async with info.context.resolving:
             value = await anyio.to_thread.run_sync(partial(timed, source, info, **kwargs), limiter=limiter)
-        return info.context.counted(value)
+        return info.context.count_value(value)
 
     def timed(source: Any, info: Any, **kwargs: Any) -> Any:
         with info.context.working(changes=info.parent_type.name == "Mutation"):
@@ -119,4 +119,4 @@ def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> 
 
 def _attribute(name: str, source: Any, info: Any, **_: Any) -> Any:
     value = source.get(info.field_name) if isinstance(source, dict) else getattr(source, name, None)
-    return info.context.counted(value)
+    return info.context.count_value(value)

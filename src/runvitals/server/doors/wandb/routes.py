@@ -17,7 +17,7 @@ from runvitals.server.doors.wandb.executor import (
     GraphQLExecutor,
     GraphQLResponse,
     InvalidArgument,
-    decoded_request,
+    decode_request,
     errors_body,
 )
 from runvitals.server.doors.wandb.file_stream import FileStreams
@@ -40,7 +40,7 @@ async def graphql(request: Request) -> Response:
     recorder = door_recorder(request)
     try:
         with recorder.in_flight() as in_flight:
-            graphql_request = decoded_request(await read_body(request, recorder, in_flight))
+            graphql_request = decode_request(await read_body(request, recorder, in_flight))
             context = GraphQLContext(request)
             context.services.resuming_clients.begin_request(context)
             response = await _EXECUTOR.execute(graphql_request, context)

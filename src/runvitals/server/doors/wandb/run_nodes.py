@@ -177,7 +177,7 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
     return ProjectNode(project.id, name, entity, project)
 
 
-def ensured_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
+def ensure_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
     """The project with a name, for what begins with it; it is created if it does not exist.
 
     Raises:

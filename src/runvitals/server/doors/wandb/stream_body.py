@@ -53,7 +53,7 @@ class NewLines(NamedTuple):
 _decode_body = msgspec.json.Decoder(StreamBody).decode
 
 
-def decoded_body(data: bytes) -> StreamBody:
+def decode_body(data: bytes) -> StreamBody:
     """Decode the body of a request to a file stream.
 
     Raises:
@@ -88,7 +88,7 @@ def new_lines(file: StreamFile, stored: int, is_later: Callable[[str], bool]) ->
     return NewLines(file.offset + stored_lines, file.content[stored_lines:])
 
 
-def parsed_line(line: str) -> dict[str, Any] | None:
+def parse_line(line: str) -> dict[str, Any] | None:
     """The object in a line; None if it is none. NaN and infinities are allowed, as in Python's JSON."""
     try:
         return _decode_line(line)

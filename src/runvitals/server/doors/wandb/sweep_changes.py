@@ -17,7 +17,7 @@ from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
-from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensured_project, find_project, find_run
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensure_project, find_project, find_run
 from runvitals.server.doors.wandb.sweep_nodes import SweepNode, find_sweep
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands
@@ -60,7 +60,7 @@ def _create(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode
         raise InvalidArgument("config is missing: the configuration of the sweep, as YAML")
     source = from_yaml(sent["config"])
     prior = _prior_runs(sent)
-    project = ensured_project(context, sent.get("project_name") or DEFAULT_PROJECT, sent.get("entity_name"))
+    project = ensure_project(context, sent.get("project_name") or DEFAULT_PROJECT, sent.get("entity_name"))
     if project.resource is not None:
         what = f"project {project.name!r}"
         context.access.require(context.requester, Action.SWEEP_CREATE, project.resource, what)

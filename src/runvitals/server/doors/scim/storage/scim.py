@@ -82,7 +82,7 @@ class ScimTable:
             times = {row.name: row.set_ms for row in connection.execute(mine)}
         return ScimSecret(times[_SECRET], times.get(_USED)) if _SECRET in times else None
 
-    def used(self, now_ms: int) -> None:
+    def note_use(self, now_ms: int) -> None:
         """Note a request with the secret."""
         present = self.secret()
         if present is None or (present.used_ms is not None and now_ms < present.used_ms + _USED_EVERY_MS):
