@@ -94,8 +94,9 @@ class WriterFacts:
         self.clock: RunClock | None = None
 
     def now_ms(self, now_ms: int) -> int:
-        """The time by the writer's clock at `now_ms` of ours; they differ if our clock was set since the run
-        began.
+        """Return the time by the writer's clock at `now_ms` of ours.
+
+        The clocks differ if ours was set since the run began.
         """
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
@@ -141,7 +142,10 @@ class Samples:
         self._rows.append(packed)
 
     def columns(self) -> list[array[float]]:
-        """The values, one `array('d')` per key; NaN means no value at that time. Takes 20 ns per value."""
+        """Return the values, one `array('d')` per key; NaN means no value at that time.
+
+        Takes 20 ns per value.
+        """
         flat = array("d", b"".join(self._rows))
         if sys.byteorder == "big":
             flat.byteswap()
@@ -149,7 +153,7 @@ class Samples:
         return [flat[i::width] for i in range(width)]
 
     def moments(self) -> Iterator[Moment]:
-        """The rows in order."""
+        """Yield the rows in order."""
         width = struct.Struct(f"<{len(self.keys)}d")
         for seq, time_ms, row in zip(self.seqs, self.times_ms, self._rows, strict=True):
             yield Moment(seq, time_ms, self.keys, width.unpack(row))
@@ -160,7 +164,7 @@ class Samples:
 
 
 def in_order(tables: Sequence[Samples]) -> Iterator[Moment]:
-    """The rows of several tables of one writer, in the order they were taken."""
+    """Return the rows of several tables of one writer, in the order they were taken."""
     return merge(*(table.moments() for table in tables), key=lambda moment: moment.seq)
 
 
@@ -183,8 +187,9 @@ class LogRow:
         self.data = data
 
     def numbers(self) -> dict[str, float]:
-        """The numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1. Nested ones,
-        such as the minimum of an array, have dotted names.
+        """Return the numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1.
+
+        Nested ones, such as the minimum of an array, have dotted names.
 
         Example:
             >>> LogRow(0, 0, 1, {"loss": 0.5, "train": {"acc": 1}, "note": "x"}).numbers()
@@ -256,7 +261,7 @@ class Batch:
         return not (self.samples or self.logs or self.notes)
 
     def moments(self) -> Iterator[Moment]:
-        """All samples in the order they were taken, across all sets of keys.
+        """Return all samples in the order they were taken, across all sets of keys.
 
         Use this for computations that depend on the previous sample (rates, ascending steps): the tables
         overlap in time, because slowly changing metrics are not in every sample.

@@ -148,8 +148,9 @@ class Gone(Exception):
 
 
 class Paused(Gone):
-    """The run was moved to the server's trash and may be restored. The batch is kept, and retried every few
-    seconds while the run is running.
+    """The run was moved to the server's trash and may be restored.
+
+    The batch is kept, and retried every few seconds while the run is running.
     """
 
 

@@ -98,7 +98,7 @@ class HostCommands:
 
 
 def _last_output(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
-    """The last output of a process, which has ended or has run for too long when this returns."""
+    """Return the last output of a process, which has ended or has run for too long when this returns."""
     assert process.stdout is not None
     file = process.stdout.fileno()
     readable = select.poll()
@@ -124,7 +124,7 @@ def _last_output(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
 
 
 def registered_command(name: str, environ: Mapping[str, str]) -> list[str]:
-    """The command that the user registered by this name.
+    """Return the command that the user registered by this name.
 
     Raises:
         ValueError: there is none, or the file cannot be used.
@@ -150,7 +150,7 @@ def registered_command(name: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _is_first(folder: str, number: int) -> bool:
-    """Whether the command of a request was not begun yet, also by a relay before this one."""
+    """Return whether the command of a request was not begun yet, also by a relay before this one."""
     path = os.path.join(folder, "relay")
     try:
         os.makedirs(path, exist_ok=True)

@@ -1,5 +1,7 @@
-"""Relays of other interpreters. A data folder has one relay; where that lacks a package for a destination, a
-relay of the interpreter of the training delivers, which may have it.
+"""Relays of other interpreters.
+
+A data folder has one relay; where that lacks a package for a destination, a relay of the interpreter of the
+training delivers, which may have it.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Handover(NamedTuple):
 
     @classmethod
     def of(cls, cursor: Cursor, request: Mapping[str, Any] | None) -> Handover | None:
-        """The handover of a delivery; None if its training had this interpreter, or one that is not there.
+        """Return the handover of a delivery.
+
+        None if its training had this interpreter, or one that is not there.
 
         The interpreter of a file is only trusted if no other user, and no repository, can have written it.
         """
@@ -107,7 +111,7 @@ class OtherRelays:
         return self._connections[fd][0] if fd in self._connections else None
 
     def of_run(self, run_id: str) -> list[int]:
-        """The descriptors of a run's connections."""
+        """Return the descriptors of a run's connections."""
         return [fd for fd, (handover, _) in self._connections.items() if handover.run_id == run_id]
 
     def close(self, fd: int) -> None:
@@ -116,8 +120,9 @@ class OtherRelays:
         client.sock.close()
 
     def flush(self, handover: Handover, until_s: float) -> dict[str, object] | None:
-        """What that relay has delivered of a run when it is done, or when the time is up; None without an
-        answer. It may still be starting.
+        """What that relay has delivered of a run when it is done, or when the time is up.
+
+        None without an answer. It may still be starting.
         """
         while True:
             left_s = max(until_s - time.monotonic(), 0.0)

@@ -122,7 +122,7 @@ class Relay:
         self._stopping = True
 
     def _is_done(self) -> bool:
-        """Whether to exit: nothing left to do, or no client and no success for a long time."""
+        """Return whether to exit: nothing left to do, or no client and no success for a long time."""
         now_s = time.monotonic()
         left = self._undelivered or self._waiting or self._to_hand_over
         idle = not left and all(t.done for t in self._threads.values())
@@ -197,7 +197,7 @@ class Relay:
             client.send({"op": "hello", "pid": os.getpid(), "runs": self._running()})
 
     def _running(self) -> list[str]:
-        """The runs whose monitor is connected."""
+        """Return the runs whose monitor is connected."""
         return sorted({run_id for client in self._clients.values() for run_id in client.runs})
 
     def _flush(self, client: RelayClient, run_id: str, timeout_s: float) -> None:
@@ -322,7 +322,10 @@ class Relay:
     # -- relays of other interpreters
 
     def _offer(self, delivery: RunDelivery) -> bool:
-        """Whether the interpreter of the training delivers what this one cannot. Called by a thread."""
+        """Return whether the interpreter of the training delivers what this one cannot.
+
+        Called by a thread.
+        """
         handover = Handover.of(delivery.cursor, self._requests.get(delivery.run_id))
         if handover is None:
             return False
@@ -358,7 +361,7 @@ class Relay:
 
 
 def delivery_report(cursor: Cursor, done: bool) -> dict[str, object]:
-    """The state of a delivery, as a trainer's `finish()` shows it."""
+    """Return the state of a delivery, as a trainer's `finish()` shows it."""
     return {
         "destination": cursor.spec.text,
         "delivered": (done and not cursor.held) or cursor.closed == DELIVERED,

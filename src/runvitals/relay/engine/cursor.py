@@ -264,7 +264,7 @@ class Cursor:
             os.rmdir(os.path.dirname(self.path))
 
     def load_facts(self) -> dict[str, Any] | None:
-        """The run's facts as saved by `save_facts`, or None."""
+        """Return the run's facts as saved by `save_facts`, or None."""
         try:
             value = _read(self._facts_path())
         except (OSError, ValueError):
@@ -375,7 +375,7 @@ def _read_cursor(folder: str, path: str, specs: Mapping[str, DestinationSpec]) -
 
 
 def _read(path: str) -> Any:
-    """The JSON value of a regular file: opening a FIFO must not wait for a process that writes to it.
+    """Return the JSON value of a regular file: opening a FIFO must not wait for a process that writes to it.
 
     Raises:
         OSError: it could not be read.

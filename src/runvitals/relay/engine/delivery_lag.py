@@ -16,9 +16,7 @@ _CONTENT_TYPES = frozenset(
 
 
 class DeliveryLag(NamedTuple):
-    """Undelivered records, counted up to a limit, and the time of the oldest (ms, UTC); 0 and 0 if there are
-    none.
-    """
+    """Undelivered records, counted up to a limit, and the time of the oldest (ms, UTC); 0 and 0 without any."""
 
     records: int
     since_ms: int
@@ -29,8 +27,9 @@ class DeliveryLag(NamedTuple):
 
 
 def delivery_lag(cursor: Cursor, max_records: int = MAX_RECORDS) -> DeliveryLag:
-    """Count the undelivered records of a delivery. Takes about 10 µs per record. Held batches lie before the
-    position and are not counted.
+    """Count the undelivered records of a delivery.
+
+    Takes about 10 µs per record. Held batches lie before the position and are not counted.
 
     Args:
         max_records: stop counting at this many records.

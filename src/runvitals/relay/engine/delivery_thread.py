@@ -72,7 +72,7 @@ class DeliveryThread(threading.Thread):
             self._wake.notify_all()
 
     def find(self, run_id: str) -> RunDelivery | None:
-        """The delivery of a run, if this thread serves it."""
+        """Return the delivery of a run, if this thread serves it."""
         with self._wake:
             return next(
                 (delivery for delivery in (*self._live, *self._left) if delivery.run_id == run_id), None
@@ -142,7 +142,7 @@ class DeliveryThread(threading.Thread):
             self._release(delivery)
 
     def wait_s(self, now_s: float) -> float:
-        """How many seconds to wait before the next attempt; negative: do not wait."""
+        """Return how many seconds to wait before the next attempt; negative: do not wait."""
         return self._backoff.until_s - now_s
 
     def serve_due(self, now_s: float) -> bool:
@@ -234,8 +234,9 @@ class DeliveryThread(threading.Thread):
             self._put_last(delivery)
 
     def _report_unauthorized(self, delivery: RunDelivery, error: Unauthorized, now_s: float) -> None:
-        """Report it, and skip the run until its credentials may have changed. Other runs may have valid
-        ones.
+        """Report it, and skip the run until its credentials may have changed.
+
+        Other runs may have valid ones.
         """
         delivery.cursor.error = _text(error)
         _save(delivery.cursor)
@@ -303,7 +304,9 @@ def _text(error: Exception) -> str:
 
 
 def backoff() -> Backoff:
-    """The backoff of deliveries: the delay the server asks for, else 1, 2, 4 … 60 s, plus up to half of it,
-    so that a thousand senders do not come back simultaneously.
+    """Return the backoff of deliveries.
+
+    It is the delay the server asks for, else 1, 2, 4 … 60 s, plus up to half of it, so that a thousand senders do
+    not come back simultaneously.
     """
     return Backoff(1.0, MAX_WAIT_S, random.random)

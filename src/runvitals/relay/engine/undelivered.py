@@ -23,7 +23,7 @@ def own_host() -> str:
 def find_undelivered(
     directory: str, host: str, specs: Collection[DestinationSpec]
 ) -> dict[str, list[Cursor]]:
-    """The cursors of runs that are not completely delivered, by destination.
+    """Return the cursors of runs that are not completely delivered, by destination.
 
     Includes the runs of this host, and of other hosts whose relay has not written for `FOREIGN_AGE_S`, but
     not those that only `runvitals sync` has tried to deliver.

@@ -51,7 +51,7 @@ class BatchSeries:
         self._namers: dict[str, Namer] = {}
 
     def lines(self, batch: Batch) -> list[SeriesPoints]:
-        """The series of a batch, each once."""
+        """Return the series of a batch, each once."""
         namer = self._naming.of(batch, self._namers)
         start_ms = self._start(batch)
         lines_by_series = columns([table for table in batch.samples if len(table)])
@@ -82,7 +82,7 @@ class BatchSeries:
         return self._start_ms.get(batch.writer.host) or batch.writer.started_ms
 
     def _log_times(self, batch: Batch) -> list[int]:
-        """The times of log rows, strictly ascending, because a time identifies a row."""
+        """Return the times of log rows, strictly ascending, because a time identifies a row."""
         last_ms = self._log_ms.get(batch.writer.name, 0)
         times = []
         for row in batch.logs:
@@ -107,7 +107,7 @@ Found = dict[str, tuple[list[int], Values]]
 
 
 def columns(tables: Sequence[Samples]) -> Found:
-    """The times, strictly ascending, and values of each key; NaN is a gap.
+    """Return the times, strictly ascending, and values of each key; NaN is a gap.
 
     A key may be in several tables, because slowly changing metrics are not in every sample. Of samples with
     the same time the last one is used.

@@ -29,8 +29,9 @@ class LabeledSeries(NamedTuple):
 
 
 def base_labels(batch: Batch) -> dict[str, str]:
-    """The labels of everything in a batch: run, project, host; for a training process its rank, or its
-    process id if it has none; and the user's own labels.
+    """Return the labels of everything in a batch: run, project, host.
+
+    Those of a training process have its rank, or its process id if it has none; and the user's own labels.
     """
     writer = batch.writer
     labels = {"run": batch.run.id, "project": batch.run.project, "host": writer.host}
@@ -65,7 +66,7 @@ class Namer:
 
     @classmethod
     def of(cls, batch: Batch, namers: dict[str, Namer]) -> Namer:
-        """The writer's namer from `known`, or a new one if its labels have changed."""
+        """Return the writer's namer from `known`, or a new one if its labels have changed."""
         namer = namers.get(batch.writer.name)
         if namer is None or not namer._matches(batch):
             namer = namers[batch.writer.name] = cls(batch)
@@ -75,15 +76,15 @@ class Namer:
         return self._base == self.base(batch) and self._endpoints is batch.run.machine.get("openmetrics")
 
     def base(self, batch: Batch) -> dict[str, str]:
-        """The labels of everything in a batch."""
+        """Return the labels of everything in a batch."""
         return base_labels(batch)
 
     def name_metric(self, key: str) -> tuple[MetricFamily, Labels, float]:
-        """The family of a key, its own labels, and the factor to the family's unit."""
+        """Return the family of a key, its own labels, and the factor to the family's unit."""
         return named(key)
 
     def series(self, key: str) -> LabeledSeries:
-        """The series of a sample's key."""
+        """Return the series of a sample's key."""
         series = self._known.get(key)
         if series is None:
             if len(self._known) >= _MAX_SERIES:
@@ -92,7 +93,7 @@ class Namer:
         return series
 
     def logged_series(self, name: str) -> LabeledSeries:
-        """The series of a logged name."""
+        """Return the series of a logged name."""
         series = self._logged.get(name)
         if series is None:
             if len(self._logged) >= _MAX_SERIES:
@@ -108,7 +109,10 @@ class Namer:
         return self._series(family, dict(labels), factor)
 
     def _of_endpoint(self, key: str) -> LabeledSeries | None:
-        """The original name and labels of a metric scraped from an exporter; None for any other key."""
+        """Return the original name and labels of a metric scraped from an exporter.
+
+        None for any other key.
+        """
         match = DEFINITIONS.find(key) if key.startswith("openmetrics.") else None
         if match is None or not isinstance(self._endpoints, Mapping):
             return None

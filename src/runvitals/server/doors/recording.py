@@ -47,7 +47,7 @@ class WriterNumbers:
         self._last: LRUCache[_WriterKey, int] = LRUCache(_MAX_WRITERS)
 
     def next(self, entity: str, run: str, writer: str) -> int:
-        """The next number of a writer."""
+        """Return the next number of a writer."""
         key = (entity, run, writer)
         last = self._last.get(key)
         number = self._clock_ms() * _NUMBERS_PER_MS if last is None else last + 1
@@ -152,7 +152,7 @@ class DoorRecorder:
 
 
 def door_recorder(request: Request) -> DoorRecorder:
-    """The recorder of the server that got a request."""
+    """Return the recorder of the server that got a request."""
     return shared_services_of(request).door_recorder
 
 
@@ -169,7 +169,7 @@ def samples(
     steps: Sequence[float] | Integers | None = None,
     seq: int | None = None,
 ) -> Envelope:
-    """An envelope with samples. It takes the arrays as they are: nobody may change them afterwards.
+    """Return an envelope with samples. It takes the arrays as they are: nobody may change them afterwards.
 
     Args:
         times_ms: UTC, one for each row.
@@ -205,7 +205,7 @@ def records(
     about: WriterDescription | None = None,
     seq: int | None = None,
 ) -> Envelope:
-    """An envelope with records: (number, kind, value), as docs/reference/ingest.md describes them.
+    """Return an envelope with records: (number, kind, value), as docs/reference/ingest.md describes them.
 
     The number identifies an event or a console line of the writer: one that repeats is not stored again.
     """
@@ -213,7 +213,10 @@ def records(
 
 
 def heartbeat(run: str, writer: str, *, project: str | None = None, entity: str | None = None) -> Envelope:
-    """An envelope that says that the writer is alive. Its ack says whether a user asked the run to stop."""
+    """Return an envelope that says that the writer is alive.
+
+    Its ack says whether a user asked the run to stop.
+    """
     return Envelope(run, writer, None, project, entity)
 
 

@@ -123,7 +123,7 @@ class InvalidRules(ValueError):
 
 
 def checked_rules(patterns: Mapping[str, Sequence[str]]) -> RoutingRules:
-    """The rules of a project. Fields that are missing keep the default rules.
+    """Return the rules of a project. Fields that are missing keep the default rules.
 
     Raises:
         InvalidRules: names every field that is wrong.
@@ -188,7 +188,7 @@ class Route(NamedTuple):
 
 
 def address_of(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPlace:
-    """The project whose rules count.
+    """Return the project whose rules count.
 
     That in `runvitals.entity` and `runvitals.project`, otherwise the one that the sender names.
     """
@@ -199,7 +199,7 @@ def address_of(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPl
 def route_of(
     attributes: Attributes, rules: RoutingRules = DEFAULT_RULES, place: NamedPlace = NO_PLACE
 ) -> Route:
-    """Where the values with these attributes belong.
+    """Return where the values with these attributes belong.
 
     Args:
         rules: of the project at `place`.
@@ -230,7 +230,9 @@ def route_of(
 
 
 def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int | None:
-    """The number of the device that the attributes of a data point name; None if they name none by number.
+    """Return the number of the device that the attributes of a data point name.
+
+    None if they name none by number.
 
     Example:
         >>> device({"hw.id": "gpu1"}), device({"gpu": "0"}), device({"hw.id": "0000:3b:00.0"})
@@ -247,7 +249,7 @@ def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int |
 
 
 def run_id(text: str) -> str:
-    """A valid run id for a name in another system.
+    """Return a valid run id for a name in another system.
 
     The name itself, if it is valid; otherwise what is valid of it and a part of its SHA-256.
 
@@ -262,14 +264,14 @@ def run_id(text: str) -> str:
 
 
 def writer_host(host: str) -> str:
-    """A host's name as a part of names of writers, different for different hosts."""
+    """Return a host's name as a part of names of writers, different for different hosts."""
     safe = safe_name(host)
     return safe if safe == host else f"{safe}-{_digest(host)}"
 
 
 @lru_cache(4096)
 def label_name(attribute: str) -> str:
-    """The name of an attribute as a Prometheus label.
+    """Return the name of an attribute as a Prometheus label.
 
     Example:
         >>> label_name("k8s.job.name")
@@ -279,7 +281,7 @@ def label_name(attribute: str) -> str:
 
 
 def _run_without_rule(attributes: Attributes, host: str | None) -> tuple[str, bool]:
-    """The run that the service names, otherwise that of the host; and whether it is that of a host."""
+    """Return the run that the service names, otherwise that of the host; and whether it is that of a host."""
     service = _value(attributes, "service.name")
     if service is not None:
         instance, pid = _value(attributes, "service.instance.id"), _value(attributes, "process.pid")
@@ -301,7 +303,7 @@ def _first(rules: Sequence[str], attributes: Attributes) -> str | None:
 
 
 def _fill(rule: str, attributes: Attributes) -> str | None:
-    """The text of a rule; None if it does not apply."""
+    """Return the text of a rule; None if it does not apply."""
     parts = _parts(rule)
     filled = list(parts)
     for index in range(1, len(parts), 2):
@@ -319,7 +321,7 @@ def _parts(rule: str) -> tuple[str, ...]:
 
 
 def _value(attributes: Attributes, name: str) -> str | None:
-    """An attribute that is there and not empty."""
+    """Return an attribute that is there and not empty."""
     return attributes.get(name) or attributes.get(label_name(name)) or None
 
 

@@ -27,7 +27,9 @@ Points = Mapping[str, Mapping[int, float]]
 
 
 def folded_key(name: str, attributes: Mapping[str, str]) -> str:
-    """A key for a metric with attributes, as Prometheus writes them. One that is too long ends in a checksum.
+    """Return a key for a metric with attributes, as Prometheus writes them.
+
+    One that is too long ends in a checksum.
 
     Example:
         >>> folded_key("http.requests", {"route": "/users", "code": "200"})
@@ -46,7 +48,7 @@ class KeyLists:
         self._known: dict[frozenset[str], tuple[str, ...]] = {}
 
     def split(self, keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """The keys as lists: a known one if there is one of all; otherwise known ones of some, and new ones.
+        """Return the keys as lists: a known list of all if there is one, else known ones of some and new ones.
 
         Example:
             >>> KeyLists().split(["b", "a"])
@@ -71,7 +73,7 @@ class KeyLists:
 
 
 def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], list[int], Floats]]:
-    """Keys, times and values (rows × keys) of each batch.
+    """Yield keys, times and values (rows × keys) of each batch.
 
     Example:
         >>> [(keys, times) for keys, times, _ in batches({"a": {5: 1.0}, "b": {7: 2.0}}, KeyLists())]
@@ -103,7 +105,7 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
 
 
 def _align(points: Points, times: Sequence[int]) -> dict[int, int]:
-    """The time to use for each of some ascending times: that of the first one within `ALIGN_MS` before it."""
+    """Return the time to use for each of some ascending times: the first within `ALIGN_MS` before it."""
     aligned: dict[int, int] = {}
     first = -ALIGN_MS
     for time in times:

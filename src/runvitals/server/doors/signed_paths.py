@@ -71,12 +71,12 @@ class SignedPaths:
         self._clock = clock
 
     def token(self, owner: CredentialOwner, allowed: msgspec.Struct, life_ms: int) -> str:
-        """The text that stands for what the owner asked for."""
+        """Return the text that stands for what the owner asked for."""
         body = msgspec.json.encode(_Signed(self._clock() + life_ms, owner, allowed))
         return _text(body) + "." + _text(self._signature(type(allowed), body))
 
     def open(self, token: str, kind: type[T]) -> tuple[CredentialOwner, T]:
-        """Who asked for what.
+        """Return who asked for what.
 
         Raises:
             HttpRejection: 403: the signature is not valid, or the time is over.
@@ -102,7 +102,7 @@ class SignedPaths:
 def signed_address(
     request: Request, what: str, name: str, allowed: msgspec.Struct, life_ms: int, below: str = WANDB_SIGNED
 ) -> str:
-    """An address under which the server does what is allowed, as long as the requester may do it.
+    """Return an address under which the server does what is allowed, as long as the requester may do it.
 
     Args:
         what: the path below one of `SIGNED_PATHS`: `below`.
@@ -142,7 +142,7 @@ def _paths(request: Request) -> SignedPaths:
 
 
 def base_url(request: Request) -> str:
-    """The address of the server, as the client of a request knows it."""
+    """Return the address of the server, as the client of a request knows it."""
     return str(request.base_url).rstrip("/")
 
 

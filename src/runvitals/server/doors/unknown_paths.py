@@ -47,7 +47,7 @@ async def unknown_file(request: Request) -> None:
 
 @_last_routes("/graphql")
 async def unknown_query(request: Request) -> Response:
-    """An address of their queries."""
+    """Return an address of their queries."""
     text, allowed = wrong_method(request) or (_unknown_text(request), "")
     body = msgspec.json.encode({"data": None, "errors": [{"message": text}]})
     headers = {"allow": allowed} if allowed else {}
@@ -56,21 +56,21 @@ async def unknown_query(request: Request) -> Response:
 
 @_last_routes("/mlflow", "/ajax-api", "/get-artifact", "/model-versions")
 async def unknown_endpoint(request: Request) -> Response:
-    """An address of MLflow's clients."""
+    """Return an address of MLflow's clients."""
     text, _ = wrong_method(request) or (_unknown_text(request), "")
     return error_response(MlflowError(ENDPOINT_NOT_FOUND, text))
 
 
 @_last_routes("/prometheus")
 async def unknown_prometheus(request: Request) -> Response:
-    """An address of Prometheus' API."""
+    """Return an address of Prometheus' API."""
     text, _ = wrong_method(request) or (_unknown_text(request), "")
     return JSONResponse({"status": "error", "errorType": "not_found", "error": text}, 404)
 
 
 @_last_routes("/scim")
 async def unknown_scim(request: Request) -> Response:
-    """An address of SCIM."""
+    """Return an address of SCIM."""
     from runvitals.server.doors.scim.messages import error_response as scim_error
 
     text, allowed = wrong_method(request) or (_unknown_text(request), "")

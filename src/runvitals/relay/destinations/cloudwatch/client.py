@@ -108,7 +108,7 @@ class CloudWatchClient:
 
 
 def entry(datum: Datum) -> dict[str, Any]:
-    """A datum as an element of PutMetricData's MetricData."""
+    """Return a datum as an element of PutMetricData's MetricData."""
     fields: dict[str, Any] = {
         "MetricName": datum.series.name,
         "Timestamp": datum.time_s,

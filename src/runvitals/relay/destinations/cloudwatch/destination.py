@@ -122,7 +122,7 @@ class CloudWatchDestination(Destination):
             raise Rejected("; ".join(refusals.texts()), refusals.readings)
 
     def _requests(self, batch: Batch, last: Last) -> tuple[list[Sequence[Datum]], int]:
-        """The requests for a batch, the same at each attempt, and the number of values that were not
+        """Return the requests for a batch, the same at each attempt, and the number of values that were not
         finite.
         """
         aggregation = MinuteAggregation(self._address.resolution_s)

@@ -92,7 +92,7 @@ class DimensionLookup:
         self._scope = Scope(host_root=host_root)
 
     def find(self, name: str) -> str:
-        """The value of one of the known names.
+        """Return the value of one of the known names.
 
         Raises:
             LookupError: it is not available here; the text says what was tried, and what to do.
@@ -128,7 +128,7 @@ class DimensionLookup:
         return self._instance.get(key) or firmware.get(key) or self._imds(name, path)
 
     def _imds(self, name: str, path: str) -> str:
-        """A value of EC2's instance metadata service, version 2."""
+        """Return a value of EC2's instance metadata service, version 2."""
         base = (self._environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _IMDS).rstrip("/")
         if self._environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
             raise LookupError(f"{name}: AWS_EC2_METADATA_DISABLED is set; write {name}=VALUE")
@@ -200,7 +200,7 @@ def _fetch(address: str, method: str, headers: Mapping[str, str]) -> bytes:
 
 
 def of_run(batch: Batch) -> dict[str, str]:
-    """The dimensions that the journal of a run provides."""
+    """Return the dimensions that the journal of a run provides."""
     run, writer = batch.run, batch.writer
     values = {
         "Run": run.id,
@@ -217,7 +217,7 @@ def of_run(batch: Batch) -> dict[str, str]:
 
 
 def resolve(dimensions: Mapping[str, str | None], find: Callable[[str], str]) -> Dimensions:
-    """The resolved dimensions.
+    """Return the resolved dimensions.
 
     Raises:
         LookupError: one is not available. Without it, the data of several machines would be mixed in one

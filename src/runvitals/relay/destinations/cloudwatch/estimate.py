@@ -55,7 +55,7 @@ class Estimate:
         return self.instances if self.per_instance else 1
 
     def metrics_usd(self, count: int | None = None) -> float:
-        """USD per month for the metrics of all instances.
+        """Return USD per month for the metrics of all instances.
 
         Args:
             count: the number of metrics per instance; default: those in `sent`.
@@ -72,11 +72,11 @@ class Estimate:
         return prices.requests_usd(self.requests_per_hour() * self.instances)
 
     def unbatched_requests_usd(self) -> float:
-        """USD per month for the requests if every report were sent as a request."""
+        """Return USD per month for the requests if every report were sent as a request."""
         return prices.requests_usd(3600 / self.interval_s * self.instances)
 
     def logs_usd(self, namespace: str) -> float:
-        """USD per month for log events, if the embedded metric format is used instead of requests."""
+        """Return USD per month for log events, if the embedded metric format is used instead of requests."""
         dimensions = tuple((name, value or "0" * 20) for name, value in self.dimensions.items())
         readings = max(1, round(60 / self.interval_s))
         data = [
@@ -100,5 +100,5 @@ class Estimate:
 
 
 def _count(readings: Iterable[MetricReading]) -> Counter[str]:
-    """The number of readings in each group."""
+    """Return the number of readings in each group."""
     return Counter(reading.group for reading in readings)

@@ -12,7 +12,7 @@ _SPACE = " \t\r\n"
 
 
 def line_numbers(text: str) -> dict[Path, int]:
-    """The line number of every value, from 1; for a member of an object, that of its key.
+    r"""Return the line number of every value, from 1; for a member of an object, that of its key.
 
     Args:
         text: valid JSON.

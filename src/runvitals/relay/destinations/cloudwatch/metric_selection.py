@@ -46,7 +46,7 @@ class MetricGlobs:
         self._unmatched = dict.fromkeys((*chosen, *self.exclude))
 
     def problems(self) -> list[str]:
-        """Which globs of the user have matched no metric so far."""
+        """Return which globs of the user have matched no metric so far."""
         if not self._unmatched:
             return []
         return [f"no metric matches {', '.join(self._unmatched)}"]
@@ -69,8 +69,10 @@ class MetricGlobs:
 
 
 def spellings(reading: MetricReading) -> tuple[str, ...]:
-    """The names a metric can be selected by: its name and its field, and for neuron-monitor's metrics also
-    the first part of the field and the group. Not for runs, where `cpu` is one metric and `cpu.*` are others.
+    """Return the names a metric can be selected by.
+
+    They are its name and its field, and for neuron-monitor's metrics also the first part of the field and the group.
+    Not for runs, where `cpu` is one metric and `cpu.*` are others.
 
     Example:
         >>> spellings(reading)

@@ -51,7 +51,7 @@ class ConfigProblem(NamedTuple):
 
 
 def minimal(metrics: Sequence[str], period: str | None = None, tag_filter: str = ".*") -> dict[str, Any]:
-    """The smallest configuration that includes the given metrics.
+    """Return the smallest configuration that includes the given metrics.
 
     Args:
         metrics: groups (`neuroncore_counters`), neuron-monitor's fields (`neuroncore_utilization`),
@@ -81,7 +81,7 @@ def minimal(metrics: Sequence[str], period: str | None = None, tag_filter: str =
 
 
 def groups_of(metric: str) -> list[str]:
-    """The groups that include a metric.
+    """Return the groups that include a metric.
 
     Raises:
         ValueError: unknown metric; the text lists the known ones.
@@ -100,7 +100,7 @@ def groups_of(metric: str) -> list[str]:
 
 
 def unselected_metrics(metrics: Sequence[str]) -> list[str]:
-    """The CloudWatch names of the other metrics in the same groups, which are reported too."""
+    """Return the CloudWatch names of the other metrics in the same groups, which are reported too."""
     groups = {group for metric in metrics for group in groups_of(metric)}
     patterns = [_of_first_device(metric) for metric in metrics]
     return [
@@ -112,7 +112,10 @@ def unselected_metrics(metrics: Sequence[str]) -> list[str]:
 
 
 def _of_first_device(metric: str) -> str:
-    """The same metric of core 0 or device 0, the only ones in `known_metrics`: all are reported together."""
+    """Return the same metric of core 0 or device 0, the only ones in `known_metrics`.
+
+    All are reported together.
+    """
     return re.sub(r"(NC|ND)(\d+|\*)$", r"\g<1>0", metric)
 
 
@@ -122,7 +125,7 @@ def known_metrics() -> list[MetricReading]:
 
 
 def check(text: str) -> list[ConfigProblem]:
-    """The problems of a configuration, in the order of the file; empty if it is valid."""
+    """Return the problems of a configuration, in the order of the file; empty if it is valid."""
     try:
         config = json.loads(text)
     except json.JSONDecodeError as error:

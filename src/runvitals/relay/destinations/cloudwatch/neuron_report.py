@@ -48,7 +48,7 @@ class NamedValue(NamedTuple):
 
 
 def read(line: bytes, by_tag: bool = False) -> NeuronReport:
-    """The readings of one report.
+    """Return the readings of one report.
 
     Args:
         line: the report, as neuron-monitor prints it.
@@ -101,9 +101,11 @@ def _float(value: float) -> float:
 
 
 def camel(name: str) -> str:
-    """Example:
-    >>> camel("completed_with_err")
-    'CompletedWithErr'
+    """Return a name of a report in camel case.
+
+    Example:
+        >>> camel("completed_with_err")
+        'CompletedWithErr'
     """
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 

@@ -34,13 +34,13 @@ class Sink(Protocol):
         """Accept data without blocking."""
 
     def close(self) -> bool:
-        """Whether everything was delivered."""
+        """Return whether everything was delivered."""
 
     def report(self) -> str:
-        """A summary of what was delivered, for the user."""
+        """Return a summary of what was delivered, for the user."""
 
     def problems(self) -> list[str]:
-        """The reasons why readings were not delivered, for the user."""
+        """Return the reasons why readings were not delivered, for the user."""
 
 
 class PutMetricDataSink:
@@ -120,7 +120,7 @@ class ReportReader:
         return self._documents.malformed + self._foreign
 
     def feed(self, data: bytes) -> Iterator[list[MetricReading]]:
-        """The readings of each report completed by these bytes; b"" is the end of the input."""
+        """Yield the readings of each report completed by these bytes; b"" is the end of the input."""
         for document in self._documents.feed(data) if data else self._documents.end():
             try:
                 report = neuron_report.read(document, self._by_tag)

@@ -44,7 +44,7 @@ class KeyMapping(NamedTuple):
 
 @lru_cache(16_384)
 def key_mapping(key: str) -> KeyMapping:
-    """How a key is sent.
+    """Return how a key is sent.
 
     Example:
         >>> key_mapping("memory.usedMB").series, key_mapping("disk.in").field
@@ -59,7 +59,7 @@ def key_mapping(key: str) -> KeyMapping:
 
 
 def readings(batch: Batch, last: Last) -> Iterator[tuple[int, MetricReading]]:
-    """The readings of a batch, each with its time in milliseconds.
+    """Yield the readings of a batch, each with its time in milliseconds.
 
     Args:
         batch: samples and logged rows of one writer.

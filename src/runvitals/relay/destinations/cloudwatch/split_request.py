@@ -41,7 +41,7 @@ class RefusedReadings:
         return sum(self.counts.values())
 
     def texts(self) -> list[str]:
-        """A line for each reason, for the user."""
+        """Return a line for each reason, for the user."""
         return [f"{count} readings: {reason}" for reason, count in self.counts.items()]
 
 
@@ -67,7 +67,7 @@ class SplitRequest:
         self._accepted = False
 
     def __bool__(self) -> bool:
-        """Whether something is left to be sent."""
+        """Return whether something is left to be sent."""
         return bool(self._parts)
 
     @property
@@ -120,7 +120,7 @@ class SplitRequest:
 
 
 def halves(datum: Datum) -> tuple[Datum, Datum]:
-    """A datum as two, with half of its values each."""
+    """Return a datum as two, with half of its values each."""
     middle = len(datum.values) // 2
     first, second = slice(middle), slice(middle, None)
     return (

@@ -101,7 +101,7 @@ class FilesDestination(Destination):
     # -- files
 
     def _file(self, batch: Batch, part: TablePartition) -> dict[str, Any]:
-        """The state of the current file for a partition."""
+        """Return the state of the current file for a partition."""
         files: dict[str, dict[str, Any]] = self._state.setdefault("files", {})
         whole = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
         key = f"{part.table}/{batch.writer.name}/{part.date}"
@@ -119,7 +119,7 @@ class FilesDestination(Destination):
         return files[key]
 
     def _numbers(self, batch: Batch, part: TablePartition, file: dict[str, Any]) -> dict[int, str]:
-        """The existing files of a table, a writer and a day, by number."""
+        """Return the existing files of a table, a writer and a day, by number."""
         folder = os.path.dirname(self._path(batch, part, file, ""))
         start = f"{batch.writer.name}-"
         try:

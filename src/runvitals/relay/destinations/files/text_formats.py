@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def iso(time_ms: int) -> str:
-    """The time in ISO 8601, UTC with milliseconds; "" if `datetime` cannot represent it."""
+    """Return the time in ISO 8601, UTC with milliseconds; "" if `datetime` cannot represent it."""
     try:
         moment = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
@@ -44,7 +44,7 @@ class CsvFormat:
 
 
 def free_names(table: str, columns: Columns) -> list[str]:
-    """The names of columns; a logged name that collides with one of ours gets a `_` appended."""
+    """Return the names of columns; a logged name that collides with one of ours gets a `_` appended."""
     ours = {"time_ms", "time", *ROW_COLUMNS[table]}
     return [f"{name}_" if name in ours else name for name in columns]
 
@@ -64,8 +64,10 @@ def _cell(value: Any) -> str:
 
 
 class JsonLinesFormat:
-    """One JSON object per row: `time_ms`, `time`, the columns of `ROW_COLUMNS`, and the values: nested in
-    `metrics` or `data`, or, for notes, not nested.
+    """One JSON object per row.
+
+    `time_ms`, `time`, the columns of `ROW_COLUMNS`, and the values: nested in `metrics` or `data`, or, for
+    notes, not nested.
     """
 
     extension = "jsonl"
@@ -85,7 +87,7 @@ class JsonLinesFormat:
 
 
 def _json(value: Any) -> Any:
-    """Values that JSON cannot represent become text."""
+    """Return values that JSON cannot represent become text."""
     if isinstance(value, float) and not isfinite(value):
         return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

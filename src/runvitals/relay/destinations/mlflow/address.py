@@ -71,8 +71,10 @@ class MlflowAddress(NamedTuple):
 
 
 def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
-    """Whether the environment's credentials belong to this server: if the environment names a server, they
-    belong to that one, else to the only one among the run's destinations.
+    """Return whether the environment's credentials belong to this server.
+
+    If the environment names a server, they belong to that one, else to the only one among the run's
+    destinations.
 
     >>> is_trusted("http://evil", {"MLFLOW_TRACKING_URI": "https://host", "MLFLOW_TRACKING_TOKEN": "t"})
     False

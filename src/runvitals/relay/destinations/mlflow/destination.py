@@ -98,7 +98,7 @@ class MlflowDestination(Destination):
     # -- the MLflow run
 
     def _run(self, batch: Batch) -> str:
-        """The MLflow run's id; also determines whether we set its status."""
+        """Return the MLflow run's id; also determines whether we set its status."""
         if "run" not in self._state:
             if self._address.run:
                 self._state.update(run=self._address.run, ours=False, joined=False)
@@ -120,8 +120,9 @@ class MlflowDestination(Destination):
             raise Retry(f"could not create the MLflow run: {error}") from None
 
     def _set_end(self, batch: Batch, run: str) -> None:
-        """Set the status of an MLflow run that we created; of another run only if its processes were killed
-        and it would otherwise stay RUNNING.
+        """Set the status of an MLflow run that we created.
+
+        Of another run only if its processes were killed and it would otherwise stay RUNNING.
         """
         for note in batch.notes_of(LIFECYCLE):
             if note.value.get("what") != "end":
@@ -137,7 +138,7 @@ class MlflowDestination(Destination):
     # -- samples
 
     def _window(self, batch: Batch, run: str) -> MetricWindow | None:
-        """The writer's window, saved once the batch has arrived; None for a writer without samples."""
+        """Return the writer's window, saved once the batch has arrived; None for a writer without samples."""
         if not batch.samples and batch.writer.role != "monitor":
             return None
         windows: dict[str, dict[str, Any]] = self._state["windows"]
@@ -152,7 +153,7 @@ class MlflowDestination(Destination):
         return MetricWindow(window, 0)
 
     def _first_step(self, run: str, again: bool) -> int:
-        """The first step, counted like MLflow: after the largest step of all system metrics of all nodes."""
+        """Return the first step: as MLflow counts, after the largest one of system metrics of all nodes."""
         if self._state["ours"] and not again and not self._state["joined"]:
             return 0
         state = self._store.state(run)
@@ -180,7 +181,7 @@ class MlflowDestination(Destination):
         return f"{node}/" if node else ""
 
     def _samples(self, batch: Batch) -> int:
-        """How many samples make a window: the run's setting, else as many as give MLflow's interval."""
+        """Return how many samples make a window: the run's setting, else as many as give MLflow's interval."""
         setting = batch.writer.labels.get(SAMPLES_LABEL, "")
         if samples := parse_integer(setting, _MAX_SAMPLES):
             return samples
@@ -192,8 +193,9 @@ class MlflowDestination(Destination):
     # -- logged values
 
     def _logged_points(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
-        """The values of `log()`; those of ranks other than the first get a prefix, to keep their curves
-        apart.
+        """Return the values of `log()`.
+
+        Those of ranks other than the first get a prefix, to keep their curves apart.
         """
         prefix = f"rank-{batch.writer.rank}/" if batch.writer.rank else ""
         metrics = []
@@ -223,7 +225,7 @@ class MlflowDestination(Destination):
         return [NamedText(key, value) for key, value in fresh.items()]
 
     def _tags(self, batch: Batch) -> Iterator[NamedText]:
-        """The run's results and events as tags."""
+        """Yield the run's results and events as tags."""
         for note in batch.notes_of(INFO):
             summary = note.value.get("summary")
             if isinstance(summary, dict):
@@ -285,7 +287,7 @@ def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
 
 
 def _amd(batch: Batch) -> frozenset[int]:
-    """The indices of AMD GPUs, from the facts about the machine."""
+    """Return the indices of AMD GPUs, from the facts about the machine."""
     listed = batch.run.machine.get("gpu_amd")
     devices = listed if isinstance(listed, list) else []
     indices = (gpu.get("index") for gpu in devices if isinstance(gpu, dict))
@@ -293,7 +295,7 @@ def _amd(batch: Batch) -> frozenset[int]:
 
 
 def _number(text: str | None) -> float:
-    """The value of an MLflow variable; 0, which MLflow also treats as unset, if it is not a number."""
+    """Return the value of an MLflow variable; 0, which MLflow also treats as unset, if it is not a number."""
     return parse_number(text or "", 0.0, 1e9) or 0.0
 
 

@@ -182,7 +182,7 @@ class RestStore:
         return {**headers, _WORKSPACE_HEADER: workspace} if workspace else headers
 
     def _result(self, response: ServerResponse) -> dict[str, Any]:
-        """The JSON object of a response.
+        """Return the JSON object of a response.
 
         Raises:
             _MlflowError: MLflow rejected the request permanently.
@@ -204,7 +204,7 @@ class RestStore:
 
 
 def _object(response: ServerResponse) -> dict[str, Any] | None:
-    """The JSON object of a response. Some servers send nothing, or "200 OK", if there is no result."""
+    """Return the JSON object of a response. Some servers send nothing, or "200 OK", if there is no result."""
     if response.status == 200 and response.body.strip() in (b"", b"200 OK"):
         return {}
     try:
@@ -215,12 +215,12 @@ def _object(response: ServerResponse) -> dict[str, Any] | None:
 
 
 def _run_error(error: _MlflowError) -> Exception:
-    """The exception a destination raises for a rejection: `Gone` if the run does not exist."""
+    """Return the exception a destination raises for a rejection: `Gone` if the run does not exist."""
     return Gone(str(error)) if error.code == _MISSING else Rejected(str(error))
 
 
 def number(value: float) -> float | str:
-    """A number in the JSON of protocol buffers, where NaN and infinities are strings.
+    """Return a number in the JSON of protocol buffers, where NaN and infinities are strings.
 
     >>> number(float("-inf")), number(1.5)
     ('-Infinity', 1.5)
@@ -233,9 +233,10 @@ def number(value: float) -> float | str:
 
 
 def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The header that MLflow's own client would send: user and password from the environment, from the
-    tracking URI, or from `~/.mlflow/credentials`; else a token; else none. None for a server the credentials
-    do not belong to.
+    """Return the header that MLflow's own client would send.
+
+    It holds user and password from the environment, from the tracking URI, or from `~/.mlflow/credentials`; else a
+    token; else none. None for a server the credentials do not belong to.
     """
     if not is_trusted(uri, environ):
         return {}
@@ -263,7 +264,7 @@ def _credentials_from_file() -> tuple[str, str]:
 
 
 def tls(environ: Mapping[str, str]) -> Any:
-    """The TLS settings for a server, from MLflow's variables.
+    """Return the TLS settings for a server, from MLflow's variables.
 
     Raises:
         OSError: a certificate file could not be read.

@@ -80,7 +80,7 @@ def setting(name: str, environ: Mapping[str, str]) -> str:
 
 
 def endpoint(environ: Mapping[str, str]) -> str:
-    """The metrics endpoint set by the environment.
+    """Return the metrics endpoint set by the environment.
 
     Example:
         >>> endpoint({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector:4318/team/"})
@@ -104,7 +104,7 @@ def _message(option: str | None, environ: Mapping[str, str]) -> Protobuf | Json:
 
 
 def compresses(environ: Mapping[str, str]) -> bool:
-    """Whether to compress requests: unless OTEL_EXPORTER_OTLP_COMPRESSION is `none`."""
+    """Return whether to compress requests: unless OTEL_EXPORTER_OTLP_COMPRESSION is `none`."""
     compression = setting("COMPRESSION", environ) or "gzip"
     if compression not in ("gzip", "none"):
         raise ValueError(f"otel: unsupported compression {compression!r}; expected gzip or none")

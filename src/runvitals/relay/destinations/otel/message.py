@@ -28,7 +28,7 @@ _MAX_CACHED = 100_000
 
 
 def metrics(lines: Sequence[SeriesPoints]) -> Iterator[tuple[MetricFamily, list[SeriesPoints]]]:
-    """Series grouped by instrument."""
+    """Yield series grouped by instrument."""
     by_name: dict[str, tuple[MetricFamily, list[SeriesPoints]]] = {}
     for line in lines:
         by_name.setdefault(line.series.family.name, (line.series.family, []))[1].append(line)
@@ -83,13 +83,13 @@ def _about(family: MetricFamily) -> bytes:
 
 @lru_cache(_MAX_CACHED)
 def _same(labels: Labels, start_ms: int) -> bytes:
-    """The fields that all points of a series have in common."""
+    """Return the fields that all points of a series have in common."""
     start = fixed64(2, start_ms * _NS_PER_MS) if start_ms else b""
     return b"".join(_attribute(7, name, value) for name, value in labels) + start
 
 
 def _points(line: SeriesPoints, times: dict[int, bytes]) -> bytes:
-    """The points, each as field 1."""
+    """Return the points, each as field 1."""
     same = _same(line.series.labels, line.start_ms)
     full = b"\x0a" + varint(len(same) + 18) + same + _TIME
     none = b"\x0a" + varint(len(same) + 11) + same + _TIME
@@ -108,7 +108,7 @@ def _points(line: SeriesPoints, times: dict[int, bytes]) -> bytes:
 
 
 def _fields(data: object) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a small message; stops at damaged data."""
+    """Yield the fields of a small message; stops at damaged data."""
     if not isinstance(data, bytes):
         return
     position = 0
@@ -185,7 +185,7 @@ def _pair(name: str, value: str | int) -> dict[str, Any]:
 
 
 def _number(value: float) -> float | str:
-    """A number; NaN and infinities are strings in the JSON of protocol buffers."""
+    """Return a number; NaN and infinities are strings in the JSON of protocol buffers."""
     if isfinite(value):
         return value
     return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"

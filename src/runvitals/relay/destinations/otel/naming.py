@@ -47,8 +47,9 @@ _COUNTED = {
 
 @lru_cache(16_384)
 def name_metric(key: str) -> tuple[MetricFamily, Labels, float]:
-    """The instrument of a key, its attributes, and the factor to its unit. Kinds are gauge, counter and
-    level.
+    """Return the instrument of a key, its attributes, and the factor to its unit.
+
+    Kinds are gauge, counter and level.
 
     Example:
         >>> name_metric("network.eth0.sent")[0].name, name_metric("network.eth0.sent")[1]
@@ -78,7 +79,7 @@ class OtelNamer(Namer):
 
 
 def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:
-    """The resource attributes of a batch.
+    """Return the resource attributes of a batch.
 
     Args:
         environ: OTEL_SERVICE_NAME (default: the run's project) and OTEL_RESOURCE_ATTRIBUTES.

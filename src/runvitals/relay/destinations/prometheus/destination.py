@@ -52,7 +52,7 @@ def read_address(text: str) -> tuple[str, int]:
 
 
 def read_names(text: str) -> frozenset[str]:
-    """The host names the server answers to in addition to this host's own.
+    """Return the host names the server answers to in addition to this host's own.
 
     Raises:
         ValueError: unknown option.
@@ -97,7 +97,7 @@ class Exporter:
         threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
 
     def latest(self, run_id: str) -> LatestRunValues:
-        """The values of a run, to be filled in."""
+        """Return the values of a run, to be filled in."""
         with self._lock:
             return self._latest.setdefault(run_id, LatestRunValues())
 
@@ -107,7 +107,7 @@ class Exporter:
             self._names.update(names)
 
     def accepts_host(self, host: str) -> bool:
-        """Whether to answer requests with this Host header."""
+        """Return whether to answer requests with this Host header."""
         try:
             name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
         except ValueError:
@@ -115,7 +115,7 @@ class Exporter:
         return name in self._names or _is_address(name)
 
     def samples(self, now_ms: int) -> Iterator[Sample]:
-        """All values to show now; runs that are over are removed."""
+        """Yield all values to show now; runs that are over are removed."""
         with self._lock:
             runs = list(self._latest.items())
         for run_id, latest in runs:
@@ -192,7 +192,7 @@ _exporters: dict[tuple[str, int], tuple[Exporter, int]] = {}
 
 
 def acquire(address: tuple[str, int]) -> Exporter:
-    """The server of an address, started if there is none. Call `release` when done.
+    """Return the server of an address, started if there is none. Call `release` when done.
 
     Raises:
         OSError: it could not listen there.

@@ -83,8 +83,9 @@ class RemoteWriteDestination(PushingDestination):
 
 
 def _supports_version_2(response: ServerResponse) -> bool:
-    """Whether the server supports 2.0: it then states in each response how much it wrote. Others may even
-    response 200 without having read anything.
+    """Return whether the server supports 2.0: it then states in each response how much it wrote.
+
+    Others may even respond 200 without having read anything.
     """
     ok = 200 <= response.status < 300
     return response.status != _UNKNOWN_MESSAGE and not (ok and _WRITTEN not in response.headers)

@@ -28,7 +28,7 @@ def compress(data: bytes) -> bytes:
 
 
 def encode_literally(data: bytes) -> bytes:
-    """The data as one uncompressed literal, which every decoder accepts; 6 to 10 bytes larger.
+    """Return the data as one uncompressed literal, which every decoder accepts; 6 to 10 bytes larger.
 
     Example:
         >>> encode_literally(b"abc").hex()

@@ -61,8 +61,9 @@ class Version1:
 
 
 class Version2:
-    """io.prometheus.write.v2.Request, as of 2.0-rc.4: interned strings, metadata with each series, and the
-    start time of counters with each sample.
+    """io.prometheus.write.v2.Request, as of 2.0-rc.4.
+
+    Interned strings, metadata with each series, and the start time of counters with each sample.
     """
 
     headers = {
@@ -91,7 +92,7 @@ class Version2:
 
 @lru_cache(_MAX_CACHED)
 def _labels(series: LabeledSeries) -> list[tuple[str, str]]:
-    """All labels, sorted by name."""
+    """Return all labels, sorted by name."""
     return sorted([("__name__", series.family.sample), *series.labels])
 
 
@@ -108,7 +109,7 @@ class _SampleTimes:
         self._lists: dict[tuple[int, int], list[tuple[bytes, bytes]]] = {}
 
     def samples(self, line: SeriesPoints, start_ms: int) -> bytes:
-        """The points of a series, each as field 2: value, time, and the start time if there is one."""
+        """Return the points of a series, each as field 2: value, time, and the start time if there is one."""
         key = (id(line.times_ms), start_ms)
         around = self._lists.get(key)
         if around is None:

@@ -58,7 +58,7 @@ class BrowserSignIn:
         self._sleep = sleep
 
     def begin(self, name: str) -> DeviceCode | None:
-        """A code for the user; None if the server has no accounts.
+        """Return a code for the user; None if the server has no accounts.
 
         Args:
             name: of this machine; the key gets it.
@@ -87,7 +87,7 @@ class BrowserSignIn:
         )
 
     def wait(self, code: DeviceCode) -> ReceivedKey:
-        """The key, once the user has confirmed the code.
+        """Return the key, once the user has confirmed the code.
 
         Raises:
             OSError: the server could not be reached.
@@ -116,8 +116,10 @@ class BrowserSignIn:
 
 
 def _json(response: ServerResponse, expected: int) -> dict[str, Any]:
-    """Raises:
-    ValueError: another status, or no JSON object.
+    """Return the JSON object in a response with the expected status.
+
+    Raises:
+        ValueError: another status, or no JSON object.
     """
     try:
         fields = loads(response.body)

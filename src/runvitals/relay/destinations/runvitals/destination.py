@@ -92,8 +92,9 @@ class RunvitalsDestination(Destination):
             raise Rejected("; ".join(list(texts)[:_MAX_REASONS]), sum(map(_count_values, rejected)), rejected)
 
     def _upload_files(self, batch: Batch) -> list[RejectedRecord]:
-        """Upload the files that media records name, before the records. Returns the records of which a file
-        will never arrive.
+        """Upload the files that media records name, before the records.
+
+        Returns the records of which a file will never arrive.
 
         Raises:
             Unfinished: the files take longer than one turn.
@@ -133,8 +134,9 @@ class RunvitalsDestination(Destination):
         rejected: list[RejectedRecord],
         early: list[str],
     ) -> None:
-        """Send everything in one request; if the server rejects it, split it in halves, down to single
-        records.
+        """Send everything in one request.
+
+        If the server rejects it, split it in halves, down to single records.
 
         Args:
             rejected: collects the records that are rejected permanently.
@@ -166,9 +168,7 @@ class RunvitalsDestination(Destination):
             )
 
     def _by_time(self, response: ServerResponse, part: Part) -> tuple[Part | None, Part | None]:
-        """Split a rejected part by the server's clock: what to send now, and what the server accepts
-        later.
-        """
+        """Split a rejected part by the server's clock into what to send now and what it accepts later."""
         server_ms = response.date_ms
         if response.status != _OUT_OF_RANGE or server_ms is None:
             return part, None
@@ -189,9 +189,10 @@ class RunvitalsDestination(Destination):
         return text
 
     def _check_stored(self, batch: Batch, parts: list[Part], acks: list[dict[str, Any]]) -> None:
-        """Handle a record number that the server already has, though we never sent it: our position was lost,
-        and the envelope stored under that number may have held fewer records. Its first record is stored;
-        send the others.
+        """Handle a record number that the server already has, though we never sent it.
+
+        Our position was lost, and the envelope stored under that number may have held fewer records. Its
+        first record is stored; send the others.
         """
         if batch.repeated:
             return
@@ -267,7 +268,7 @@ class RunvitalsDestination(Destination):
         headers: Mapping[str, str],
         handled: Sequence[int] = _HANDLED,
     ) -> ServerResponse:
-        """The response to a request: 200, or an error that the run caused.
+        """Return the response to a request: 200, or an error that the run caused.
 
         Args:
             handled: statuses of responses that are returned, too.
@@ -341,7 +342,10 @@ class RunvitalsDestination(Destination):
 
 
 def _identification(batch: Batch) -> dict[str, Any]:
-    """The fields of every envelope: run ids are unique within a team, which the server may not remember."""
+    """Return the fields of every envelope.
+
+    Run ids are unique within a team, which the server may not remember.
+    """
     # Journals from before every file named it have it in the settings only.
     entity = batch.run.entity or batch.run.settings.get("entity")
     return {
@@ -393,7 +397,7 @@ def _are_commands(commands: Any) -> bool:
 
 
 def _recent(part: Part, rejected: list[RejectedRecord]) -> Part | None:
-    """The records of a part except those before the year 2000, which servers always reject."""
+    """Return the records of a part except those before the year 2000, which servers always reject."""
     recent = [i for i, time_ms in enumerate(part.times_ms) if time_ms >= OLDEST_SENT_MS]
     if len(recent) == len(part.times_ms):
         return part
@@ -405,21 +409,21 @@ def _recent(part: Part, rejected: list[RejectedRecord]) -> Part | None:
 
 
 def _count_values(record: RejectedRecord) -> int:
-    """The number of values in a sample or log row."""
+    """Return the number of values in a sample or log row."""
     return (
         len(record.value.get("values") or record.value.get("data") or ()) if "kind" not in record.value else 0
     )
 
 
 def _is_rejection(response: ServerResponse) -> bool:
-    """Whether a runvitals server rejected it permanently; a proxy may response 400 to anything."""
+    """Return whether a runvitals server rejected it permanently; a proxy may response 400 to anything."""
     if response.status == _TOO_LARGE:
         return True
     return response.status in _PERMANENT and _error(response) is not None
 
 
 def _error(response: ServerResponse) -> str | None:
-    """The error message of a runvitals server."""
+    """Return the error message of a runvitals server."""
     try:
         value = loads(response.body)
     except ValueError:
@@ -429,5 +433,5 @@ def _error(response: ServerResponse) -> str | None:
 
 
 def _error_text(response: ServerResponse) -> str:
-    """A rejection as shown to the user."""
+    """Return a rejection as shown to the user."""
     return f"{response.status} {_error(response) or response.text()}".strip()

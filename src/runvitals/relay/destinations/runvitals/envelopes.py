@@ -42,7 +42,7 @@ class EnvelopeTable:
         return self.seqs[0]
 
     def select(self, indexes: Sequence[int]) -> EnvelopeTable:
-        """The rows at these indexes."""
+        """Return the rows at these indexes."""
         table = EnvelopeTable(
             self.keys,
             [self.seqs[i] for i in indexes],
@@ -53,13 +53,13 @@ class EnvelopeTable:
         return table
 
     def content(self) -> dict[str, Any]:
-        """The content of the first row."""
+        """Return the content of the first row."""
         row = zip(self.keys, (column[0] for column in self.columns), strict=True)
         values = {key: value for key, value in row if value == value}
         return {"values": values} if self.steps is None else {"step": self.steps[0], "data": values}
 
     def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
-        """The fields of the table's envelope, with the schema's number instead of the keys if the server
+        """Return the fields of the table's envelope, with the schema's number instead of the keys if the server
         assigned one.
         """
         body = compressor.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
@@ -94,11 +94,11 @@ class EnvelopeRecords:
         return ()
 
     def select(self, indexes: Sequence[int]) -> EnvelopeRecords:
-        """The notes at these indexes."""
+        """Return the notes at these indexes."""
         return EnvelopeRecords([self.notes[i] for i in indexes])
 
     def content(self) -> dict[str, Any]:
-        """The content of the first note."""
+        """Return the content of the first note."""
         return {"kind": self.notes[0].kind, **self.notes[0].value}
 
     def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:

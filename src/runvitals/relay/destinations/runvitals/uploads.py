@@ -90,7 +90,7 @@ class FileUploads:
         }
 
     def _offsets(self, digests: Sequence[str], entity: str | None) -> dict[str, int]:
-        """The offset of the next piece of each file that the server does not have."""
+        """Return the offset of the next piece of each file that the server does not have."""
         body = dumps({"files": [{"sha256": sha256} for sha256 in digests]})
         response = self._request(
             "POST", self._path + _query(entity), body, {"Content-Type": "application/json"}

@@ -79,8 +79,9 @@ class TensorBoardDestination(Destination):
                 )
 
     def _folder(self, batch: Batch) -> str:
-        """The folder of a writer's events inside the run's folder. Each writer has its own, because
-        TensorBoard reads the files of a folder one after the other.
+        """Return the folder of a writer's events inside the run's folder.
+
+        Each writer has its own, because TensorBoard reads the files of a folder one after the other.
         """
         writer = batch.writer
         if writer.role != _TRAIN:
@@ -162,7 +163,7 @@ def _times(batch: Batch) -> Iterator[int]:
 
 
 def _rate(last: dict[str, list[float]], key: str, time_ms: int, value: float, rate: Rate) -> float:
-    """The rate of a counter since its last sample; NaN for the first."""
+    """Return the rate of a counter since its last sample; NaN for the first."""
     before = last.get(key)
     last[key] = [time_ms, value]
     return float("nan") if before is None else between(int(before[0]), before[1], time_ms, value, rate.factor)
@@ -178,7 +179,7 @@ class TagMapping(NamedTuple):
 
 @lru_cache(16_384)
 def tag_mapping(key: str) -> TagMapping:
-    """The tag, description and rate of a key.
+    """Return the tag, description and rate of a key.
 
     Example:
         >>> tag_mapping("gpu.0.powerWatts").tag

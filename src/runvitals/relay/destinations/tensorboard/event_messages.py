@@ -1,5 +1,6 @@
-"""Encodes the messages of an event file: `tensorboard.Event`, and the summaries of the scalars, text and
-hparams plugins.
+"""Encodes the messages of an event file.
+
+`tensorboard.Event`, and the summaries of the scalars, text and hparams plugins.
 
 https://github.com/tensorflow/tensorboard/tree/master/tensorboard/compat/proto (event, summary, tensor)
 https://github.com/tensorflow/tensorboard/blob/master/tensorboard/plugins/hparams/plugin_data.proto
@@ -26,7 +27,7 @@ def _event(time_ms: int, step: int, what: bytes) -> bytes:
 
 
 def head(time_ms: int) -> bytes:
-    """The first message of every file."""
+    """Return the first message of every file."""
     return _event(time_ms, 0, text(3, VERSION))
 
 
@@ -48,7 +49,7 @@ def scalars(time_ms: int, step: int, values: Iterable[tuple[str, float, str]]) -
 
 @lru_cache(16_384)
 def _head(tag: str) -> bytes:
-    """A value without its last four bytes, the number; the rest is the same each time."""
+    """Return a value without its last four bytes, the number; the rest is the same each time."""
     value = text(1, text(1, tag) + single(2, 0.0))
     return value[:-4]
 
@@ -93,7 +94,7 @@ def _hparams(time_ms: int, tag: str, data: bytes) -> bytes:
 
 
 def _value(value: object) -> bytes:
-    """A `google.protobuf.Value`."""
+    """Return a `google.protobuf.Value`."""
     if isinstance(value, bool):
         return uint(4, value)
     if isinstance(value, int | float) and abs(value) < 1e308:
@@ -102,7 +103,7 @@ def _value(value: object) -> bytes:
 
 
 def seconds(time_ms: int, since_ms: int) -> int:
-    """The step of values without one: whole seconds since the run started."""
+    """Return the step of values without one: whole seconds since the run started."""
     return max(0, (time_ms - since_ms) // 1000)
 
 
@@ -113,7 +114,7 @@ def escape(value: object) -> str:
 
 
 def table(values: Mapping[str, object]) -> str:
-    """A Markdown table of names and values."""
+    """Return a Markdown table of names and values."""
     rows = "".join(f"| {escape(key)} | {escape(value)} |\n" for key, value in values.items())
     return f"| name | value |\n|---|---|\n{rows}"
 

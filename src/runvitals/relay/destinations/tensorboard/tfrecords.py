@@ -24,7 +24,7 @@ _TABLE = _table()
 
 
 def _crc32c(data: bytes) -> int:
-    """The CRC-32C of some bytes; takes 100 ns per byte, 1000 times as long as Google's package.
+    """Return the CRC-32C of some bytes; takes 100 ns per byte, 1000 times as long as Google's package.
 
     Example:
         >>> hex(_crc32c(b"123456789"))
@@ -45,7 +45,7 @@ else:
 
 
 def masked_sum(data: bytes) -> int:
-    """The checksum of some bytes, masked (rotated by 15 bits, and a constant added), as TFRecord requires."""
+    """Return the masked checksum that TFRecord requires: rotated by 15 bits, and a constant added."""
     crc = crc32c(data)
     masked: int = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
     return masked

@@ -75,7 +75,7 @@ def _every(text: str) -> float:
 
 
 def authorization(base_url: str, environ: Mapping[str, str]) -> str | None:
-    """The Authorization header; None without an API key.
+    """Return the Authorization header; None without an API key.
 
     `WANDB_API_KEY` is only used for the service that `WANDB_BASE_URL` names, else for W&B's own. Other
     services need an entry in `~/.netrc` (`NETRC`), where `wandb login` stores keys.

@@ -120,8 +120,9 @@ class WandbDestination(Destination):
         return content
 
     def _is_main(self, batch: Batch) -> bool:
-        """Whether this writer's rows are sent, since W&B has one sequence of rows: the first rank's, else the
-        first process's.
+        """Return whether this writer's rows are sent: those of the first rank, else of the first process.
+
+        W&B has one sequence of rows for a run.
         """
         writer = batch.writer
         if writer.role != _TRAIN or writer.rank not in (None, 0):
@@ -143,7 +144,7 @@ class WandbDestination(Destination):
 
 
 def _exit_code(note: Note) -> int:
-    """The exit code as a shell reports it; W&B treats all but 0 as a failure."""
+    """Return the exit code as a shell reports it; W&B treats all but 0 as a failure."""
     value = note.value
     if value.get("exit_code") is not None:
         return int(value["exit_code"])

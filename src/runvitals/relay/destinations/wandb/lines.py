@@ -56,8 +56,9 @@ class RunUpdate:
 
 
 def sample(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetrics]:
-    """Merge the samples of each `every_s` seconds into one: the mean of gauges (or the aggregation in the
-    metric's definition), the last value of counters.
+    """Merge the samples of each `every_s` seconds into one.
+
+    It has the mean of gauges (or the aggregation in the metric's definition), the last value of counters.
 
     Args:
         suffix: appended to the keys when several machines share a run: `/l:<host>`.
@@ -100,7 +101,7 @@ _MERGES: dict[str, Callable[[list[float]], float]] = {
 
 
 def rows(batch: Batch) -> list[WandbRow]:
-    """The logged rows, merged by step."""
+    """Return the logged rows, merged by step."""
     merged: list[WandbRow] = []
     for row in batch.logs:
         step = 0 if row.step is None else int(row.step)
@@ -112,7 +113,7 @@ def rows(batch: Batch) -> list[WandbRow]:
 
 
 def console_lines(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
-    """The complete console lines.
+    """Yield the complete console lines.
 
     Args:
         open_lines: by writer and stream, the text since the last line end. Updated.
@@ -130,19 +131,19 @@ def console_lines(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLi
 
 
 def event_line(line: SystemMetrics, began_ms: int) -> str:
-    """A line of `wandb-events.jsonl`."""
+    """Return a line of `wandb-events.jsonl`."""
     head = {"_wandb": True, "_timestamp": line.time_ms / 1000, "_runtime": (line.time_ms - began_ms) / 1000}
     values = {f"system.{key}": value if isfinite(value) else None for key, value in line.values.items()}
     return json.dumps({**head, **values})
 
 
 def history_line(row: WandbRow, began_ms: int) -> str:
-    """A line of `wandb-history.jsonl`; NaN and infinities are written as such, as W&B does."""
+    """Return a line of `wandb-history.jsonl`; NaN and infinities are written as such, as W&B does."""
     head = {"_step": row.step, "_timestamp": row.time_ms / 1000, "_runtime": (row.time_ms - began_ms) / 1000}
     return json.dumps({**row.data, **head})
 
 
 def output_line(line: OutputLine) -> str:
-    """A line of `output.log`."""
+    """Return a line of `output.log`."""
     seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(line.time_ms / 1000))
     return f"{'ERROR ' if line.error else ''}{seconds}.{line.time_ms % 1000:03d}000 {line.text}"

@@ -24,7 +24,7 @@ _EXPORTERS = (
 
 
 def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of an exporter becomes ours; None for all that no exporter of these has.
+    """Return how a series of an exporter becomes ours; None for all that no exporter of these has.
 
     Args:
         device: the number of the device that the labels name by the rules of the project.

@@ -43,7 +43,7 @@ _INDEX_LABELS = ("gpu_id", "card", "gpu", "gpu_use_percent", "gpu_memory_use_per
 
 
 def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of one of the exporters becomes ours."""
+    """Return how a series of one of the exporters becomes ours."""
     index = _index(labels)
     if index is None:
         return None

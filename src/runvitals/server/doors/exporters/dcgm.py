@@ -30,7 +30,7 @@ _POWER, _LIMIT = "powerWatts", "enforcedPowerLimitWatts"
 
 
 def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of the exporter becomes ours."""
+    """Return how a series of the exporter becomes ours."""
     series = DcgmSeries(name.removeprefix(_PREFIX), labels, 0.0, is_total=False)
     index = series.index if series.index is not None else device
     if index is None or (series.slice and series.name in FLOWS):

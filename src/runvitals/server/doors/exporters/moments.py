@@ -30,7 +30,7 @@ class DerivedMetric:
             self._pending.setdefault(t, {})[name] = value
 
     def pop_completed(self) -> Iterator[ScrapedMoment]:
-        """The moments that have become complete, with what was computed."""
+        """Yield the moments that have become complete, with what was computed."""
         times = sorted(self._pending)
         for index, t in enumerate(times):
             if not self._is_complete(t, later=len(times) - index - 1):

@@ -25,7 +25,7 @@ _PERCENTILES = ("p0", "p1", "p25", "p50", "p75", "p99", "p100")
 
 
 def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of the exporter becomes ours."""
+    """Return how a series of the exporter becomes ours."""
     runtime = labels.get("runtime_tag", "")
     if name == "hardware_ecc_events_total":
         kind, index = labels.get("event_type"), labels.get("neuron_device_index", "")

@@ -62,7 +62,7 @@ _TEMPERATURES = ("coretemp", "k10temp", "zenpower")
 
 
 def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of node_exporter becomes ours."""
+    """Return how a series of node_exporter becomes ours."""
     if name in _PLAIN:
         return Translation(_PLAIN[name])
     if name.startswith("node_memory_"):

@@ -58,7 +58,7 @@ class ArtifactPlace(NamedTuple):
 
 
 def checked_path(path: str) -> list[str]:
-    """The parts of a path.
+    """Return the parts of a path.
 
     Raises:
         MlflowError: it could lead to another place, or is too long.
@@ -74,7 +74,7 @@ def checked_path(path: str) -> list[str]:
 
 
 def _place(request: Request, path: str, of_run: Action, of_model: Action) -> ArtifactPlace:
-    """The place of a path at which the requester may do something. Reads the database.
+    """Return the place of a path at which the requester may do something. Reads the database.
 
     Raises:
         MlflowError: there is no such run or model.
@@ -97,7 +97,7 @@ def _place(request: Request, path: str, of_run: Action, of_model: Action) -> Art
 
 
 def place_for_writing(request: Request, path: str) -> ArtifactPlace:
-    """The place of a path at which the requester may write a file. Reads the database.
+    """Return the place of a path at which the requester may write a file. Reads the database.
 
     Raises:
         MlflowError: there is no such run or model, or the name of the file is missing.
@@ -157,7 +157,7 @@ def download(request: Request, path: str) -> Response:
 
 
 def file_response(request: Request, path: str) -> Response:
-    """The content of a file. Reads the database.
+    """Return the content of a file. Reads the database.
 
     Raises:
         MlflowError: there is no such file.
@@ -214,7 +214,7 @@ def run_files(request: Request, sent: TheMessage) -> Response:
 
 
 def run_folder(request: Request, uid: str, action: Action = Action.RUN_READ) -> str:
-    """The path of the files of a run on which the requester may do an action.
+    """Return the path of the files of a run on which the requester may do an action.
 
     Raises:
         MlflowError: there is none.

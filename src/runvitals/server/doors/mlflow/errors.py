@@ -97,7 +97,7 @@ def unknown_experiment(experiment_id: str) -> MlflowError:
 
 
 def error_response(error: Exception) -> Response:
-    """The response to a request that raised `MlflowError` or one of `ANSWERED`."""
+    """Return the response to a request that raised `MlflowError` or one of `ANSWERED`."""
     if isinstance(error, MlflowError):
         return _response(error.status, error.code, error.message, {})
     if isinstance(error, TooSlow):

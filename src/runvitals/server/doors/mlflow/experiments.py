@@ -52,7 +52,7 @@ class Experiments:
     # Which there are
 
     def find(self, experiment_id: str, action: Action = Action.PROJECT_READ) -> StoredExperiment:
-        """An experiment by its id, also one in the trash, on which the requester may do an action.
+        """Return an experiment by its id, also one in the trash, on which the requester may do an action.
 
         Raises:
             MlflowError: there is none.
@@ -69,11 +69,11 @@ class Experiments:
         return experiment
 
     def of_project(self, project_id: int) -> StoredExperiment:
-        """The experiment of a project that exists."""
+        """Return the experiment of a project that exists."""
         return self._with_number(project_id)
 
     def named(self, name: str) -> StoredExperiment | None:
-        """The readable experiment of this name.
+        """Return the readable experiment of this name.
 
         `name` in the requester's own space or team, `entity/name` elsewhere.
         """
@@ -86,11 +86,11 @@ class Experiments:
         return next((experiment for experiment in named if self.may(experiment, Action.PROJECT_READ)), None)
 
     def all(self) -> list[StoredExperiment]:
-        """The readable experiments, by id."""
+        """Return the readable experiments, by id."""
         return [experiment for experiment in self._table.all() if self.may(experiment, Action.PROJECT_READ)]
 
     def numbers(self, ids: Iterable[str]) -> frozenset[int]:
-        """The numbers of the readable experiments among some. There may be any number of ids."""
+        """Return the numbers of the readable experiments among some. There may be any number of ids."""
         different = set(ids)
         numbers = {int(each) for each in different if _is_number(each)}
         visible = [
@@ -112,7 +112,7 @@ class Experiments:
         )
 
     def unused_default(self) -> StoredExperiment | None:
-        """The default experiment before its first run, when there is no project for it; else None.
+        """Return the default experiment before its first run, when there is no project for it; else None.
 
         MLflow's clients expect that it exists.
         """
@@ -124,11 +124,11 @@ class Experiments:
         return experiment.project == DEFAULT_PROJECT and experiment.entity_id == self.home
 
     def id_of(self, experiment: StoredExperiment) -> str:
-        """The id that the requester's clients know an experiment by."""
+        """Return the id that the requester's clients know an experiment by."""
         return DEFAULT_ID if self._is_default(experiment) else str(experiment.id)
 
     def name_of(self, experiment: StoredExperiment) -> str:
-        """The name that the requester's clients know an experiment by."""
+        """Return the name that the requester's clients know an experiment by."""
         if self._is_default(experiment):
             return experiment.name or DEFAULT_NAME
         name = experiment.name or experiment.project
@@ -210,7 +210,7 @@ class Experiments:
         return self._with_number(number)
 
     def _place(self, name: str) -> tuple[int | None, str]:
-        """The entity that a new experiment belongs to, and its name there."""
+        """Return the entity that a new experiment belongs to, and its name there."""
         entity, slash, rest = name.partition("/")
         if slash and rest and not self.is_operator:
             owner = self._access.directory.entity_named(entity)
@@ -239,7 +239,7 @@ class Experiments:
         raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={own_name}) already exists.")
 
     def _free_name(self, project: str) -> str:
-        """A name like this one, for a project whose own name is taken by another experiment."""
+        """Return a name like this one, for a project whose own name is taken by another experiment."""
         for number in range(2, 1000):
             suffix = f"-{number}"
             name = project[: MAX_PROJECT_NAME - len(suffix)] + suffix
@@ -297,7 +297,7 @@ class Experiments:
         self._access.rights_changed()
 
     def for_new_run(self, experiment_id: str) -> StoredExperiment:
-        """The experiment that a new run belongs to. The default one is created if it does not exist.
+        """Return the experiment that a new run belongs to. The default one is created if it does not exist.
 
         Raises:
             MlflowError: there is none, or it is in the trash.
@@ -320,7 +320,7 @@ class Experiments:
         return experiment
 
     def as_json(self, experiment: StoredExperiment) -> dict[str, Any]:
-        """An experiment as in MLflow's responses."""
+        """Return an experiment as in MLflow's responses."""
         experiment_id = self.id_of(experiment)
         return {
             "experiment_id": experiment_id,
@@ -333,7 +333,7 @@ class Experiments:
         }
 
     def project(self, experiment: StoredExperiment) -> Project | None:
-        """The project that decides about rights; None on a server without accounts."""
+        """Return the project that decides about rights; None on a server without accounts."""
         return None if self.is_operator else self._access.directory.project(experiment.id)
 
 
@@ -354,7 +354,7 @@ def checked_name(name: str) -> None:
 
 
 def _project_name(name: str) -> str:
-    """The name of the project of an experiment: the same, if a project can have it."""
+    """Return the name of the project of an experiment: the same, if a project can have it."""
     project = _NOT_IN_NAMES.sub("-", name).strip(" -")[:MAX_PROJECT_NAME].strip()
     if not project or not can_be_addressed(project):
         return "experiment"
@@ -375,7 +375,7 @@ def _name_taken_error(name: str, experiment: StoredExperiment) -> MlflowError:
 
 
 def experiments_of(request: Request) -> Experiments:
-    """The experiments of the requester."""
+    """Return the experiments of the requester."""
     return Experiments(access_of(request), requester_of(request))
 
 

@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"[/\w.\- :]*")
 
 
 def checked_name(kind: str, name: Any) -> str:
-    """The name of a metric, parameter or tag.
+    """Return the name of a metric, parameter or tag.
 
     Raises:
         MlflowError: it is not allowed.
@@ -55,13 +55,13 @@ def _check_length(what: str, text: str, most: int) -> str:
 
 
 def checked_param(key: Any, value: Any) -> tuple[str, str]:
-    """A parameter."""
+    """Return a parameter."""
     name = checked_name("param", key)
     return name, _check_length(f"params.{name[:MAX_SHOWN]}.value", _text(value), MAX_PARAM_VALUE)
 
 
 def checked_tag(key: Any, value: Any, most_value: int = MAX_TAG_VALUE) -> tuple[str, str]:
-    """A tag."""
+    """Return a tag."""
     name = checked_name("tag", key)
     return name, _check_length(f"tags.{name[:MAX_SHOWN]}.value", _text(value), most_value)
 
@@ -75,12 +75,12 @@ def _text(value: Any) -> str:
 
 
 def sent_tags(sent: SentMessage, name: str = "tags") -> dict[str, str]:
-    """The tags of a message."""
+    """Return the tags of a message."""
     return dict(checked_tag(tag.get("key"), tag.get("value")) for tag in sent.objects(name))
 
 
 def sent_params(sent: SentMessage) -> dict[str, str]:
-    """The parameters of a message.
+    """Return the parameters of a message.
 
     Raises:
         MlflowError: one has several values.

@@ -69,7 +69,7 @@ class ModelSearch(NamedTuple):
         return cls(comparisons, datasets, [_sorting(entry) for entry in sent.objects("order_by")])
 
     def find(self, models: LoggedModels, project_ids: Sequence[int]) -> list[LoggedModel]:
-        """The models of projects, the newest first unless the order says otherwise.
+        """Return the models of projects, the newest first unless the order says otherwise.
 
         Those without a value that they are sorted by are the last ones.
         """
@@ -88,7 +88,7 @@ class ModelSearch(NamedTuple):
     def _metrics_by_model(
         self, models: LoggedModels, project_ids: Sequence[int]
     ) -> Mapping[str, list[ModelMetric]]:
-        """The metrics that the search is about, by model."""
+        """Return the metrics that the search is about, by model."""
         parts: list[Comparison | OrderBy] = [*self.comparisons, *(part.by for part in self.order)]
         keys = {part.key for part in parts if part.kind == "metric"}
         by_model: dict[str, list[ModelMetric]] = {}

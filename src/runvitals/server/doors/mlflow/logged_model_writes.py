@@ -26,7 +26,7 @@ _MAX_DIGEST: Final = 36
 
 
 def in_batch(body: bytes) -> list[ModelMetric]:
-    """The metrics of logged models in the body of a `log-batch`, which is valid. Few bodies have one.
+    """Return the metrics of logged models in the body of a `log-batch`, which is valid. Few bodies have one.
 
     Raises:
         MlflowError: 400.
@@ -39,7 +39,7 @@ def in_batch(body: bytes) -> list[ModelMetric]:
 
 
 def in_messages(run_uid: str, metrics: Sequence[Mapping[str, Any]]) -> list[ModelMetric]:
-    """Those of valid metrics that name a logged model.
+    """Return those of valid metrics that name a logged model.
 
     Raises:
         MlflowError: 400.

@@ -47,7 +47,7 @@ class LoggedModels:
         self.now_ms = access.clock()
 
     def find(self, uid: str, action: Action = Action.PROJECT_READ) -> LoggedModel:
-        """A logged model, on whose experiment the requester may do an action.
+        """Return a logged model, on whose experiment the requester may do an action.
 
         Raises:
             MlflowError: there is none.
@@ -99,7 +99,7 @@ class LoggedModels:
         self.table.change(model.uid, self.now_ms, tags={VERSIONS_TAG: noted})
 
     def location(self, model: LoggedModel) -> str:
-        """Where the files of a model are."""
+        """Return where the files of a model are."""
         experiment = self.experiment(model)
         root = experiment.artifact_location or f"mlflow-artifacts:/{self.experiments.id_of(experiment)}"
         return f"{root.rstrip('/')}/models/{model.uid}/artifacts"
@@ -112,7 +112,7 @@ class LoggedModels:
         return [self._as_json(model, measured.get(model.uid, ())) for model in models]
 
     def as_json(self, model: LoggedModel) -> dict[str, Any]:
-        """A model as in MLflow's responses."""
+        """Return a model as in MLflow's responses."""
         return self.with_metrics([model])[0]
 
     def _as_json(self, model: LoggedModel, metrics: Sequence[ModelMetric]) -> dict[str, Any]:
@@ -149,7 +149,7 @@ def _metric_json(metric: ModelMetric) -> dict[str, Any]:
 
 
 def _versions(noted: str) -> list[Any]:
-    """The versions in a tag; none if somebody wrote something else into it."""
+    """Return the versions in a tag; none if somebody wrote something else into it."""
     try:
         versions = msgspec.json.decode(noted, type=list[Any])
     except (msgspec.MsgspecError, RecursionError):

@@ -38,7 +38,7 @@ class SentBatch(msgspec.Struct):
 
     @classmethod
     def decode(cls, body: bytes) -> SentBatch | None:
-        """The batch; None if it has another form, which `requests.parsed` may accept."""
+        """Return the batch; None if it has another form, which `requests.parsed` may accept."""
         try:
             return _decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
@@ -68,7 +68,7 @@ class MetricColumns(NamedTuple):
 
     @classmethod
     def of_batch(cls, metrics: Sequence[_Metric]) -> MetricColumns | None:
-        """The metrics of a batch; None if a number is too large."""
+        """Return the metrics of a batch; None if a number is too large."""
         count = len(metrics)
         try:
             columns = cls._of(
@@ -112,13 +112,13 @@ class MetricColumns(NamedTuple):
         return cls(list(numbers), name, values, timestamps, steps)
 
     def with_names(self, named: Sequence[str]) -> MetricColumns:
-        """The same with other names, which may be equal."""
+        """Return the same with other names, which may be equal."""
         names = list(dict.fromkeys(named))
         numbers = {name: index for index, name in enumerate(names)}
         return self._replace(names=names, name=np.array([numbers[name] for name in named])[self.name])
 
     def of_names(self, selects: Callable[[str], bool]) -> tuple[MetricColumns, MetricColumns]:
-        """The values of those names that are wanted, and all others."""
+        """Return the values of those names that are wanted, and all others."""
         is_wanted = np.array([selects(name) for name in self.names], bool)
         mask = is_wanted[self.name]
         return self._where(mask), self._where(~mask)
@@ -134,13 +134,13 @@ class MetricColumns(NamedTuple):
         return self._replace(repeats=repeats)._where(mask)
 
     def points(self) -> Iterator[HistoryPoint]:
-        """The values one by one."""
+        """Yield the values one by one."""
         columns = (self.name, self.values, self.timestamps, self.steps)
         for name, value, timestamp, step in zip(*(column.tolist() for column in columns), strict=True):
             yield HistoryPoint(self.names[name], value, timestamp, step)
 
     def newest(self) -> Iterator[HistoryPoint]:
-        """The newest value of each metric."""
+        """Return the newest value of each metric."""
         order = np.lexsort((self.values, self.timestamps, self.steps, self.name))
         name = self.name[order]
         is_last = np.append(name[1:] != name[:-1], True) if len(name) else np.empty(0, bool)
@@ -174,7 +174,7 @@ class MetricColumns(NamedTuple):
         return np.asarray(same, np.bool_)
 
     def tables(self) -> Iterator[MetricRows]:
-        """The values as tables without gaps, so that a NaN is one that was logged.
+        """Yield the values as tables without gaps, so that a NaN is one that was logged.
 
         No two values of a metric have the same timestamp, step and number of repeats: see `distinct`.
         """

@@ -34,7 +34,7 @@ class MetricValues(NamedTuple):
         return self.timestamps.nbytes + self.steps.nbytes + self.values.nbytes
 
     def spaced_indices(self, most: int, start: int | None, end: int | None) -> list[int]:
-        """The places of at most `most` values, in the order of steps.
+        """Return the places of at most `most` values, in the order of steps.
 
         Evenly spaced ones with the first and the last; one of each pair gives way to the lowest and the
         highest value.
@@ -73,12 +73,12 @@ class HistoryPoint(NamedTuple):
 
 
 def history_of(view: RunView, name: str) -> MetricValues:
-    """The values of one metric of a run."""
+    """Return the values of one metric of a run."""
     return all_history(view, {name}).get(name, MetricValues.nothing())
 
 
 def all_history(view: RunView, names: set[str] | None = None) -> dict[str, MetricValues]:
-    """The values of metrics, by name.
+    """Return the values of metrics, by name.
 
     Args:
         names: only these; None: all.
@@ -139,7 +139,7 @@ def _join(parts: list[tuple[Floats, Floats, Floats]]) -> MetricValues:
 
 
 def latest_point(name: str, history: MetricValues) -> HistoryPoint | None:
-    """The value of the highest step, then of the latest timestamp, then the highest."""
+    """Return the value of the highest step, then of the latest timestamp, then the highest."""
     if not len(history.values):
         return None
     newest_index = int(np.lexsort((history.values, history.timestamps, history.steps))[-1])
@@ -147,7 +147,10 @@ def latest_point(name: str, history: MetricValues) -> HistoryPoint | None:
 
 
 def points_json(name: str, history: MetricValues, indices: Iterable[int]) -> list[dict[str, Any]]:
-    """The values at some places of a history, as `HistoryPoint.as_json` shows them: there may be many."""
+    """Return the values at some places of a history, as `HistoryPoint.as_json` shows them.
+
+    There may be many.
+    """
     chosen = np.fromiter(indices, np.int64)
     times, steps = (
         column[chosen].astype(np.int64).tolist() for column in (history.timestamps, history.steps)
@@ -173,7 +176,7 @@ def _point(name: str, history: MetricValues, index: int) -> HistoryPoint:
 
 
 def newer(point: HistoryPoint, before: HistoryPoint | None) -> bool:
-    """Whether a point is shown instead of a known one."""
+    """Return whether a point is shown instead of a known one."""
     if before is None:
         return True
     return (point.step, point.timestamp, point.value) >= (before.step, before.timestamp, before.value)

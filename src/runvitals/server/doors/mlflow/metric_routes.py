@@ -95,7 +95,7 @@ async def log_batch(request: Request) -> Response:
 
 
 def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, str]]:
-    """The run, metrics, parameters and tags of a `log-batch`.
+    """Return the run, metrics, parameters and tags of a `log-batch`.
 
     Raises:
         MlflowError: 400.
@@ -130,7 +130,7 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
 
 @router.get("/metrics/get-history-bulk", dependencies=READS)
 async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
-    """All values of a metric of several runs, for pages."""
+    """Return all values of a metric of several runs, for pages."""
     ids = sent.texts("run_id")
     _check_runs(ids)
     name = sent.text("metric_key")
@@ -148,7 +148,7 @@ async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Res
 
 @router.get("/metrics/get-history-bulk-interval", dependencies=READS)
 async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
-    """Values of a metric of several runs at the same steps, at most `max_results` for each run.
+    """Return values of a metric of several runs at the same steps, at most `max_results` for each run.
 
     Evenly spaced ones, with the first, the last, the lowest and the highest value.
     """
@@ -186,7 +186,7 @@ class _Chosen(NamedTuple):
 async def _answer(
     request: Request, name: str, chosen: Sequence[_Chosen], more: Mapping[str, str] | None = None
 ) -> Response:
-    """A response with values of a metric. It is put together in a thread: 25,000 take 0.1 s."""
+    """Return a response with values of a metric. It is put together in a thread: 25,000 take 0.1 s."""
 
     def put_together() -> bytes:
         metrics: list[dict[str, Any]] = []

@@ -89,7 +89,7 @@ def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> 
 
 
 def _place(source: str, registry: ModelRegistry, logged: LoggedModels) -> tuple[str, str | None]:
-    """Where the files of a source are, and the run that made it.
+    """Return where the files of a source are, and the run that made it.
 
     Raises:
         MlflowError: the source names a model that does not exist.

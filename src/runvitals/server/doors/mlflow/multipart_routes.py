@@ -79,7 +79,7 @@ def create(request: Request, path: str, sent: TheMessage) -> Response:
 
 
 def _place(request: Request, folder: str, sent: SentMessage) -> ArtifactPlace:
-    """The place of a file in a folder. Clients send its path on their machine."""
+    """Return the place of a file in a folder. Clients send its path on their machine."""
     name = posixpath.basename(sent.required("path", most=4096).replace("\\", "/"))
     path = f"{folder.rstrip('/')}/{name}"
     checked_path(path)
@@ -168,7 +168,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
 
 
 def _etags(sent: SentMessage) -> dict[int, str]:
-    """The MD5s of the parts, by their numbers."""
+    """Return the MD5s of the parts, by their numbers."""
     parts = sent.objects("parts")
     if not 1 <= len(parts) <= MAX_PARTS:
         raise invalid(f"Invalid value for parameter 'parts': expected 1 to {MAX_PARTS:,} parts")

@@ -107,7 +107,7 @@ async def upload(request: Request) -> Response:
 
 
 def _file_path(sent: SentMessage, name: str) -> str:
-    """The path of a file in its folder."""
+    """Return the path of a file in its folder."""
     path = sent.required(name, most=MAX_PATH)
     checked_path(path)
     return path

@@ -118,7 +118,7 @@ def _value(model: RegisteredModel, comparison: Comparison | OrderBy) -> Value | 
 
 
 def without_prompt_tag(comparisons: list[Comparison]) -> tuple[list[Comparison], bool]:
-    """The other comparisons of a filter, and whether it asks for prompts instead of models."""
+    """Return the other comparisons of a filter, and whether it asks for prompts instead of models."""
     prompt_tags = [
         comparison for comparison in comparisons if comparison.kind == "tag" and comparison.key == PROMPT_TAG
     ]
@@ -140,7 +140,7 @@ def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
 
 
 def checked_stage(stage: str) -> str:
-    """A stage as it is written.
+    """Return a stage as it is written.
 
     Raises:
         MlflowError: there is no such stage.
@@ -160,7 +160,7 @@ def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
 
 
 def sent_tag(sent: SentMessage) -> tuple[str, str]:
-    """The tag in a message."""
+    """Return the tag in a message."""
     return checked_tag(sent.required("key"), sent.text("value"), most_value=MAX_TAG)
 
 

@@ -80,7 +80,7 @@ class ModelRegistry:
             self._access.require(self._requester, own, entity, "the model registry")
 
     def _registries(self, action: Action) -> list[int | None]:
-        """The entities in whose registries the requester may do an action: first the own one.
+        """Return the entities in whose registries the requester may do an action: first the own one.
 
         What changes a registry works in the own one only.
 
@@ -103,7 +103,7 @@ class ModelRegistry:
         return [self.home, *others]
 
     def models(self) -> list[RegisteredModel]:
-        """All registered models that the requester may read, by name.
+        """Return all registered models that the requester may read, by name.
 
         One of the own registry hides those of its name in others, as `find` does.
         """
@@ -117,7 +117,7 @@ class ModelRegistry:
         return sorted(shown, key=lambda model: model.name)
 
     def find(self, name: str, action: Action = Action.REGISTRY_READ) -> RegisteredModel:
-        """A registered model on which the requester may do an action.
+        """Return a registered model on which the requester may do an action.
 
         Of the own registry, or to read it, else the only one of this name in the registries of their teams.
 
@@ -137,7 +137,7 @@ class ModelRegistry:
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
 
     def version(self, model: RegisteredModel, number: int) -> ModelVersion:
-        """A version of a model.
+        """Return a version of a model.
 
         Raises:
             MlflowError: there is none.
@@ -178,7 +178,7 @@ class ModelRegistry:
         return self.find(name)
 
     def as_json(self, model: RegisteredModel) -> dict[str, Any]:
-        """A model as in MLflow's responses, with the newest version of each stage."""
+        """Return a model as in MLflow's responses, with the newest version of each stage."""
         newest = {version.stage: version for version in self.table.versions(model.id)}
         aliases = [
             {"alias": alias, "version": str(number)} for alias, number in sorted(model.aliases.items())
@@ -197,7 +197,7 @@ class ModelRegistry:
 
 
 def version_json(model: RegisteredModel, version: ModelVersion) -> dict[str, Any]:
-    """A version as in MLflow's responses."""
+    """Return a version as in MLflow's responses."""
     shown: dict[str, Any] = {
         "name": model.name,
         "version": str(version.version),
@@ -261,7 +261,7 @@ def checked_alias(alias: str) -> str:
 
 
 def sent_version(sent: SentMessage) -> int:
-    """The number of the version that a message names.
+    """Return the number of the version that a message names.
 
     Raises:
         MlflowError: it names none.

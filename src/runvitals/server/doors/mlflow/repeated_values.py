@@ -20,7 +20,7 @@ _NAN: Final = "NaN"
 
 
 def beside_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> MetricColumns:
-    """The values, numbered so that none replaces another one that is stored.
+    """Return the values, numbered so that none replaces another one that is stored.
 
     One that is stored already has the number of its row. Those beyond `MAX_VALUES` are left out.
 
@@ -61,7 +61,7 @@ class _Cells:
         self._rows = len(times)
 
     def place(self, value: float) -> int:
-        """The row of a value: the one that has it, or a free one."""
+        """Return the row of a value: the one that has it, or a free one."""
         index = self._places.get(_comparable(value))
         if index is None:
             index = self._places[_comparable(value)] = self._free_place()

@@ -33,7 +33,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def with_common_prefix(scope: Scope) -> Scope:
-    """The request with the path that routes have, where MLflow has several for the same."""
+    """Return the request with the path that routes have, where MLflow has several for the same."""
     path: str = scope["path"]
     if not path.startswith(("/ajax-api/", "/api/3.0/")):
         return scope
@@ -60,7 +60,7 @@ class MlflowRoute(APIRoute):
 
 
 def mlflow_router(prefix: str = PREFIX) -> Router:
-    """A router for routes of MLflow's API. Their paths are those of version 2.0."""
+    """Return a router for routes of MLflow's API. Their paths are those of version 2.0."""
     return Router(prefix=prefix, route_class=MlflowRoute, include_in_schema=False)
 
 
@@ -75,7 +75,7 @@ class SentMessage:
         self._query = query
 
     def text(self, name: str, *, most: int = MAX_TEXT) -> str | None:
-        """A text; None if it was not sent."""
+        """Return a text; None if it was not sent."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -86,14 +86,14 @@ class SentMessage:
         return value
 
     def required(self, name: str, *, most: int = MAX_TEXT) -> str:
-        """A text that must not be empty."""
+        """Return a text that must not be empty."""
         value = self.text(name, most=most)
         if not value:
             raise invalid(f"Missing value for required parameter '{name}'.")
         return value
 
     def identifier(self, name: str) -> str | None:
-        """A text, or a number, which some clients send for ids."""
+        """Return a text, or a number, which some clients send for ids."""
         value = self.values.get(name)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
@@ -106,7 +106,7 @@ class SentMessage:
         return value
 
     def integer(self, name: str) -> int | None:
-        """An int64, which may be sent as a text; None if it was not sent."""
+        """Return an int64, which may be sent as a text; None if it was not sent."""
         return integer(name, self.values.get(name))
 
     def flag(self, name: str) -> bool:
@@ -116,7 +116,7 @@ class SentMessage:
         return value is True
 
     def objects(self, name: str) -> list[dict[str, Any]]:
-        """A list of objects; empty if it was not sent."""
+        """Return a list of objects; empty if it was not sent."""
         items = self._list(name)
         for value in items:
             if not isinstance(value, dict):
@@ -124,7 +124,7 @@ class SentMessage:
         return items
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts or numbers; empty if it was not sent."""
+        """Return a list of texts or numbers; empty if it was not sent."""
         if self._query is not None:
             return self._query.getlist(name)
         items = self._list(name)
@@ -143,7 +143,7 @@ class SentMessage:
 
 
 def integer(name: str, value: object) -> int | None:
-    """An int64, which may be a text, or a float without a fraction."""
+    """Return an int64, which may be a text, or a float without a fraction."""
     if value is None:
         return None
     if isinstance(value, str) and len(value) < 25 and value.isascii() and "_" not in value:
@@ -159,7 +159,7 @@ def integer(name: str, value: object) -> int | None:
 
 
 def number(name: str, value: object) -> float:
-    """A number as protocol buffers write it in JSON, where NaN and infinities are texts."""
+    """Return a number as protocol buffers write it in JSON, where NaN and infinities are texts."""
     if isinstance(value, str):
         if value in _NON_FINITE:
             return _NON_FINITE[value]
@@ -181,7 +181,7 @@ def wrong_type(name: str, value: object, expected: str) -> MlflowError:
 
 
 def json_number(value: float) -> float | str:
-    """A number for a response: see `number`."""
+    """Return a number for a response: see `number`."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -190,7 +190,7 @@ def json_number(value: float) -> float | str:
 
 
 def parse_message(body: bytes) -> SentMessage:
-    """The message in a body.
+    """Return the message in a body.
 
     Raises:
         MlflowError: it is no JSON object.
@@ -217,5 +217,5 @@ TheMessage = Annotated[SentMessage, Depends(_read_message)]
 
 
 def answer(message: Mapping[str, Any]) -> Response:
-    """A response with a message."""
+    """Return a response with a message."""
     return Response(encode(message), media_type="application/json")

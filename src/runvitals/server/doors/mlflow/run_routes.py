@@ -43,7 +43,7 @@ router: Final = mlflow_router()
 
 
 def run_id_of(sent: SentMessage) -> str:
-    """The run that a message names; clients send both names of the id."""
+    """Return the run that a message names; clients send both names of the id."""
     return sent.text("run_uuid", most=256) or sent.required("run_id", most=256)
 
 
@@ -204,7 +204,7 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
 
 
 async def existing(runs: Runs, run_id: str) -> int:
-    """The number of a run that the requester may read."""
+    """Return the number of a run that the requester may read."""
     if not run_id:
         raise unknown_run(run_id)
     return await anyio.to_thread.run_sync(partial(runs.number, run_id))

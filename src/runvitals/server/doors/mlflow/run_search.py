@@ -83,7 +83,7 @@ class RunSearcher:
         self._latest = latest
 
     async def search(self, search: RunSearch) -> FoundRuns:
-        """A page of the runs that match.
+        """Return a page of the runs that match.
 
         Raises:
             MlflowError: an invalid token, or too many runs for an order.
@@ -118,7 +118,7 @@ class RunSearcher:
     async def _page(
         self, search: RunSearch, condition: Filter, sort: RunSort, after: str | None
     ) -> tuple[list[TrackedRun | None], str | None]:
-        """Runs of the database, with None for those that do not match, and the next page.
+        """Return runs of the database, with None for those that do not match, and the next page.
 
         They are compared in the thread: patterns of LIKE take long.
         """
@@ -140,7 +140,10 @@ class RunSearcher:
     async def _matching(
         self, run: TrackedRun, comparisons: Sequence[Comparison]
     ) -> list[HistoryPoint] | None:
-        """The metrics of a run if they match, else None. They are read last, since that takes longest."""
+        """Return the metrics of a run if they match, else None.
+
+        They are read last, since that takes longest.
+        """
         metrics = await self._latest(run)
         by_name = {point.key: point.value for point in metrics}
         if not all(
@@ -170,7 +173,7 @@ class RunSearcher:
 
 
 def _sort(pairs: list[_Found], order: Sequence[OrderBy]) -> list[_Found]:
-    """Runs in an order; takes 0.1 s for each part of it with the most runs."""
+    """Return runs in an order; takes 0.1 s for each part of it with the most runs."""
     pairs = sorted(pairs, key=lambda pair: pair[0].row.uid)
     pairs.sort(key=lambda pair: pair[0].start_time, reverse=True)
     for part in reversed(order):
@@ -193,7 +196,7 @@ def _sort_by(pairs: list[_Found], part: OrderBy) -> list[_Found]:
 
 
 def _holds(run: TrackedRun, comparison: Comparison) -> bool:
-    """Whether a comparison holds that is not of metrics; one of datasets, for any of those that it used."""
+    """Return whether a comparison of anything but metrics holds: of datasets, for any that the run used."""
     if comparison.kind != "dataset":
         return comparison.holds(_value(run, {}, comparison))
     return any(comparison.holds(_of_dataset(used, comparison.key)) for used in run.lineage.datasets)
@@ -226,7 +229,7 @@ def _offset(page_token: str | None) -> int:
 
 
 def _place(page_token: str | None) -> tuple[str | None, int]:
-    """The page of the database that a token is in, and the place in it."""
+    """Return the page of the database that a token is in, and the place in it."""
     value = position(page_token)
     if value is None:
         return None, 0
@@ -246,7 +249,10 @@ def _filter(search: RunSearch, deleted: bool) -> Filter:
 
 
 def _term(comparison: Comparison) -> Term | None:
-    """A condition that holds for all runs for which a comparison does; None if the database has none."""
+    """Return a condition that holds for all runs for which a comparison does.
+
+    None if the database has none.
+    """
     if len(comparison.key) > MAX_NAME or isinstance(comparison.value, tuple) or comparison.value is None:
         return None
     if comparison.kind == "metric" and comparison.operator not in ("=", "!="):
@@ -268,7 +274,7 @@ def _term(comparison: Comparison) -> Term | None:
 
 
 def _sort_of(order: Sequence[OrderBy]) -> RunSort | None:
-    """The order as the database sorts; None if it cannot."""
+    """Return the order as the database sorts; None if it cannot."""
     parts: list[RunSort] = []
     for part in order:
         if part.kind == "metric" and len(part.key) <= MAX_NAME:

@@ -71,7 +71,7 @@ class RunSession:
     in_flight: WritesInFlight = field(default_factory=WritesInFlight)
 
     def is_silent(self, now_ms: int) -> bool:
-        """Whether a heartbeat is due."""
+        """Return whether a heartbeat is due."""
         return not 0 <= now_ms - self.heard_ms < HEARTBEAT_MS
 
     def heard(self, now_ms: int) -> None:
@@ -80,7 +80,7 @@ class RunSession:
             self.heard_ms = now_ms
 
     def beside_stored(self, metrics: MetricColumns, oldest_ms: int, newest_ms: int) -> MetricColumns:
-        """The values, numbered so that none replaces another one. Reads the store."""
+        """Return the values, numbered so that none replaces another one. Reads the store."""
 
         def times_of(timestamp: int, step: int) -> list[int]:
             with self.lock:
@@ -89,7 +89,7 @@ class RunSession:
         return beside_stored(metrics, times_of, self.read_values)
 
     def writer(self, role: str, host: str = HOST) -> str:
-        """The name of a writer."""
+        """Return the name of a writer."""
         if role == TRAIN:
             return f"{TRAIN}.{host}.0.{self.created_ms:x}"
         return f"{MONITOR}.{host}.{self.started_ms:x}"
@@ -100,7 +100,7 @@ class RunSession:
         return WriterDescription(role=role, host=host, interval_s=interval_s, started_ms=started_ms)
 
     def interval_s(self, host: str) -> float:
-        """How long a host is normally silent at most. All requests count for `HOST`."""
+        """Return how long a host is normally silent at most. All requests count for `HOST`."""
         of_host = self.system.values() if host == HOST else [self.system[host]] if host in self.system else []
         seconds = [interval.seconds for interval in of_host if interval.is_known]
         return max(seconds, default=INTERVAL_S)
@@ -160,7 +160,7 @@ class RunSession:
 
 
 def new_session(uid: str, project: tuple[str | None, str], started_ms: int) -> RunSession:
-    """A run that is about to be created. `place`: the names of its entity and project."""
+    """Return a run that is about to be created. `place`: the names of its entity and project."""
 
     def read(t0_ms: int, t1_ms: int) -> StoredRows:
         return _NO_ROWS
@@ -183,7 +183,7 @@ class RunSessions:
         self._lock = Lock()
 
     def of_uid(self, uid: str) -> RunSession | None:
-        """The session of a run by its id, of any team: check the rights."""
+        """Return the session of a run by its id, of any team: check the rights."""
         return self._by_uid.get(uid)
 
     def drop(self, number: int) -> None:
@@ -194,7 +194,7 @@ class RunSessions:
                 self._by_uid.pop(dropped.uid, None)
 
     def get(self, number: int, now_ms: int) -> RunSession | None:
-        """The session of a run by its number; None if there is no such run. Reads the database."""
+        """Return the session of a run by its number; None if there is no such run. Reads the database."""
         remembered = self._sessions.get(number)
         if remembered is not None:
             return remembered
@@ -235,7 +235,7 @@ class RunSessions:
     def _values_of(
         self, number: int, writer: str, names: Sequence[str], t0_ms: int, t1_ms: int
     ) -> Mapping[str, Mapping[int, float]]:
-        """Values of a writer's metrics, by name and time."""
+        """Return values of a writer's metrics, by name and time."""
         lane = self._lane(number, writer)
         name_of = {metric: name for name, metric in self._metadata_store.metrics.find(names).items()}
         if lane is None or not name_of:

@@ -133,7 +133,7 @@ class RunWrites:
         return self._access.clock()
 
     async def session(self, run_id: str) -> RunSession:
-        """The run that a request writes to.
+        """Return the run that a request writes to.
 
         Raises:
             MlflowError: there is none that the requester may write to.
@@ -195,7 +195,7 @@ class RunWrites:
         return 0, "info", {"t": self.now_ms, **value}
 
     def _new_params(self, session: RunSession, params: Mapping[str, str]) -> dict[str, str]:
-        """The parameters that the run does not have.
+        """Return the parameters that the run does not have.
 
         Raises:
             MlflowError: it has another value for one.
@@ -301,7 +301,7 @@ class RunWrites:
         return row is not None and row.ended_ms is not None
 
     def _monitors(self, session: RunSession) -> list[str]:
-        """The writers that decide about the state of a run: one for each host."""
+        """Return the writers that decide about the state of a run: one for each host."""
         writers = self._access.metadata_store.writers.of_runs([session.number])[session.number]
         newest = {
             writer.host: writer.name for writer in writers if writer.role == MONITOR and writer.ending is None
@@ -319,7 +319,7 @@ class RunWrites:
 
 
 def tag_sections(tags: Mapping[str, str]) -> dict[str, Any]:
-    """The sections that keep tags: those that mean a name or notes set ours, too."""
+    """Return the sections that keep tags: those that mean a name or notes set ours, too."""
     sections: dict[str, Any] = {TAGS: dict(tags)}
     about = {}
     if tags.get(NAME_TAG):

@@ -83,7 +83,7 @@ class TrackedRun:
         return f"{location.rstrip('/')}/{self.row.uid}/artifacts"
 
     def attribute(self, name: str) -> str | int | None:
-        """An attribute of the search language."""
+        """Return an attribute of the search language."""
         value = {"run_id": self.row.uid, "run_name": self.row.name}.get(name)
         if value is not None:
             return value
@@ -133,7 +133,7 @@ class Runs:
         self._known: dict[int, StoredExperiment] = {}
 
     def number(self, run_id: str, action: Action = Action.RUN_READ) -> int:
-        """The integer id of a run, also of one in the trash, on which the requester may do an action.
+        """Return the integer id of a run, also of one in the trash, on which the requester may do an action.
 
         Raises:
             MlflowError: there is none.
@@ -164,7 +164,7 @@ class Runs:
         return item.id
 
     def find(self, run_id: str, action: Action = Action.RUN_READ) -> TrackedRun:
-        """A run, as `number` finds it."""
+        """Return a run, as `number` finds it."""
         runs = self.of_rows(
             self._store.runs.get([self.number(run_id, action)], self._access.clock()).values()
         )
@@ -173,11 +173,11 @@ class Runs:
         return runs[0]
 
     def find_own(self, run_id: str) -> TrackedRun:
-        """A run that the requester has just written to, also with a key that may only send."""
+        """Return a run that the requester has just written to, also with a key that may only send."""
         return self.find(run_id, Action.RUN_CREATE)
 
     def of_rows(self, rows: Iterable[RunRow]) -> list[TrackedRun]:
-        """Runs with their parameters and tags, in the order given."""
+        """Return runs with their parameters and tags, in the order given."""
         listed = list(rows)
         missing = {row.project_id for row in listed} - self._known.keys()
         if missing:
@@ -204,7 +204,7 @@ class Runs:
         return runs
 
     def in_stage(self, run_id: str, deleted: bool) -> int:
-        """The number of a run that the requester may delete or restore.
+        """Return the number of a run that the requester may delete or restore.
 
         Raises:
             MlflowError: it is in the trash already, or not in it.
@@ -229,7 +229,7 @@ def not_active(run_id: str) -> MlflowError:
 
 
 def _tags(row: RunRow, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The tags that clients set, with our name and notes as MLflow's tags."""
+    """Return the tags that clients set, with our name and notes as MLflow's tags."""
     tags = {name: str(value) for name, value in shared.get(TAGS, {}).items()}
     tags[NAME_TAG] = row.name
     notes = shared.get("run", {}).get("notes")
@@ -243,7 +243,7 @@ def _tags(row: RunRow, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, str
 
 
 def runs_of(request: Request) -> Runs:
-    """The runs of the requester."""
+    """Return the runs of the requester."""
     return Runs(access_of(request), requester_of(request))
 
 
@@ -258,7 +258,7 @@ class FoundRun(NamedTuple):
 
 
 def find_run(request: Request, uid: str, action: Action) -> FoundRun:
-    """The run with this id on which the requester may do an action. Reads the database.
+    """Return the run with this id on which the requester may do an action. Reads the database.
 
     Raises:
         MlflowError: there is none.

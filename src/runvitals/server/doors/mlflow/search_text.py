@@ -69,7 +69,7 @@ class Comparison:
     value: Value | tuple[str, ...] | None = None
 
     def holds(self, actual: Value | None) -> bool:
-        """Whether it holds for a value; None: there is none."""
+        """Return whether it holds for a value; None: there is none."""
         if self.operator == "IS NULL":
             return actual is None
         if self.operator == "IS NOT NULL":
@@ -143,7 +143,7 @@ class _Token:
 
 
 def parse_filter(text: str | None, attributes: Attributes) -> list[Comparison]:
-    """The comparisons of a filter, which all hold.
+    """Return the comparisons of a filter, which all hold.
 
     Raises:
         MlflowError: 400, with what is wrong.
@@ -306,7 +306,7 @@ class _Parser:
 
 
 def parse_order(parts: Sequence[str], attributes: Attributes) -> list[OrderBy]:
-    """An order: `metrics.loss DESC`, `start_time`.
+    """Return an order: `metrics.loss DESC`, `start_time`.
 
     Raises:
         MlflowError: 400.
@@ -341,13 +341,13 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
 
 
 def _unquote(name: str) -> str:
-    """A name without the quotes around it, if it has some on both sides."""
+    """Return a name without the quotes around it, if it has some on both sides."""
     quoted = len(name) > 2 and name[0] in '`"' and name[-1] == name[0]
     return name[1:-1] if quoted else name
 
 
 def like(pattern: str, text: str, *, ignores_case: bool) -> bool:
-    """Whether SQL's LIKE matches: `%` stands for any text, `_` for one character.
+    """Return whether SQL's LIKE matches: `%` stands for any text, `_` for one character.
 
     Takes time linear in the length of the text; with `_`, at most times the length of the pattern.
 

@@ -132,7 +132,7 @@ class Conversion:
             points.run.unsent.clear()
 
     def envelopes(self) -> Iterator[Envelope]:
-        """The envelopes to store."""
+        """Yield the envelopes to store."""
         for derived, into in self._derived.values():
             unsent, host = into.run.unsent, into.route.host
             unsent += [ComputedValues(host, moment.t, moment.outputs) for moment in derived.pop_completed()]
@@ -211,7 +211,7 @@ class Conversion:
                 of_key[time_ms] = value * number_series.factor
 
     def _total(self, series: NumberSeries, point: NumberPoint) -> float | None:
-        """The total after a difference; None for one that was counted before, and for a gap."""
+        """Return the total after a difference; None for one that was counted before, and for a gap."""
         _, last_ns = self._counted.get(id(series), (series, series.last_ns))
         _, _, time_ns, value = point
         if time_ns <= last_ns or isnan(value):
@@ -221,7 +221,7 @@ class Conversion:
         return self._accumulate(series.total, value)
 
     def _accumulate(self, total: DeltaTotal, value: float) -> float:
-        """A total with a difference more."""
+        """Return a total with a difference more."""
         _, before = self._totals.get(id(total), (total, total.value))
         self._totals[id(total)] = total, before + value
         return before + value
@@ -298,7 +298,7 @@ class Conversion:
         series: ResourceSeries,
         point: HistogramPoint | SummaryPoint,
     ) -> HistogramSeries | None:
-        """The series of a point; None if the point is rejected."""
+        """Return the series of a point; None if the point is rejected."""
         if not self._oldest_ns <= point.time_ns <= self._newest_ns:
             self._reject_time(point.time_ns)
             return None
@@ -346,7 +346,7 @@ class Conversion:
                 into.rows.setdefault(time_ms, {})[number_series.key or metric.name] = value
 
     def _row_envelopes(self, points: _Points) -> Iterator[Envelope]:
-        """The rows that our own destination sends: those with the same names share an envelope."""
+        """Yield the rows that our own destination sends: those with the same names share an envelope."""
         by_names: dict[tuple[str, ...], list[int]] = {}
         for time_ms, row in points.rows.items():
             if time_ms in points.steps:
@@ -397,7 +397,7 @@ def _since(
 
 
 def _sample_envelopes(points: _Points) -> Iterator[Envelope]:
-    """The samples of a host: in a writer of the role monitor, so that all of a host are in one place."""
+    """Yield the samples of a host, all in one writer of the role monitor."""
     route = points.route
     host = points.run.host(route.host)
     newest = 0

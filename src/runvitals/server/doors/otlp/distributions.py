@@ -28,7 +28,7 @@ def difference(buckets: Buckets, before: Buckets) -> Buckets | None:
 def quantile(
     buckets: Buckets, share: float, least: float | None = None, greatest: float | None = None
 ) -> float | None:
-    """The value below which a share of the values is, as if those of a bucket were evenly spread.
+    """Return the value below which a share of the values is, as if those of a bucket were evenly spread.
 
     None if there are none. In a bucket without an end it is the end that there is.
 
@@ -60,7 +60,7 @@ def quantile(
 
 
 def _narrow(bounds: tuple[float, float], least: float | None, greatest: float | None) -> tuple[float, float]:
-    """Where the values of a bucket can be. Its own bounds, if what was sent contradicts them."""
+    """Return where the values of a bucket can be. Its own bounds, if what was sent contradicts them."""
     low = bounds[0] if least is None else max(bounds[0], least)
     high = bounds[1] if greatest is None else min(bounds[1], greatest)
     return (low, high) if low <= high else bounds

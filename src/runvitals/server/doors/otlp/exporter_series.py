@@ -29,7 +29,7 @@ _FLOWS: Final = {
 def translation(
     name: str, attributes: Mapping[str, str], unit: str, rules: RoutingRules
 ) -> Translation | None:
-    """How a metric becomes ours, if it is an exporter's.
+    """Return how a metric becomes ours, if it is an exporter's.
 
     Example:
         >>> found = translation("system.cpu.time", {"cpu": "cpu0", "state": "user"}, "s", DEFAULT_RULES)

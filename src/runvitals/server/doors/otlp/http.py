@@ -36,7 +36,7 @@ _FIRST_PARTS: Final = frozenset(("v1", "v1development", "otlp"))
 
 
 def is_for_otlp(path: str) -> bool:
-    """Whether a path is one of OTLP, or would be if there were one: the page has none of these.
+    """Return whether a path is one of OTLP, or would be if there were one: the page has none of these.
 
     Example:
         >>> is_for_otlp("/v1/metrics"), is_for_otlp("/otlp"), is_for_otlp("/v12/metrics")
@@ -95,7 +95,7 @@ class OtlpEndpoint:
         return success(received, as_json)
 
     async def _decompress(self, body: bytes, encoding: str) -> bytes:
-        """A body without its encoding; large ones are decompressed in a thread."""
+        """Return a body without its encoding; large ones are decompressed in a thread."""
         if not encoding:
             return body
         small = self._limits.thread_bytes
@@ -163,7 +163,7 @@ def _is_json(scope: Scope) -> bool:
 
 
 def _sender(headers: dict[bytes, bytes]) -> NamedPlace:
-    """The project that a sender names in headers; other characters than ASCII are percent-encoded."""
+    """Return the project that a sender names in headers; other characters than ASCII are percent-encoded."""
     entity, project = (
         unquote(headers.get(name, b"").decode("latin-1")).strip()[:_MAX_NAME] or None
         for name in (b"x-runvitals-entity", b"x-runvitals-project")

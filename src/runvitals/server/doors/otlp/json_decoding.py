@@ -143,7 +143,7 @@ _decode = msgspec.json.Decoder(_Request).decode
 
 
 def decode(body: bytes) -> list[Resource]:
-    """The resources of a request.
+    """Return the resources of a request.
 
     Raises:
         HttpRejection: 400 for an invalid message, 413 for too much in it.
@@ -254,7 +254,7 @@ def _text(value: Any) -> str:
 
 
 def _value(sent: Any, depth: int) -> Any:
-    """An AnyValue as plain JSON."""
+    """Return an AnyValue as plain JSON."""
     if depth > _DEPTH:
         raise ValueError(f"attributes are nested more than {_DEPTH} deep")
     if not isinstance(sent, dict):

@@ -130,7 +130,7 @@ def too_many_resources() -> HttpRejection:
 
 
 def explicit_buckets(bounds: list[float], counts: list[int]) -> dict[tuple[float, float], int]:
-    """The buckets of a histogram with explicit bounds.
+    """Return the buckets of a histogram with explicit bounds.
 
     Raises:
         HttpRejection: 400: the counts do not belong to the bounds.
@@ -153,7 +153,9 @@ def explicit_buckets(bounds: list[float], counts: list[int]) -> dict[tuple[float
 def exponential_buckets(
     scale: int, zeros: int, positive: tuple[int, list[int]], negative: tuple[int, list[int]]
 ) -> dict[tuple[float, float], int]:
-    """The buckets of an exponential histogram: bucket i is from base^i to base^(i+1), base = 2^(2^-scale).
+    """Return the buckets of an exponential histogram.
+
+    Bucket i is from base^i to base^(i+1), base = 2^(2^-scale).
 
     Args:
         positive, negative: the number of the first bucket, and the counts.

@@ -58,7 +58,7 @@ _TIMED_BYTES, _STARTED_BYTES = 18, 27
 
 
 def decode(body: bytes) -> list[Resource]:
-    """The resources of a request.
+    """Return the resources of a request.
 
     Raises:
         HttpRejection: 400 for an invalid message, 413 for too much in it.
@@ -76,7 +76,7 @@ def decode(body: bytes) -> list[Resource]:
 
 
 def attributes(encoded: bytes) -> dict[str, str]:
-    """The attributes of a number's point, field 7, and its flags, field 8.
+    """Return the attributes of a number's point, field 7, and its flags, field 8.
 
     Raises:
         Malformed: invalid.
@@ -144,7 +144,10 @@ def _aggregation(metric: SentMetric, message: bytes) -> None:
 
 
 def _numbers(metric: SentMetric, message: bytes, count: ItemCount) -> list[NumberPoint]:
-    """The points of a gauge or sum, its fields 1. The fields after them are those of `_aggregation`."""
+    """Return the points of a gauge or sum, its fields 1.
+
+    The fields after them are those of `_aggregation`.
+    """
     points: list[NumberPoint] = []
     at, end, most = 0, len(message), count.left
     while at < end:
@@ -273,7 +276,7 @@ def _exponential(message: bytes) -> HistogramPoint:
 
 
 def _side(message: bytes) -> tuple[int, list[int]]:
-    """The positive or negative buckets: the number of the first one, and the counts."""
+    """Return the positive or negative buckets: the number of the first one, and the counts."""
     offset = 0
     counts: list[int] = []
     for number, kind, value in fields(message):
@@ -314,7 +317,7 @@ def _summary(message: bytes) -> SummaryPoint:
 
 
 def _messages(message: bytes, field_number: int) -> Iterator[bytes]:
-    """The nested messages in a field."""
+    """Yield the nested messages in a field."""
     for number, kind, value in fields(message):
         if number == field_number:
             if kind != LENGTH or not isinstance(value, bytes):
@@ -323,7 +326,7 @@ def _messages(message: bytes, field_number: int) -> Iterator[bytes]:
 
 
 def _pair(message: bytes) -> tuple[str, str]:
-    """A KeyValue, its value as a text."""
+    """Return a KeyValue, its value as a text."""
     key, value = _key_value(message, 0)
     return key, value if isinstance(value, str) else json.dumps(value)
 
@@ -339,7 +342,7 @@ def _key_value(message: bytes, depth: int) -> tuple[str, Any]:
 
 
 def _value(message: bytes, depth: int) -> Any:
-    """An AnyValue, as JSON has it."""
+    """Return an AnyValue, as JSON has it."""
     if depth > _DEPTH:
         raise Malformed(f"attributes are nested more than {_DEPTH} deep")
     result: Any = ""

@@ -145,7 +145,7 @@ async def _envelopes(
 
 
 def _series(sent: _Routed, run: RememberedRun) -> ResourceSeries:
-    """The series of a resource; those of before, if its attributes and the rules are the same."""
+    """Return the series of a resource; those of before, if its attributes and the rules are the same."""
     key = frozenset(sent.resource.attributes.items()), sent.route, sent.rules
     series = run.resources.get(key)
     if series is None:
@@ -157,7 +157,7 @@ def _series(sent: _Routed, run: RememberedRun) -> ResourceSeries:
 
 
 def _about_run(sent: _Routed, run: RememberedRun, time_ms: int) -> Envelope:
-    """The name of a run, and of a training the attributes of its first resource.
+    """Return the name of a run, and of a training the attributes of its first resource.
 
     Args:
         time_ms: earlier than any change by users, which then counts: this is sent after each restart.

@@ -161,7 +161,7 @@ def _key(body: bytes) -> _Key:
 
 
 def _places(body: bytes) -> list[Places] | None:
-    """The places of all points; None if any is encoded in another way."""
+    """Return the places of all points; None if any is encoded in another way."""
     resource_places: list[Places] = []
     for at, end in _find_messages(body, [(0, len(body))], _PATH):
         start = -1
@@ -178,14 +178,14 @@ def _places(body: bytes) -> list[Places] | None:
 
 
 def _find_messages(body: bytes, places: Iterable[Place], path: Sequence[Sequence[int]]) -> Iterable[Place]:
-    """Where the messages at the end of a path of tags are."""
+    """Return where the messages at the end of a path of tags are."""
     for tags in path:
         places = [inner for at, end in places for inner in _messages(body, at, end, tags)]
     return places
 
 
 def _messages(body: bytes, at: int, end: int, tags: Sequence[int]) -> Iterator[Place]:
-    """Where nested messages with some tags are, in a message that was decoded before."""
+    """Yield where nested messages with some tags are, in a message that was decoded before."""
     while at < end:
         tag, at = read_varint(body, at)
         kind = tag & 7

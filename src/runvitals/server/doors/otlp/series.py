@@ -167,7 +167,7 @@ class RememberedRun:
         return host
 
     def total(self, host: str, key: str) -> DeltaTotal:
-        """The total of a key of a host."""
+        """Return the total of a key of a host."""
         return self.host(host).totals.setdefault(key, DeltaTotal())
 
     def add_input(self, host: str, input_: Input, time_ms: int, value: float) -> DerivedMetric:
@@ -229,16 +229,16 @@ class ResourceSeries:
         self._histograms: dict[Hashable, dict[Hashable, HistogramSeries]] = {}
 
     def numbers(self, metric: SentMetric) -> dict[Hashable, NumberSeries]:
-        """The known series of a gauge or sum, by the encoded attributes of points."""
+        """Return the known series of a gauge or sum, by the encoded attributes of points."""
         identity = metric.name, metric.unit, metric.kind, metric.is_monotonic, metric.is_delta
         return self._numbers.setdefault(identity, {})
 
     def histograms(self, metric: SentMetric) -> dict[Hashable, HistogramSeries]:
-        """The known series of a histogram or summary."""
+        """Return the known series of a histogram or summary."""
         return self._histograms.setdefault((metric.name, metric.is_delta), {})
 
     def new_number(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> NumberSeries:
-        """A series that is not known yet.
+        """Return a series that is not known yet.
 
         Raises:
             TooManyKeys: the run has too many keys.
@@ -261,7 +261,7 @@ class ResourceSeries:
         return series
 
     def new_histogram(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> HistogramSeries:
-        """The same of a histogram or summary."""
+        """Return the same of a histogram or summary."""
         named = {**resource.attributes_of(encoded), **self._folded}
         self._run.count_series(named)
         totals = None
@@ -274,7 +274,7 @@ class ResourceSeries:
         return series
 
     def key_of(self, series: HistogramSeries, part: str) -> str:
-        """The key of a part of a histogram.
+        """Return the key of a part of a histogram.
 
         Raises:
             TooManyKeys: the run has too many keys.
@@ -305,7 +305,7 @@ class ResourceSeries:
         return NumberSeries(folded_key(metric.name, {**attributes, **self._folded}), 1.0)
 
     def _with_device_number(self, metric: SentMetric, attributes: Mapping[str, str]) -> Mapping[str, str]:
-        """The attributes with the number of the device, where the rules find one."""
+        """Return the attributes with the number of the device, where the rules find one."""
         if not metric.name.startswith("hw.") or attributes.get("hw.type", "gpu") != "gpu":
             return attributes
         number = device(attributes, self._rules)

@@ -58,7 +58,7 @@ _REDUCE: Final[dict[str, Reduce]] = {
 
 
 def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
-    """The result of an aggregation; `parameters`: of those that have one, at each step."""
+    """Return the result of an aggregation; `parameters`: of those that have one, at each step."""
     result: Vector = []
     for labels, lines in _group(node, vector).items():
         values = np.array([line.values for line in lines])
@@ -101,7 +101,7 @@ def _group(node: Aggregation, vector: Vector) -> dict[Labels, Vector]:
 
 
 def count_values(node: Aggregation, vector: Vector, label: str) -> Vector:
-    """How many series of each group have each value; it is in a label.
+    """Return how many series of each group have each value; it is in a label.
 
     Raises:
         QueryError: an invalid label, or too many values.
@@ -127,7 +127,7 @@ def count_values(node: Aggregation, vector: Vector, label: str) -> Vector:
 
 
 def _extremes(values: Floats, present: Flags, counts: Floats, largest: bool) -> Flags:
-    """Which series are among the largest or smallest at each step; NaN is last.
+    """Return which series are among the largest or smallest at each step; NaN is last.
 
     Raises:
         QueryError: a count that is no integer of 64 bits.
@@ -141,7 +141,7 @@ def _extremes(values: Floats, present: Flags, counts: Floats, largest: bool) -> 
 
 
 def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
-    """Which series are among the first ones at each step, in the order of their labels.
+    """Return which series are among the first ones at each step, in the order of their labels.
 
     Raises:
         QueryError: a count that is no integer of 64 bits.
@@ -154,7 +154,7 @@ def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
 
 
 def _shares(lines: Vector, ratios: Floats) -> Flags:
-    """Which series are in the share of all at each step, by their labels.
+    """Return which series are in the share of all at each step, by their labels.
 
     A negative ratio chooses those that its opposite, the ratio of the rest, leaves out.
 

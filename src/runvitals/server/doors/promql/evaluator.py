@@ -144,7 +144,7 @@ class Evaluator:
         return aggregate(node, vector, parameters)
 
     def range(self, node: Selector | Subquery) -> list[Range]:
-        """The samples of a range vector at the only step."""
+        """Return the samples of a range vector at the only step."""
         if isinstance(node, Selector):
             return self._samples(node, node.range_ms)
         ends = self._ends(node)
@@ -160,7 +160,7 @@ class Evaluator:
     # -- selectors
 
     def _ends(self, node: Selector | Subquery) -> Integers:
-        """The times at which a selector or subquery is evaluated."""
+        """Return the times at which a selector or subquery is evaluated."""
         if node.at is None:
             return self._steps - node.offset_ms
         at = {"start": self._query.start, "end": self._query.end}.get(str(node.at), node.at)
@@ -195,7 +195,10 @@ class Evaluator:
         return self._samples(node, node.range_ms), Windows(self._ends(node), node.range_ms)
 
     def _subquery(self, node: Subquery) -> list[Range]:
-        """The values of a subquery for all steps: they are the same for all, at multiples of its step."""
+        """Return the values of a subquery for all steps.
+
+        They are the same for all, at multiples of its step.
+        """
         ends, step_ms = self._ends(node), node.step_ms or DEFAULT_STEP_MS
         first = -((node.range_ms - int(ends[0])) // step_ms) * step_ms  # rounded up
         if (int(ends[-1]) - first) // step_ms >= MAX_SUBQUERY_STEPS:
@@ -401,7 +404,7 @@ def _predict(ranges: list[Range], windows: Windows, origins: Integers, ahead_s: 
 
 
 def _equal_labels(node: Expression) -> tuple[tuple[str, str], ...]:
-    """The labels that an absent series would have."""
+    """Return the labels that an absent series would have."""
     if not isinstance(node, Selector):
         return ()
     equal: dict[str, str] = {}

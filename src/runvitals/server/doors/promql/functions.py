@@ -44,7 +44,7 @@ _Days = NDArray[np.datetime64]
 
 
 def _calendar(compute: Callable[[Integers, _Days], Integers]) -> Callable[[Floats], Floats]:
-    """A function of a time in seconds, UTC; `compute` gets it also as a date."""
+    """Return a function of a time in seconds, UTC; `compute` gets it also as a date."""
 
     def computed(values: Floats) -> Floats:
         valid = np.abs(values) < _MAX_SECONDS
@@ -62,7 +62,7 @@ def _days(since: _Days, until: _Days) -> Integers:
 
 
 def _start_of(unit: str, days: _Days, later: int = 0) -> _Days:
-    """The first day of the month or year of each day, or of a later one."""
+    """Return the first day of the month or year of each day, or of a later one."""
     return (days.astype(f"datetime64[{unit}]") + later).astype("datetime64[D]")
 
 
@@ -83,7 +83,7 @@ _GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)")
 
 
 def map_values(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
-    """The values of each series, computed anew, without the metric's name."""
+    """Return the values of each series, computed anew, without the metric's name."""
     with np.errstate(all="ignore"):
         return [
             VectorSeries(without_name(line.labels), np.asarray(compute(line.values), float), line.present)
@@ -170,7 +170,7 @@ def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, 
 
 
 def unique(vector: Vector) -> Vector:
-    """The series, those with the same labels as one.
+    """Return the series, those with the same labels as one.
 
     Raises:
         QueryError: two of them are there at the same step.
@@ -189,7 +189,7 @@ def unique(vector: Vector) -> Vector:
 
 
 def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
-    """The quantile of classic histograms: interpolated in the bucket in which it is."""
+    """Return the quantile of classic histograms: interpolated in the bucket in which it is."""
     groups: dict[Labels, list[tuple[float, VectorSeries]]] = {}
     for line in buckets:
         bound = _bound(dict(line.labels).get("le", ""))

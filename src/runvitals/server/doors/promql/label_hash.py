@@ -21,7 +21,7 @@ _LONG: Final = 255
 
 
 def label_fraction(labels: Labels) -> float:
-    """A number from 0 to 1 that only depends on the labels, which are sorted by name.
+    """Return a number from 0 to 1 that only depends on the labels, which are sorted by name.
 
     Example:
         >>> round(label_fraction((("__name__", "up"),)), 3)
@@ -36,7 +36,7 @@ def _length(size: int) -> bytes:
 
 
 def xxh64(data: bytes) -> int:
-    """The hash XXH64 with the seed 0.
+    """Return the hash XXH64 with the seed 0.
 
     Example:
         >>> hex(xxh64(b""))

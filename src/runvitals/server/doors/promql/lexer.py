@@ -36,7 +36,7 @@ class Lexeme(NamedTuple):
 
 
 def tokens(query: str) -> list[Lexeme]:
-    """The tokens of a query, without space and comments.
+    """Return the tokens of a query, without space and comments.
 
     Raises:
         QueryError: a character that no token begins with.
@@ -56,7 +56,7 @@ def tokens(query: str) -> list[Lexeme]:
 
 
 def duration_ms(text: str) -> int:
-    """A duration such as `1h30m`.
+    """Return a duration such as `1h30m`.
 
     Raises:
         QueryError: not a duration, or one that is too long.
@@ -67,7 +67,7 @@ def duration_ms(text: str) -> int:
 
 
 def checked_duration(ms: float) -> int:
-    """A duration in ms, rounded.
+    """Return a duration in ms, rounded.
 
     Raises:
         QueryError: it is too long.
@@ -78,7 +78,7 @@ def checked_duration(ms: float) -> int:
 
 
 def number(text: str) -> float:
-    """A number as PromQL writes it.
+    """Return a number as PromQL writes it.
 
     Raises:
         QueryError: a hexadecimal number that is too large.
@@ -90,7 +90,7 @@ def number(text: str) -> float:
 
 
 def unquote(token: Lexeme) -> str:
-    """The text in quotes.
+    """Return the text in quotes.
 
     Raises:
         QueryError: an invalid escape, or a character that no label can have: NUL, half of a surrogate pair.

@@ -43,7 +43,7 @@ _COMPARE: Final[dict[str, Callable[[Floats, Floats], Flags]]] = {
 
 
 def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vector) -> ScalarValues | Vector:
-    """The result of an operator.
+    """Return the result of an operator.
 
     Raises:
         QueryError: the operands do not fit.
@@ -65,7 +65,7 @@ def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vec
 
 
 def _compute(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]:
-    """The values, and where a comparison that filters holds."""
+    """Return the values, and where a comparison that filters holds."""
     with np.errstate(all="ignore"):
         if node.operator in _ARITHMETIC:
             values = np.asarray(_ARITHMETIC[node.operator](left, right), float)
@@ -157,7 +157,7 @@ def _vectors(node: Binary, left: Vector, right: Vector) -> Vector:
 
 
 def _single(lines: Vector, signature: Labels, side: str) -> VectorSeries:
-    """The one series of a group; different ones may be there at different steps.
+    """Return the one series of a group; different ones may be there at different steps.
 
     Raises:
         QueryError: two are there at the same step.

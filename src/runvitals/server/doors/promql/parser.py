@@ -62,7 +62,7 @@ _MATCHERS: Final = ("=", "!=", "=~", "!~")
 
 
 def parse(query: str) -> Expression:
-    """The syntax tree of a query.
+    """Return the syntax tree of a query.
 
     Raises:
         QueryError: where it is wrong, or what is not supported.
@@ -78,7 +78,7 @@ def parse(query: str) -> Expression:
 
 
 def parse_selector(text: str) -> Selector:
-    """The series of a `match[]`.
+    """Return the series of a `match[]`.
 
     Raises:
         QueryError: not an instant selector.
@@ -130,7 +130,7 @@ class _Parser:
             raise self._error("expected an operator or the end")
 
     def expression(self, lowest: int) -> Expression:
-        """An expression of operators that bind at least this tightly."""
+        """Return an expression of operators that bind at least this tightly."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise QueryError(f"the query is nested more than {_MAX_DEPTH} levels deep")
@@ -213,7 +213,7 @@ class _Parser:
         return Matcher(label, operator, unquote(self._take()))
 
     def _with_modifiers(self, expression: Expression) -> Expression:
-        """An expression with what follows it: ranges, offsets, and the modifier `@`."""
+        """Return an expression with what follows it: ranges, offsets, and the modifier `@`."""
         has_offset = False
         while self._next.text in ("[", "offset", "@"):
             if self._accept("["):
@@ -233,7 +233,7 @@ class _Parser:
         return expression
 
     def _with_range(self, expression: Expression) -> Expression:
-        """A selector with its range, or a subquery; the bracket has been read."""
+        """Return a selector with its range, or a subquery; the bracket has been read."""
         range_ms = self._longer_than_zero(self._duration())
         is_range = isinstance(expression, Subquery) or (
             isinstance(expression, Selector) and expression.range_ms > 0

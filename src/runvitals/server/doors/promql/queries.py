@@ -77,7 +77,7 @@ def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: 
 
 
 def select_series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[SelectedSeries]:
-    """The series that fit any of some selectors; all without one.
+    """Return the series that fit any of some selectors; all without one.
 
     Raises:
         QueryError: an invalid selector, or too many series.
@@ -153,7 +153,7 @@ def _is_exported(metric: Metric) -> bool:
 
 
 def milliseconds(seconds_: float, parameter: str) -> int:
-    """A time in seconds as ms UTC.
+    """Return a time in seconds as ms UTC.
 
     Raises:
         QueryError: not a time.

@@ -27,7 +27,7 @@ class Windows:
     range_ms: int
 
     def bounds(self, samples: Range) -> tuple[Integers, Integers]:
-        """The places of the first sample of each window, and of that after its last one."""
+        """Return the places of the first sample of each window, and of that after its last one."""
         first = np.searchsorted(samples.t, self.ends - self.range_ms, side="right")
         return first, np.searchsorted(samples.t, self.ends, side="right")
 
@@ -41,7 +41,7 @@ Window = Callable[[Integers, Floats, float], float]
 
 
 def over_windows(samples: Range, windows: Windows, compute: Window, parameters: Floats) -> VectorSeries:
-    """A function that looks at all samples of each window."""
+    """Return a function that looks at all samples of each window."""
     first, after = windows.bounds(samples)
     values = np.full(len(windows.ends), np.nan)
     looked_at = 0
@@ -56,7 +56,7 @@ def over_windows(samples: Range, windows: Windows, compute: Window, parameters: 
 
 
 def _adjust(values: Floats) -> Floats:
-    """A counter without its resets."""
+    """Return a counter without its resets."""
     if len(values) < 2:
         return values
     falls = np.diff(values) < 0
@@ -109,7 +109,7 @@ def instant(samples: Range, windows: Windows, is_rate: bool) -> VectorSeries:
 
 
 def slope(t: Integers, values: Floats, origin_ms: float) -> tuple[float, float]:
-    """The line of least squares: its slope per second, and its value at `origin_ms`."""
+    """Return the line of least squares: its slope per second, and its value at `origin_ms`."""
     x = (t - origin_ms) / 1000.0
     mean = x.mean()
     spread = float(((x - mean) ** 2).sum())
@@ -120,7 +120,7 @@ def slope(t: Integers, values: Floats, origin_ms: float) -> tuple[float, float]:
 
 
 def deriv(samples: Range, windows: Windows) -> VectorSeries:
-    """The slope of each window with two samples or more."""
+    """Return the slope of each window with two samples or more."""
 
     def compute(t: Integers, values: Floats, _: float) -> float:
         return slope(t, values, float(t[0]))[0] if len(t) > 1 else float("nan")

@@ -11,7 +11,7 @@ from runvitals.server.doors.promql.vectors import Range, ScalarValues, Vector
 
 
 def number(value: float) -> str:
-    """A value as Prometheus writes it.
+    """Return a value as Prometheus writes it.
 
     Example:
         >>> number(1.0), number(0.1), number(float("inf")), number(1e21)
@@ -28,12 +28,12 @@ def number(value: float) -> str:
 
 
 def seconds(t: int) -> float | int:
-    """A time as Prometheus writes it: seconds, with up to three decimals."""
+    """Return a time as Prometheus writes it: seconds, with up to three decimals."""
     return t // 1000 if t % 1000 == 0 else t / 1000
 
 
 def instant(evaluated: ScalarValues | Vector, t: int, keeps_order: bool) -> dict[str, Any]:
-    """The result of an instant query."""
+    """Return the result of an instant query."""
     if isinstance(evaluated, ScalarValues):
         return {"resultType": "scalar", "result": [seconds(t), number(float(evaluated.values[0]))]}
     lines = evaluated if keeps_order else sorted(evaluated, key=lambda line: line.labels)
@@ -46,7 +46,7 @@ def instant(evaluated: ScalarValues | Vector, t: int, keeps_order: bool) -> dict
 
 
 def samples(ranges: list[Range]) -> dict[str, Any]:
-    """The result of an instant query for a range vector."""
+    """Return the result of an instant query for a range vector."""
     result = [
         {
             "metric": dict(line.labels),
@@ -61,7 +61,7 @@ def samples(ranges: list[Range]) -> dict[str, Any]:
 
 
 def matrix(evaluated: ScalarValues | Vector, steps: Integers) -> dict[str, Any]:
-    """The result of a range query."""
+    """Return the result of a range query."""
     times = [seconds(t) for t in steps.tolist()]
     if isinstance(evaluated, ScalarValues):
         values = [[t, number(value)] for t, value in zip(times, evaluated.values.tolist(), strict=True)]

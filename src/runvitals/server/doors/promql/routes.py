@@ -51,7 +51,7 @@ class PromqlServer:
         self.workers = Workers(_THREADS)
 
     def source(self, request: Request) -> SeriesSource:
-        """The series that a requester may read. It looks up rights, in a thread."""
+        """Return the series that a requester may read. It looks up rights, in a thread."""
         return SeriesSource(self._store, self._metadata_store, readable_runs(request), self.clock())
 
 
@@ -86,7 +86,7 @@ def _failure_response(
 
 
 async def _parameters(request: Request) -> Parameters:
-    """Those of the address, and of a form in the body."""
+    """Return those of the address, and of a form in the body."""
     try:
         parameters = parse_qs(request.url.query, max_num_fields=1000)
     except ValueError:
@@ -109,7 +109,7 @@ def _required(parameters: Parameters, name: str) -> str:
 
 
 def _time(parameters: Parameters, name: str, default: int | None = None) -> int:
-    """A time, ms UTC: seconds since 1970, or as in RFC 3339."""
+    """Return a time, ms UTC: seconds since 1970, or as in RFC 3339."""
     if default is not None and name not in parameters:
         return default
     text = _required(parameters, name)
@@ -143,7 +143,7 @@ def _query_range(source: SeriesSource, parameters: Parameters) -> Any:
 
 
 def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
-    """The selectors, and the times; the last day by default."""
+    """Return the selectors, and the times; the last day by default."""
     end = _time(parameters, "end", now_ms)
     return parameters.get("match[]", []), _time(parameters, "start", end - _DAY_MS), end
 
@@ -151,34 +151,34 @@ def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
 @router.get("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query(request: Request) -> Response:
-    """An expression at one time."""
+    """Return an expression at one time."""
     return await _respond(request, partial(_query, shared_services_of(request).promql.clock()))
 
 
 @router.get("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query_range(request: Request) -> Response:
-    """An expression over a range of time."""
+    """Return an expression over a range of time."""
     return await _respond(request, _query_range)
 
 
 @router.get("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def series(request: Request) -> Response:
-    """The labels of series."""
+    """Return the labels of series."""
     return await _respond_with_list(request, queries.series)
 
 
 @router.get("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def labels(request: Request) -> Response:
-    """The names of labels."""
+    """Return the names of labels."""
     return await _respond_with_list(request, queries.labels)
 
 
 @router.get("/label/{label}/values", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def label_values(request: Request, label: str) -> Response:
-    """The values of a label."""
+    """Return the values of a label."""
     return await _respond_with_list(request, lambda source, *span: queries.label_values(source, label, *span))
 
 
@@ -210,7 +210,7 @@ async def rules() -> Response:
 
 @router.get("/alerts", include_in_schema=False, dependencies=[needs("authenticated")])
 async def alerts() -> Response:
-    """The alerts of such rules."""
+    """Return the alerts of such rules."""
     return _success_response({"alerts": []})
 
 
@@ -234,7 +234,7 @@ Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]
 
 
 async def _respond_with_list(request: Request, find: Listing) -> Response:
-    """A list of what the series between two times have, as many as are asked for."""
+    """Return a list of what the series between two times have, as many as are asked for."""
     now_ms = shared_services_of(request).promql.clock()
 
     def found(source: SeriesSource, parameters: Parameters) -> Any:
@@ -244,7 +244,7 @@ async def _respond_with_list(request: Request, find: Listing) -> Response:
 
 
 def _limit(parameters: Parameters) -> int | None:
-    """How many are asked for; None: all."""
+    """Return how many are asked for; None: all."""
     text = parameters.get("limit", [""])[0]
     limit = int(text[:9]) if text.isascii() and text.isdigit() else 0
     return limit or None

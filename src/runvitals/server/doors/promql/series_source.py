@@ -68,7 +68,7 @@ class SeriesSource:
         self._lanes: dict[int, list[Lane]] = {}
 
     def find(self, matchers: Sequence[Matcher], t0: int, t1: int) -> list[SelectedSeries]:
-        """The series of runs between two times, ms UTC, that fit all matchers.
+        """Return the series of runs between two times, ms UTC, that fit all matchers.
 
         Raises:
             QueryError: too many fit, or an invalid pattern.
@@ -86,7 +86,7 @@ class SeriesSource:
         return series_list
 
     def read(self, selected: Sequence[SelectedSeries], t0: int, t1: int) -> list[Range]:
-        """The samples of series from `t0` to `t1`, both included, without gaps.
+        """Return the samples of series from `t0` to `t1`, both included, without gaps.
 
         Series without samples are left out.
 

@@ -53,7 +53,7 @@ def sorted_labels(labels: Mapping[str, str]) -> Labels:
 
 
 def without(labels: Labels, names: Collection[str]) -> Labels:
-    """The labels but these."""
+    """Return the labels but these."""
     return tuple(pair for pair in labels if pair[0] not in names)
 
 

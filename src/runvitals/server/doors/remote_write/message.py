@@ -94,7 +94,7 @@ class _Collected:
             self.unknown_histograms += 1
 
     def part(self) -> _Part:
-        """The samples as arrays."""
+        """Return the samples as arrays."""
         if not self.series:
             return _NO_TIMES, _NO_TIMES, _NO_VALUES
         return np.array(self.series, np.int64), np.array(self.t, np.int64), np.array(self.values)
@@ -112,7 +112,7 @@ class _Collected:
 
 
 def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
-    """The samples of a `prometheus.WriteRequest`.
+    """Return the samples of a `prometheus.WriteRequest`.
 
     Raises:
         Malformed: not such a message.
@@ -164,7 +164,7 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
 
 
 def _after_other(message: bytes, at: int) -> int:
-    """The offset after a field that is not a series: metadata, or one of a later version."""
+    """Return the offset after a field that is not a series: metadata, or one of a later version."""
     tag, start = read_varint(message, at)
     if tag & 7 != LENGTH:
         raise Malformed(f"field {tag >> 3} of wire type {tag & 7} before byte {start}")
@@ -175,7 +175,7 @@ def _after_other(message: bytes, at: int) -> int:
 
 
 def _end_of_labels(message: bytes, at: int, end: int) -> int:
-    """The offset after the labels at the beginning of a series."""
+    """Return the offset after the labels at the beginning of a series."""
     while at < end and message[at] == _LABEL:
         size, start = read_varint(message, at + 1)
         at = start + size
@@ -192,7 +192,7 @@ def _usual(
     tails: dict[int, int],
     others: _Collected,
 ) -> _Part:
-    """Series whose samples may all have the usual length; others are moved to `others`."""
+    """Return series whose samples may all have the usual length; others are moved to `others`."""
     numbers, stops = np.array(series, np.int64), np.array(ends, np.int64)
     if not tails:
         owner, starts = np.arange(len(series)), stops - _SAMPLE
@@ -225,7 +225,7 @@ def _usual(
 def _zeros(
     data: NDArray[np.uint8], message: bytes, series: list[int], ends: list[int], others: _Collected
 ) -> _Part:
-    """Series that may have one sample with the value zero; others are moved to `others`."""
+    """Return series that may have one sample with the value zero; others are moved to `others`."""
     numbers, stops = np.array(series, np.int64), np.array(ends, np.int64)
     rows = data[(stops - _ZERO)[:, None] + np.arange(_ZERO)]
     fits = (
@@ -242,7 +242,7 @@ def _zeros(
 
 
 def _times(varints: NDArray[np.uint8]) -> Integers:
-    """Times of 6 bytes with 7 bits each, lowest first."""
+    """Return times of 6 bytes with 7 bits each, lowest first."""
     times: Integers = ((varints & 0x7F).astype(np.int64) << _SEVENS).sum(axis=1)
     return times
 
@@ -267,7 +267,7 @@ def _join(parts: list[_Part], others: _Collected, numbers: SeriesNumbers) -> Sen
 
 
 def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
-    """The samples of an `io.prometheus.write.v2.Request`.
+    """Return the samples of an `io.prometheus.write.v2.Request`.
 
     Raises:
         Malformed: not such a message.

@@ -54,7 +54,7 @@ class NativeHistogram(NamedTuple):
     buckets: Mapping[float, float]
 
     def at_most(self, bounds: Sequence[float]) -> list[float]:
-        """How many observations were at most each of some ascending bounds, also those of earlier times.
+        """Return the number of observations up to each of some ascending bounds, since the histogram began.
 
         Example:
             >>> NativeHistogram(0, 5, 7.0, {1.0: 2, 4.0: 5}).at_most([0.5, 1.0, 2.0])
@@ -66,7 +66,7 @@ class NativeHistogram(NamedTuple):
 
 
 def decode_histogram(message: bytes) -> NativeHistogram:
-    """The histogram in a `Histogram` of remote write.
+    """Return the histogram in a `Histogram` of remote write.
 
     Raises:
         Malformed: invalid message.
@@ -114,7 +114,7 @@ def _exponential(
     around_zero: float,
     positive: Iterable[tuple[int, float]],
 ) -> dict[float, float]:
-    """The counts up to powers of two, for those that begin or end a bucket with observations."""
+    """Return the counts up to powers of two, for those that begin or end a bucket with observations."""
     step = 1 if schema >= 0 else 1 << -schema
     above, below = Counter[int](), Counter[int]()
     for counts, buckets in ((above, positive), (below, negative)):
@@ -135,7 +135,7 @@ def _exponential(
 
 
 def _exponent(index: int, schema: int) -> int:
-    """The exponent of the power of two at or above the upper end of a bucket."""
+    """Return the exponent of the power of two at or above the upper end of a bucket."""
     exponent = -(-index >> schema) if schema >= 0 else index << -schema
     if abs(exponent) > _MAX_EXPONENT + 64:
         raise Malformed(f"a bucket of a histogram ends at 2^{exponent}")
@@ -149,7 +149,7 @@ def _power(exponent: int) -> float:
 def _buckets(
     lists: Mapping[int, Sequence[tuple[int, int | bytes]]], numbers: tuple[int, int, int], has_floats: bool
 ) -> Iterator[tuple[int, float]]:
-    """The places of buckets and their counts."""
+    """Yield the places of buckets and their counts."""
     spans, deltas, floats = (lists.get(number, ()) for number in numbers)
     if has_floats:
         counts = [count for _, value in floats for count in read_doubles(_bytes(value))]
@@ -214,7 +214,7 @@ def _bytes(value: int | bytes) -> bytes:
 
 
 def bound_text(bound: float) -> str:
-    """A bound as the label `le` has it.
+    """Return a bound as the label `le` has it.
 
     Example:
         >>> bound_text(0.25), bound_text(1048576.0), bound_text(math.inf)

@@ -84,7 +84,7 @@ class _Rows:
 def prepare(
     samples: SentSamples, table: SeriesTable, oldest_ms: int, newest_ms: int, unsent: Sequence[Outputs]
 ) -> Prepared:
-    """The envelopes of the samples of one message.
+    """Return the envelopes of the samples of one message.
 
     Args:
         oldest_ms, newest_ms: times outside are not stored.
@@ -125,7 +125,7 @@ def prepare(
 
 
 def _run_name(target: Target, time_ms: int) -> Envelope | None:
-    """An envelope that names the run, the first time that its host sends; None if its id is the name.
+    """Return an envelope that names the run, the first time that its host sends; None if its id is the name.
 
     Args:
         time_ms: earlier than any change by users, which then counts: this is sent after each restart.
@@ -182,7 +182,7 @@ _Grouped = dict[tuple[int, bytes], _Rows]
 
 
 def _group(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values: Floats) -> _Grouped:
-    """The samples as rows: what a target has at one time is a row."""
+    """Return the samples as rows: what a target has at one time is a row."""
     grouped: _Grouped = {}
     if not len(numbers):
         return grouped

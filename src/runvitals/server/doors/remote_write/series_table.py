@@ -104,7 +104,7 @@ class SeriesTable:
         return number
 
     def _target_of(self, labels: Mapping[str, str]) -> int:
-        """The number of the run and host that labels name, a new one if need be."""
+        """Return the number of the run and host that labels name, a new one if need be."""
         route = route_of(labels, self._rules, address_of(labels, self._place))
         number = self._by_route.get(route)
         if number is None:
@@ -113,7 +113,7 @@ class SeriesTable:
         return number
 
     def _other(self, labels: Mapping[str, str], number_of_target: int) -> Translation | None:
-        """The key of a series that is no metric of ours; None if the host has too many of them."""
+        """Return the key of a series that is no metric of ours; None if the host has too many of them."""
         target = self.targets[number_of_target]
         key = _shorten(self._key(labels, target.route))
         if not target.has(key):
@@ -125,7 +125,7 @@ class SeriesTable:
         return Translation(key)
 
     def _key(self, labels: Mapping[str, str], route: Route) -> str:
-        """The name with the labels that do not say which run or host it is, as Prometheus writes them."""
+        """Return the key of a series: its name, and the labels that do not say which run or host it is of."""
         names = {route.run, route.run_name, route.host, route.project}
         kept = [
             f'{name}="{_escape(value)}"'
@@ -142,7 +142,7 @@ class SeriesTable:
 
 
 def _shorten(key: str) -> str:
-    """The key, with a part of its SHA-256 instead of what is too long."""
+    """Return the key, with a part of its SHA-256 instead of what is too long."""
     if len(key) <= MAX_KEY:
         return key
     return f"{key[: MAX_KEY - 9]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"

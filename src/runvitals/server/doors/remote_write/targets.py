@@ -76,7 +76,7 @@ class Target:
             self.about = self._description()
 
     def column(self, key: str) -> int:
-        """The number of a key's column."""
+        """Return the number of a key's column."""
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = len(self.keys)
@@ -84,7 +84,7 @@ class Target:
         return column
 
     def has(self, key: str) -> bool:
-        """Whether there is a column of this key."""
+        """Return whether there is a column of this key."""
         return key in self._columns
 
     def column_lists(self, columns: Sequence[int], packed: bytes) -> list[ColumnList]:
@@ -121,7 +121,7 @@ class Target:
             column_list.schema = None
 
     def derived_metric(self, of: Derived) -> DerivedMetric:
-        """The derived metric of this host."""
+        """Return the derived metric of this host."""
         derived = self._derived.get(of.name)
         if derived is None:
             derived = self._derived[of.name] = DerivedMetric(of)

@@ -38,7 +38,7 @@ class ScimGroups:
         self._url = url
 
     def find(self, expression: str | None) -> list[TeamRow]:
-        """The teams that fit a filter, or all."""
+        """Return the teams that fit a filter, or all."""
         rows = [row for row in self._accounts.teams.all() if row.deleted_ms is None]
         if expression is None:
             return rows
@@ -168,7 +168,7 @@ class ScimGroups:
 
 
 def _ids(members: Any) -> list[str]:
-    """The user ids of a list of members; one member may come without a list."""
+    """Return the user ids of a list of members; one member may come without a list."""
     rows = [members] if isinstance(members, dict) else members
     if not isinstance(rows, list) or not all(isinstance(row, dict) and "value" in row for row in rows):
         return []

@@ -99,7 +99,7 @@ class ScimResources(Protocol[T]):
     """Users or groups, for an identity provider."""
 
     def find(self, expression: str | None) -> Sequence[T]:
-        """Those that fit a filter, or all."""
+        """Return those that fit a filter, or all."""
 
     def get(self, id: str) -> T:
         """One of them. Raises ScimError 404."""
@@ -211,7 +211,7 @@ def configuration(access: Checked) -> Response:
 
 @router.get("/ResourceTypes", dependencies=_NEEDS)
 def resource_types(access: Checked) -> Response:
-    """Users and groups."""
+    """Return users and groups."""
     rows = [
         {
             "schemas": [f"{_CORE}ResourceType"],

@@ -45,7 +45,10 @@ class ScimUsers:
         self._url = url
 
     def find(self, expression: str | None) -> list[UserRow]:
-        """The users that fit a filter, or all. A filter also finds users who were not provisioned yet."""
+        """Return the users that fit a filter, or all.
+
+        A filter also finds users who were not provisioned yet.
+        """
         if expression is None:
             return [row.user for row in self._accounts.users.listed()]
         attribute, value = equality(expression, ["userName", "externalId", "id"])
@@ -132,7 +135,7 @@ class ScimUsers:
             notices.to_address(address, message)
 
     def json(self, users: Sequence[UserRow]) -> list[dict[str, Any]]:
-        """Users as SCIM has them."""
+        """Return users as SCIM has them."""
         names = self._accounts.scim.names_of([user.entity_id for user in users])
         emails = self._accounts.emails.of_users([user.id for user in users])
         return [self._json(user, names.get(user.entity_id), emails.get(user.id, [])) for user in users]
@@ -153,7 +156,7 @@ class ScimUsers:
         }
 
     def _find(self, user_name: str) -> UserRow | None:
-        """The user whom the provider calls so, or else who has this verified address or name."""
+        """Return the user whom the provider calls so, or else who has this verified address or name."""
         entity_id = self._accounts.scim.by_user_name(user_name)
         if entity_id is not None and (users := self._accounts.users.of_entities([entity_id])):
             return users[0]
@@ -217,7 +220,7 @@ def _text(body: Mapping[str, Any], name: str) -> str | None:
 
 
 def _address(body: Mapping[str, Any]) -> str | None:
-    """The primary address, or else the first one."""
+    """Return the primary address, or else the first one."""
     emails = body.get("emails")
     rows = [row for row in emails if isinstance(row, dict)] if isinstance(emails, list) else []
     chosen = next((row for row in rows if row.get("primary")), rows[0] if rows else {})
@@ -226,7 +229,7 @@ def _address(body: Mapping[str, Any]) -> str | None:
 
 
 def _display_name(body: Mapping[str, Any]) -> str | None:
-    """The name to show: as given, or of its parts."""
+    """Return the name to show: as given, or of its parts."""
     display_name = body.get("displayName")
     name = body.get("name")
     if isinstance(display_name, str) and display_name.strip():
@@ -238,7 +241,7 @@ def _display_name(body: Mapping[str, Any]) -> str | None:
 
 
 def _account_name(user_name: str) -> str:
-    """A name for addresses, made of what the provider calls the user.
+    """Return a name for addresses, made of what the provider calls the user.
 
     Example:
         >>> _account_name("Ada.Lovelace@example.org")

@@ -136,7 +136,7 @@ def _manifest_to_send(request: Request) -> ManifestToSend:
 async def _receive(
     request: Request, files: ReceivedFiles, use: Any, most_bytes: int | None = None
 ) -> Response:
-    """The response to a file, after `use` of it in a thread."""
+    """Return the response to a file, after `use` of it in a thread."""
     recorder = door_recorder(request)
     try:
         with recorder.in_flight(2 * PIECE_BYTES):
@@ -179,7 +179,7 @@ def _entries(sent: _SentManifest) -> Iterator[Entry]:
 
 
 def _birth(id: str | None) -> int | None:
-    """The number of the version that had a file first, as far as it is one of ours."""
+    """Return the number of the version that had a file first, as far as it is one of ours."""
     try:
         return None if id is None else number_of("Artifact", id)
     except InvalidArgument:
@@ -191,7 +191,7 @@ def _birth(id: str | None) -> int | None:
 
 @router.get(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 def get_file(request: Request, name: str) -> Response:
-    """A file of a version, or the range of it that is requested."""
+    """Return a file of a version, or the range of it that is requested."""
     allowed, who = _opened(request, FileOfVersion)
     _require_of_version(who, allowed.version_id, Action.ARTIFACT_DOWNLOAD)
     entry = _artifacts(request).entries.get(allowed.version_id, allowed.path)
@@ -234,7 +234,7 @@ def _open(request: Request, entry: Entry) -> OpenedContent | None:
     WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
 )
 def get_manifest(request: Request, name: str) -> Response:
-    """The manifest of a version, written in parts."""
+    """Return the manifest of a version, written in parts."""
     allowed, who = _opened(request, ManifestOfVersion)
     _require_of_version(who, allowed.version_id, Action.ARTIFACT_READ)
     return StreamingResponse(
@@ -277,7 +277,7 @@ def redirect_to_file(
     digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")],
     name: str,
 ) -> Response:
-    """The address of a file of an artifact by its digest, for clients that open a single one."""
+    """Return the address of a file of an artifact by its digest, for clients that open a single one."""
     project_node = find_project(GraphQLContext(request), project, entity)
     if project_node is None:
         raise HTTPException(404, f"there is no project {project!r}")
@@ -293,7 +293,7 @@ def redirect_to_file(
 def redirect_to_old_address(
     request: Request, birth: str, digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 ) -> Response:
-    """The address of a file of an artifact by its digest and the version that had it first."""
+    """Return the address of a file of an artifact by its digest and the version that had it first."""
     context = GraphQLContext(request)
     try:
         row = version_for(context, birth, Action.ARTIFACT_DOWNLOAD)
@@ -305,7 +305,7 @@ def redirect_to_old_address(
 def _redirect(
     request: Request, project_id: int, digest: str, collection: str | None, name: str, birth: int | None
 ) -> Response:
-    """A redirect to the address of a file.
+    """Return a redirect to the address of a file.
 
     Args:
         birth: the version that had the file first. Contents that runs of our own have sent are found by it:

@@ -46,7 +46,7 @@ class ListPart(NamedTuple):
 
 
 def page_of(after: str | None, first: int | None, usual: int = 50) -> ListPart:
-    """The part of a list that begins after a cursor.
+    """Return the part of a list that begins after a cursor.
 
     Raises:
         InvalidArgument: the cursor is none of ours.
@@ -57,7 +57,7 @@ def page_of(after: str | None, first: int | None, usual: int = 50) -> ListPart:
 
 
 def connection(nodes: Sequence[Any], page: ListPart, total: int, **more: Sequence[Any]) -> dict[str, Any]:
-    """A part of a list as clients expect it.
+    """Return a part of a list as clients expect it.
 
     Args:
         more: further fields of the edges.
@@ -71,12 +71,12 @@ def connection(nodes: Sequence[Any], page: ListPart, total: int, **more: Sequenc
 
 
 def page_info(end: str | None, more: bool) -> dict[str, Any]:
-    """Where a part of a list ends."""
+    """Return where a part of a list ends."""
     return {"endCursor": end, "hasNextPage": more, "hasPreviousPage": False, "startCursor": None}
 
 
 def artifacts_of(context: GraphQLContext) -> ArtifactStore:
-    """The tables of artifacts."""
+    """Return the tables of artifacts."""
     return context.metadata_store.artifacts
 
 
@@ -131,12 +131,12 @@ _TYPENAMES: Final = {"sequence": "ArtifactSequence", "portfolio": "ArtifactPortf
 
 
 def collection_node(context: GraphQLContext, row: Collection, state: str = "READY") -> CollectionNode:
-    """A collection, whose project the requester may read."""
+    """Return a collection, whose project the requester may read."""
     return (SequenceNode if row.kind == "sequence" else PortfolioNode)(project_of(context, row), row, state)
 
 
 def tag_node(tag: str) -> dict[str, Any]:
-    """A tag. Its id is made of its name: tags are nothing by themselves."""
+    """Return a tag. Its id is made of its name: tags are nothing by themselves."""
     return {"id": f"Tag:{tag}", "name": tag, "tagCategoryName": None}
 
 
@@ -154,7 +154,7 @@ class MembershipNode:
 
 
 def alias_nodes(row: CollectionVersion, collection: CollectionNode) -> list[dict[str, Any]]:
-    """The aliases of a version in a collection, its number too."""
+    """Return the aliases of a version in a collection, its number too."""
     return [
         {"id": f"ArtifactAlias:{row.id}:{alias}", "alias": alias, "artifactCollection": collection}
         for alias in (f"v{row.number}", *row.aliases)
@@ -233,7 +233,7 @@ def artifact_nodes(
 
 
 def membership_node(context: GraphQLContext, row: CollectionVersion) -> MembershipNode:
-    """A version in a collection whose project the requester may read."""
+    """Return a version in a collection whose project the requester may read."""
     (artifact,) = artifact_nodes(context, [row.version], project_of(context, row.collection))
     return MembershipNode(context, row, artifact)
 
@@ -271,7 +271,7 @@ class FileNode:
 
 
 def manifest_node(context: GraphQLContext, row: Version, upload_url: str | None = None) -> dict[str, Any]:
-    """The manifest of a version, and where to send it."""
+    """Return the manifest of a version, and where to send it."""
     request, number = context.request, node_id("ArtifactManifest", row.id)
     name = "wandb_manifest.json"
     address = signed_address(request, "artifact-manifest", name, ManifestOfVersion(row.id), DOWNLOAD_MS)
@@ -290,12 +290,12 @@ def manifest_node(context: GraphQLContext, row: Version, upload_url: str | None 
 
 
 def project_of(context: GraphQLContext, row: Collection) -> ProjectNode:
-    """The project of a collection."""
+    """Return the project of a collection."""
     return project_with(context, row.project_id, row.project, row.entity)
 
 
 def project_with(context: GraphQLContext, number: int, name: str, entity: str | None) -> ProjectNode:
-    """A project whose number and names are known. What the requester may do in it is not checked."""
+    """Return a project whose number and names are known. What the requester may do in it is not checked."""
     if isinstance(context.requester.principal, Operator):
         return ProjectNode(number, name, EntityNode(None, WITHOUT_ACCOUNTS), None)
     resource = context.access.directory.project(number)
@@ -304,12 +304,12 @@ def project_with(context: GraphQLContext, number: int, name: str, entity: str | 
 
 
 def may_read(context: GraphQLContext, project: ProjectNode) -> bool:
-    """Whether the requester may see the artifacts of a project."""
+    """Return whether the requester may see the artifacts of a project."""
     return may(context, Action.ARTIFACT_READ, project)
 
 
 def may(context: GraphQLContext, action: Action, project: ProjectNode) -> bool:
-    """Whether the requester may do this with the artifacts of a project."""
+    """Return whether the requester may do this with the artifacts of a project."""
     if project.resource is None:
         return True
     return context.access.may(context.requester, action, ProjectItem("artifact", 0, project.resource))
@@ -328,7 +328,7 @@ def require(context: GraphQLContext, action: Action, project: ProjectNode, numbe
 
 
 def readable(context: GraphQLContext, rows: Iterable[Version]) -> list[Version]:
-    """Those of some versions that the requester may see."""
+    """Return those of some versions that the requester may see."""
     return [row for row in rows if may_read(context, project_of(context, row.collection))]
 
 

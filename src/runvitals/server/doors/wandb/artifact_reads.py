@@ -55,7 +55,7 @@ _ORDERS: Final = ("createdAt", "created_at", "versionIndex", "version")
 
 @ARTIFACT_READS.field("Query", "artifact")
 def artifact(_: None, info: Info, id: str) -> ArtifactNode | None:
-    """A version by its id; null if there is none that the requester may see."""
+    """Return a version by its id; null if there is none that the requester may see."""
     context: GraphQLContext = info.context
     try:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
@@ -66,7 +66,7 @@ def artifact(_: None, info: Info, id: str) -> ArtifactNode | None:
 
 @ARTIFACT_READS.field("Query", "artifactCollection")
 def artifact_collection(_: None, info: Info, id: str) -> CollectionNode | None:
-    """A collection by its id."""
+    """Return a collection by its id."""
     context: GraphQLContext = info.context
     try:
         row = artifacts_of(context).collections.get(collection_number(id))
@@ -77,7 +77,7 @@ def artifact_collection(_: None, info: Info, id: str) -> CollectionNode | None:
 
 @ARTIFACT_READS.field("Query", "clientIDMapping")
 def client_id_mapping(_: None, info: Info, client_id: str) -> dict[str, Any] | None:
-    """The id of the version that a client named so before it sent it."""
+    """Return the id of the version that a client named so before it sent it."""
     context: GraphQLContext = info.context
     row = artifacts_of(context).versions.with_client_id(client_id)
     rows = readable(context, [] if row is None else [row])
@@ -95,7 +95,7 @@ def artifact_types(
     first: int | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """The types of a project's artifacts, by name."""
+    """Return the types of a project's artifacts, by name."""
     page = page_of(after, first)
     types = _types(info.context, project)
     shown = types[page.skip : page.skip + page.limit]
@@ -105,7 +105,7 @@ def artifact_types(
 
 @ARTIFACT_READS.field("Project", "artifactType")
 def artifact_type(project: ProjectNode, info: Info, name: str) -> TypeNode | None:
-    """A type that artifacts of a project have."""
+    """Return a type that artifacts of a project have."""
     return next((type_node for type_node in _types(info.context, project) if type_node.name == name), None)
 
 
@@ -118,7 +118,7 @@ def _types(context: GraphQLContext, project: ProjectNode) -> list[TypeNode]:
 
 @ARTIFACT_READS.field("Project", "artifactCollection")
 def collection_of_project(project: ProjectNode, info: Info, name: str) -> CollectionNode | None:
-    """A collection of a project by its name."""
+    """Return a collection of a project by its name."""
     return _collection(info.context, project, name)
 
 
@@ -130,13 +130,13 @@ def collections_of_project(
     first: int | None = None,
     **how: Any,
 ) -> dict[str, Any]:
-    """The collections of a project, by name."""
+    """Return the collections of a project, by name."""
     return _collections(info.context, project, None, after, first, how)
 
 
 @ARTIFACT_READS.field("Project", "artifactCollectionMembership")
 def membership_of_project(project: ProjectNode, info: Info, name: str) -> MembershipNode | None:
-    """A version by its name in a project: `mnist:latest`."""
+    """Return a version by its name in a project: `mnist:latest`."""
     row = _member(info.context, project, name)
     return None if row is None else membership_node(info.context, row)
 
@@ -145,7 +145,7 @@ def membership_of_project(project: ProjectNode, info: Info, name: str) -> Member
 def artifact_of_project(
     project: ProjectNode, info: Info, name: str, enable_tracking: bool | None = None
 ) -> ArtifactNode | None:
-    """A version by its name in a project: `mnist:latest`."""
+    """Return a version by its name in a project: `mnist:latest`."""
     row = _member(info.context, project, name)
     return None if row is None else membership_node(info.context, row).artifact
 
@@ -190,26 +190,26 @@ def _collections(
 def collections_of_type(
     type: TypeNode, info: Info, after: str | None = None, first: int | None = None, **how: Any
 ) -> dict[str, Any]:
-    """The collections of a type, by name."""
+    """Return the collections of a type, by name."""
     return _collections(info.context, type.project, type.name, after, first, how)
 
 
 @ARTIFACT_READS.field("ArtifactType", "artifactCollection")
 def collection_of_type(type: TypeNode, info: Info, name: str) -> CollectionNode | None:
-    """A collection of a type by its name."""
+    """Return a collection of a type by its name."""
     return _collection(info.context, type.project, name, type.name)
 
 
 @ARTIFACT_READS.field("ArtifactType", "artifactSequence")
 def sequence_of_type(type: TypeNode, info: Info, name: str) -> CollectionNode | None:
-    """A sequence of a type by its name."""
+    """Return a sequence of a type by its name."""
     collection = _collection(info.context, type.project, name, type.name)
     return collection if isinstance(collection, SequenceNode) else None
 
 
 @ARTIFACT_READS.field("ArtifactType", "artifact")
 def artifact_of_type(type: TypeNode, info: Info, name: str) -> ArtifactNode | None:
-    """A version of a type by its name: `mnist:latest`."""
+    """Return a version of a type by its name: `mnist:latest`."""
     row = _member(info.context, type.project, name)
     if row is None or row.collection.type != type.name:
         return None
@@ -220,7 +220,7 @@ def artifact_of_type(type: TypeNode, info: Info, name: str) -> ArtifactNode | No
 
 
 def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The aliases of all versions of a collection."""
+    """Return the aliases of all versions of a collection."""
     page = page_of(how.get("after"), how.get("first"), 1000)
     names = artifacts_of(info.context).collections.aliases(collection.row.id)
     info.context.count_rows(min(len(names), page.limit))
@@ -232,7 +232,7 @@ def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, An
 
 
 def _versions(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The versions of a collection, the newest first unless `order` says otherwise."""
+    """Return the versions of a collection, the newest first unless `order` says otherwise."""
     context: GraphQLContext = info.context
     _check_filter_of_versions(how.get("filters"))
     page = page_of(how.get("after"), how.get("first"))
@@ -261,7 +261,7 @@ def _check_filter_of_versions(text: str | None) -> None:
 
 
 def _membership(collection: CollectionNode, info: Info, alias_name: str) -> MembershipNode | None:
-    """A version of a collection by alias or number."""
+    """Return a version of a collection by alias or number."""
     row = artifacts_of(info.context).collections.member_of(collection.row.id, alias_name)
     return None if row is None else membership_node(info.context, row)
 
@@ -274,7 +274,7 @@ for _kind in ("ArtifactSequence", "ArtifactPortfolio"):
 
 @ARTIFACT_READS.field("ArtifactSequence", "latestArtifact")
 def latest_artifact(collection: CollectionNode, info: Info) -> ArtifactNode | None:
-    """The newest version of a sequence."""
+    """Return the newest version of a sequence."""
     row = artifacts_of(info.context).collections.member_of(collection.row.id, "latest")
     return None if row is None else membership_node(info.context, row).artifact
 
@@ -284,13 +284,13 @@ def latest_artifact(collection: CollectionNode, info: Info) -> ArtifactNode | No
 
 @ARTIFACT_READS.field("ArtifactCollectionMembership", "files")
 def files_of_membership(membership: MembershipNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The files of a version, by path."""
+    """Return the files of a version, by path."""
     return _files(info.context, membership.artifact, **how)
 
 
 @ARTIFACT_READS.field("Artifact", "files")
 def files_of_artifact(artifact: ArtifactNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The files of a version, by path."""
+    """Return the files of a version, by path."""
     return _files(info.context, artifact, **how)
 
 
@@ -301,7 +301,7 @@ def files_by_entries(
     entries: Sequence[dict[str, Any]] | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """Those files of a version that a client names."""
+    """Return those files of a version that a client names."""
     return _files(info.context, artifact, names=[entry["name"] for entry in entries or ()])
 
 
@@ -334,7 +334,7 @@ def _files(
 
 @ARTIFACT_READS.field("Artifact", "artifactMemberships")
 def memberships(artifact: ArtifactNode, info: Info) -> dict[str, Any]:
-    """The collections that have a version, as far as the requester may see them."""
+    """Return the collections that have a version, as far as the requester may see them."""
     context: GraphQLContext = info.context
     rows = [row for row in artifact.memberships if may_read(context, project_of(context, row.collection))]
     context.count_rows(len(rows))
@@ -344,21 +344,21 @@ def memberships(artifact: ArtifactNode, info: Info) -> dict[str, Any]:
 
 @ARTIFACT_READS.field("Artifact", "createdBy")
 def created_by(artifact: ArtifactNode, info: Info) -> RunNode | None:
-    """The run that made a version, if the requester may see it."""
+    """Return the run that made a version, if the requester may see it."""
     number = artifact.row.run_id
     return next(iter(_runs(info, [] if number is None else [number])), None)
 
 
 @ARTIFACT_READS.field("Artifact", "usedBy")
 def used_by(artifact: ArtifactNode, info: Info, first: int | None = None) -> dict[str, Any]:
-    """The runs that used a version, as far as the requester may see them."""
+    """Return the runs that used a version, as far as the requester may see them."""
     most = max(1, min(first or _MAX_USERS, _MAX_USERS))
     numbers = artifacts_of(info.context).lineage.users(artifact.row.id, most)
     return {"edges": [{"node": node} for node in _runs(info, numbers)]}
 
 
 def _runs(info: Info, numbers: Sequence[int]) -> list[RunNode]:
-    """The nodes of runs that the requester may see."""
+    """Return the nodes of runs that the requester may see."""
     context: GraphQLContext = info.context
     rows = context.metadata_store.runs.get(numbers, context.now_ms())
     nodes = []
@@ -376,7 +376,7 @@ def _runs(info: Info, numbers: Sequence[int]) -> list[RunNode]:
 
 @ARTIFACT_READS.field("Run", "outputArtifacts")
 def output_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The versions that a run made."""
+    """Return the versions that a run made."""
     page = page_of(how.get("after"), how.get("first"))
     rows, total = artifacts_of(info.context).versions.made_by(run.row.id, page.skip, page.limit)
     return _readable_page(info.context, rows, page, total)
@@ -384,14 +384,14 @@ def output_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
 
 @ARTIFACT_READS.field("Run", "inputArtifacts")
 def input_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The versions that a run used."""
+    """Return the versions that a run used."""
     page = page_of(how.get("after"), how.get("first"))
     rows, total = artifacts_of(info.context).lineage.used_by(run.row.id, page.skip, page.limit)
     return _readable_page(info.context, rows, page, total)
 
 
 def _readable_page(context: GraphQLContext, rows: Sequence[Version], page: Any, total: int) -> dict[str, Any]:
-    """A page of versions, without those that the requester may not see."""
+    """Return a page of versions, without those that the requester may not see."""
     page_of_rows = connection(rows, page, total)
     nodes = {node.row.id: node for node in artifact_nodes(context, readable(context, rows))}
     page_of_rows["edges"] = [

@@ -20,7 +20,7 @@ _INT64: Final = 1 << 63
 
 
 def project_named(context: GraphQLContext, name: str, entity: str | None) -> ProjectNode:
-    """A project that the requester may read."""
+    """Return a project that the requester may read."""
     project = find_project(context, name, entity)
     if project is None:
         raise not_found(f"project {f'{entity}/{name}'!r}" if entity else f"project {name!r}")
@@ -28,7 +28,7 @@ def project_named(context: GraphQLContext, name: str, entity: str | None) -> Pro
 
 
 def version_for(context: GraphQLContext, id: str, action: Action) -> Version:
-    """A version with which the requester may do something."""
+    """Return a version with which the requester may do something."""
     try:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
     except UnknownArtifact:
@@ -38,7 +38,7 @@ def version_for(context: GraphQLContext, id: str, action: Action) -> Version:
 
 
 def draft_to_complete(context: GraphQLContext, number: int) -> Version:
-    """A draft that the requester may complete."""
+    """Return a draft that the requester may complete."""
     row = version_for(context, node_id("Artifact", number), Action.ARTIFACT_CREATE)
     if row.state != "draft":
         raise InvalidArgument(f"the artifact is {row.state}: its files cannot be changed")
@@ -46,7 +46,7 @@ def draft_to_complete(context: GraphQLContext, number: int) -> Version:
 
 
 def collection_for(context: GraphQLContext, id: str, action: Action) -> Collection:
-    """A collection with which the requester may do something."""
+    """Return a collection with which the requester may do something."""
     try:
         row = artifacts_of(context).collections.get(collection_number(id))
     except UnknownArtifact:
@@ -67,7 +67,7 @@ def tag_names(tags: Sequence[Input] | None) -> list[str]:
 
 
 def checked_int64(name: str, value: Any) -> int | None:
-    """A number that the schema declares as Int64: whatever JSON has is passed on to here.
+    """Return a number that the schema declares as Int64: whatever JSON has is passed on to here.
 
     Raises:
         InvalidArgument: it is no such number.
@@ -82,7 +82,7 @@ def checked_int64(name: str, value: Any) -> int | None:
 
 
 def valid(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """The result of a function of the store, whose refusals the client shows.
+    """Return the result of a function of the store, whose refusals the client shows.
 
     Raises:
         InvalidArgument, HTTPException: with the text of the refusal.
@@ -109,7 +109,7 @@ def record_change(context: GraphQLContext, project: ProjectNode, action: str, na
 
 
 def collection_number(id: str) -> int:
-    """The number in the id of a collection of either kind."""
+    """Return the number in the id of a collection of either kind."""
     try:
         return number_of("ArtifactSequence", id)
     except InvalidArgument:

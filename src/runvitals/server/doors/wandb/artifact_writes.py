@@ -66,7 +66,7 @@ class ManifestToSend(msgspec.Struct):
 
 @ARTIFACT_WRITES.field("Mutation", "createArtifactType")
 def create_artifact_type(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """A type of artifacts. Types exist as soon as a collection has them: nothing is stored."""
+    """Return a type of artifacts. Types exist as soon as a collection has them: nothing is stored."""
     context: GraphQLContext = info.context
     project = project_named(context, input["project_name"], input["entity_name"])
     require(context, Action.ARTIFACT_CREATE, project)
@@ -76,7 +76,7 @@ def create_artifact_type(_: None, info: Info, input: Input) -> dict[str, Any]:
 
 @ARTIFACT_WRITES.field("Mutation", "createArtifact")
 def create_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """A draft for a content, or the version that has it."""
+    """Return a draft for a content, or the version that has it."""
     context: GraphQLContext = info.context
     project = project_named(context, input["project_name"], input["entity_name"])
     require(context, Action.ARTIFACT_CREATE, project)
@@ -107,7 +107,7 @@ def create_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
 
 @ARTIFACT_WRITES.field("Mutation", "createArtifactManifest")
 def create_artifact_manifest(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Where to send the manifest of a draft."""
+    """Return where to send the manifest of a draft."""
     context: GraphQLContext = info.context
     row = draft_to_complete(context, number_of("Artifact", input["artifact_id"]))
     kind = (input.get("type") or "FULL").lower()
@@ -117,7 +117,7 @@ def create_artifact_manifest(_: None, info: Info, input: Input) -> dict[str, Any
 
 @ARTIFACT_WRITES.field("Mutation", "updateArtifactManifest")
 def update_artifact_manifest(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Where to send a manifest that adds to another one."""
+    """Return where to send a manifest that adds to another one."""
     context: GraphQLContext = info.context
     row = draft_to_complete(context, number_of("ArtifactManifest", input["artifact_manifest_id"]))
     if input.get("base_artifact_id"):
@@ -145,7 +145,7 @@ def _manifest_to_send(context: GraphQLContext, row: Version, digest: str | None)
 
 @ARTIFACT_WRITES.field("Mutation", "createArtifactFiles")
 def create_artifact_files(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Where to send files of drafts. There is no address for what the project has already."""
+    """Return where to send files of drafts. There is no address for what the project has already."""
     context: GraphQLContext = info.context
     files: Sequence[Input] = input["artifact_files"]
     if len(files) > _MAX_FILES:
@@ -176,7 +176,7 @@ def create_artifact_files(_: None, info: Info, input: Input) -> dict[str, Any]:
 
 
 def _file_to_send(file: Input, address: str | None) -> dict[str, Any]:
-    """A file that a client asked for the address of."""
+    """Return a file that a client asked for the address of."""
     name, digest = file["name"], file["md5"]
     return {
         "id": f"{file['artifact_id']}:{name}",

@@ -86,7 +86,7 @@ async def copy_rows(
 
 
 def _lines(rows: Sequence[Row], first: int, row_ms: int) -> list[HistoryLine]:
-    """Rows as lines of a client.
+    """Return rows as lines of a client.
 
     Args:
         first: the number of the first one.
@@ -124,7 +124,7 @@ async def copy_media(
 
 
 def _writer_name(writers: RunWriters) -> str:
-    """The writer of copied rows: always the same, unlike those of processes."""
+    """Return the writer of copied rows: always the same, unlike those of processes."""
     return f"{writers.name(TRAIN).rpartition('.')[0]}.{_FORK}"
 
 
@@ -148,7 +148,7 @@ async def _rows(
 
 
 async def _branch(context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint) -> RunRow:
-    """The run that another one goes on from."""
+    """Return the run that another one goes on from."""
     node = await run_in_threadpool(find_project, context, project, entity)
     row = None if node is None else await run_in_threadpool(find_run, context, node, branch.run)
     if row is None:
@@ -177,7 +177,10 @@ async def rewind_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, An
 
 
 def _node(context: GraphQLContext, writers: RunWriters, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The run as the client goes on with it. New lines get the numbers after those that it has sent."""
+    """Return the run as the client goes on with it.
+
+    New lines get the numbers after those that it has sent.
+    """
     store = context.metadata_store
     run_id = writers.client.run_id
     row = store.runs.get([run_id], context.now_ms())[run_id]

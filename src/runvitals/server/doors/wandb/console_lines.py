@@ -13,7 +13,7 @@ _STDOUT, _STDERR = 1, 2
 
 
 def console_record(line: str, now_ms: int) -> dict[str, Any]:
-    r"""A line of the console as the value of a record.
+    r"""Return a line of the console as the value of a record.
 
     Example:
         >>> console_record("ERROR 2026-08-21T10:00:00.250000 loss is NaN", 0)

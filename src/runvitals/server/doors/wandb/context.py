@@ -152,7 +152,7 @@ class GraphQLContext:
             deadline.check()
 
     def in_time(self) -> AbstractContextManager[None]:
-        """The deadline of the whole request, for a block."""
+        """Return the deadline of the whole request, for a block."""
         return deadline.within(self._until_s - time.monotonic())
 
     @contextmanager
@@ -183,7 +183,7 @@ class GraphQLContext:
         return self._refusal
 
     async def read_run(self, row: RunRow, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work` with a view of a run, in a thread and with a deadline.
+        """Return the result of `work` with a view of a run, in a thread and with a deadline.
 
         Few reads of a request are made at a time. The others wait here, and not where they would keep the
         requests of other clients waiting.
@@ -217,7 +217,7 @@ class GraphQLContext:
         return self.access.metadata_store
 
     def now_ms(self) -> int:
-        """The time now, ms UTC."""
+        """Return the time now, ms UTC."""
         return self.access.clock()
 
     @property
@@ -225,7 +225,7 @@ class GraphQLContext:
         return self.access.directory.accounts_exist
 
     def default_entity(self) -> EntityNode:
-        """The team or user that gets runs which name none.
+        """Return the team or user that gets runs which name none.
 
         Raises:
             HTTPException: 403 if the key's owner has none.
@@ -239,7 +239,7 @@ class GraphQLContext:
         return self._node(self.access.directory.entity(home))
 
     def entity_named(self, name: str | None) -> EntityNode:
-        """A team or a user's own space by name; None: the default.
+        """Return a team or a user's own space by name; None: the default.
 
         What the requester may do in it is not checked.
 
@@ -259,7 +259,7 @@ class GraphQLContext:
 
 
 def node_id(kind: str, number: int) -> str:
-    """The global id of an object, as clients keep it and send it back.
+    """Return the global id of an object, as clients keep it and send it back.
 
     Example:
         >>> node_id("Run", 7)
@@ -269,7 +269,7 @@ def node_id(kind: str, number: int) -> str:
 
 
 def number_of(kind: str, text: str) -> int:
-    """The number in a global id.
+    """Return the number in a global id.
 
     Raises:
         InvalidArgument: it is not the id of an object of this kind.

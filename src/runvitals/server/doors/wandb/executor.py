@@ -100,7 +100,7 @@ class GraphQLExecutor:
         self._parsing = anyio.CapacityLimiter(1)
 
     async def execute(self, request: GraphQLRequest, context: Budgeted) -> GraphQLResponse:
-        """The answer to a request: to an unknown operation, or one that fails, 200 with errors."""
+        """Return the answer to a request: to an unknown operation, or one that fails, 200 with errors."""
         try:
             document, introspects = await self._check(request.query)
         except _Invalid as invalid:
@@ -180,7 +180,7 @@ class _Invalid(Exception):
 
 
 def _introspects(document: DocumentNode) -> bool:
-    """Whether a document asks about the schema.
+    """Return whether a document asks about the schema.
 
     Raises:
         GraphQLError: the selections are nested too deeply, or too many.
@@ -278,7 +278,7 @@ def _to_response(result: ExecutionResult) -> GraphQLResponse:
 
 
 def _to_json(error: GraphQLError) -> dict[str, Any]:
-    """An error for the client: of what it did, with its reason; of the server, without."""
+    """Return an error for the client: of what it did, with its reason; of the server, without."""
     cause = error.original_error
     formatted: dict[str, Any] = dict(error.formatted)
     if cause is None:
@@ -309,7 +309,7 @@ class InvalidArgument(ValueError):
 
 
 def decode_request(body: bytes) -> GraphQLRequest:
-    """The request in a body.
+    """Return the request in a body.
 
     Raises:
         InvalidArgument: it is not a GraphQL request in JSON.
@@ -323,5 +323,5 @@ def decode_request(body: bytes) -> GraphQLRequest:
 
 
 def errors_body(text: str) -> dict[str, Any]:
-    """The body of a response that is an error."""
+    """Return the body of a response that is an error."""
     return {"data": None, "errors": [{"message": text}]}

@@ -44,7 +44,7 @@ _NAMES: Final = {
 
 
 def facts_of_file(name: str, path: str, size: int) -> dict[str, dict[str, Any]]:
-    """The sections that a file contributes to; empty for most files."""
+    """Return the sections that a file contributes to; empty for most files."""
     if name not in (METADATA, REQUIREMENTS) or size > _MAX_FACTS_BYTES:
         return {}
     with open(path, encoding="utf-8", errors="replace") as file:
@@ -56,7 +56,7 @@ def facts_of_file(name: str, path: str, size: int) -> dict[str, dict[str, Any]]:
 
 
 def decoding_bytes(name: str, size: int) -> int:
-    """How much memory it takes to see what a file says."""
+    """Return how much memory it takes to see what a file says."""
     limit = 0
     if name in (METADATA, REQUIREMENTS):
         limit = _MAX_FACTS_BYTES
@@ -66,7 +66,7 @@ def decoding_bytes(name: str, size: int) -> int:
 
 
 def packages(lines: Iterable[str]) -> dict[str, str]:
-    """The versions of packages.
+    """Return the versions of packages.
 
     Example:
         >>> packages(["numpy==2.4.6", "-e .", "# local"])
@@ -81,7 +81,7 @@ def packages(lines: Iterable[str]) -> dict[str, str]:
 
 
 def metadata_sections(sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The sections of what a client knows about its machine."""
+    """Return the sections of what a client knows about its machine."""
     facts = {ours: sent[theirs] for theirs, ours in _NAMES.items() if sent.get(theirs) not in (None, "")}
     git = sent.get("git")
     if isinstance(git, dict):
@@ -101,7 +101,10 @@ def metadata_sections(sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 
 def table_item(name: str, path: str, size: int) -> tuple[bytes, dict[str, Any]] | None:
-    """A table of a client as one of ours: its content, and more fields of its item; None for other files."""
+    """Return a table of a client as one of ours: its content, and more fields of its item.
+
+    None for other files.
+    """
     if not name.endswith(_TABLE) or size > _MAX_TABLE_BYTES:
         return None
     with open(path, encoding="utf-8", errors="replace") as file:

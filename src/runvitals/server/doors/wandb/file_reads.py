@@ -37,7 +37,7 @@ _MAX_NUMBER: Final = 2**53
 
 @FILE_READS.field("Run", "fileCount")
 async def file_count(node: RunNode, info: Info) -> int:
-    """How many files the run saved."""
+    """Return how many files the run saved."""
     return len(await _saved_files(info.context, node.row))
 
 
@@ -50,7 +50,7 @@ async def files(
     first: int | None = None,
     pattern: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the files."""
+    """Return a page of the files."""
     begin = parse_integer(after, _MAX_NUMBER) if after else 0
     if begin is None:
         raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
@@ -88,7 +88,7 @@ async def delete_files(_: None, info: Info, input: dict[str, Any]) -> None:
     dependencies=[needs("filtered run:read")],
 )
 async def download(request: Request, entity: str, project: str, name: str, file: str) -> Response:
-    """The content of a file of a run that the requester may read."""
+    """Return the content of a file of a run that the requester may read."""
     context = GraphQLContext(request)
 
     def readable() -> RunRow | None:
@@ -135,7 +135,7 @@ def _node(context: GraphQLContext, node: RunNode, file: SavedFile) -> dict[str, 
 
 
 def _like(pattern: str) -> Callable[[str], bool]:
-    """Whether a name matches a pattern of SQL's LIKE."""
+    """Return whether a name matches a pattern of SQL's LIKE."""
     if len(pattern) > _MAX_PATTERN:
         raise InvalidArgument(f"the pattern is too long; expected at most {_MAX_PATTERN} characters")
     parts = {"%": ".*", "_": "."}

@@ -125,7 +125,7 @@ class FileStreams:
 def writers_of(
     context: GraphQLContext, entity: str | None, project: str | None, name: str, client: str
 ) -> RunWriters:
-    """The writers of a client in the run that it names.
+    """Return the writers of a client in the run that it names.
 
     Raises:
         HTTPException: 404 if there is no such run or entity that the client may know of.
@@ -170,7 +170,7 @@ async def _store(
 
 
 def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> _Prepared:
-    """The envelopes of a request. Reads the database."""
+    """Return the envelopes of a request. Reads the database."""
     client = _client(context, writers.client.run_id, writers.client.client)  # as of now: the lock is held
     writers = replace(writers, client=client)
     now_ms = context.now_ms()
@@ -212,7 +212,7 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
 
 
 def _history(context: GraphQLContext, client: WandbClient, file: StreamFile, now_ms: int) -> _History:
-    """The rows of a request that are not stored yet. Reads the database."""
+    """Return the rows of a request that are not stored yet. Reads the database."""
 
     def after_stored(line: str) -> bool:
         return (sent_ms(line, now_ms) or 0) > client.row_ms
@@ -230,7 +230,7 @@ def _history(context: GraphQLContext, client: WandbClient, file: StreamFile, now
 
 
 def _is_recorded(client: WandbClient, file: StreamFile, now_ms: int) -> bool:
-    """Whether the lines of a process that has the run for itself are from before it began to send."""
+    """Return whether the lines of a process that has the run for itself are from before it began to send."""
     if client.client or not file.content:
         return False
     last_ms = sent_ms(file.content[-1], now_ms)
@@ -238,7 +238,7 @@ def _is_recorded(client: WandbClient, file: StreamFile, now_ms: int) -> bool:
 
 
 def _counts_from_others(context: GraphQLContext, client: WandbClient) -> bool:
-    """Whether a client knows of the rows of earlier sessions, and counts its steps from them."""
+    """Return whether a client knows of the rows of earlier sessions, and counts its steps from them."""
     stored = context.metadata_store.sections.read([client.run_id], (SECTION,))[client.run_id].shared
     return bool(stored.get(SECTION, {}).get(RESUMED_LINES, 0))
 
@@ -254,7 +254,7 @@ def _merged_history(context: GraphQLContext, client: WandbClient, file: StreamFi
 
 
 def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
-    """The system metrics of a request that are not stored yet.
+    """Return the system metrics of a request that are not stored yet.
 
     Those of a recorded session are stored again in their place.
     """
@@ -268,14 +268,17 @@ def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
 
 
 def _console_records(body: StreamBody, now_ms: int) -> list[tuple[int, str, dict[str, Any]]]:
-    """Lines of the console as records. One that is stored already is not stored again under its number."""
+    """Return lines of the console as records.
+
+    One that is stored already is not stored again under its number.
+    """
     console = body.file(stream_body.CONSOLE)
     lines = enumerate(console.content, console.offset)
     return [(number, "console", console_record(line, now_ms)) for number, line in lines]
 
 
 def _parts(entries: list[tuple[int, str, dict[str, Any]]]) -> list[list[tuple[int, str, dict[str, Any]]]]:
-    """Records in parts that fit in an envelope."""
+    """Return records in parts that fit in an envelope."""
     starts = range(0, len(entries), ENVELOPE_RECORDS)
     return [entries[first : first + ENVELOPE_RECORDS] for first in starts]
 
@@ -288,7 +291,7 @@ def _facts(
     client: WandbClient,
     now_ms: int,
 ) -> list[tuple[int, str, dict[str, Any]]]:
-    """Records of the monitor: the summary, and what happened."""
+    """Return records of the monitor: the summary, and what happened."""
     entries: list[tuple[int, str, dict[str, Any]]] = []
     damaged += history.parsed.damaged
     summary = body.file(stream_body.SUMMARY).content
@@ -321,7 +324,10 @@ def _facts(
 
 
 def _not_outdated(context: GraphQLContext, client: WandbClient, sections: dict[str, Any]) -> dict[str, Any]:
-    """A summary; of a recorded session only what is not known yet, if a later session has sent its own."""
+    """Return a summary without what a later session has overwritten.
+
+    Of a recorded session, only what is not stored yet counts once a later one has sent its own.
+    """
     stored = context.metadata_store.sections.read([client.run_id], ("summary", SECTION))[client.run_id].shared
     stored_summary = stored.get(SECTION, {}).get("summary", {})
     own = sections.get(SECTION, {}).get("summary", {})
@@ -337,7 +343,7 @@ def _not_outdated(context: GraphQLContext, client: WandbClient, sections: dict[s
 def _outdated_summary(
     context: GraphQLContext, client: WandbClient, body: StreamBody, rows: list[HistoryLine]
 ) -> list[str]:
-    """Names in the summary that rows have new values of, though the client sends no summary with them.
+    """Return names in the summary that rows have new values of, though the client sends no summary with them.
 
     It leaves out one that has become too large. What the rows say then counts.
     """
@@ -349,7 +355,7 @@ def _outdated_summary(
 
 
 def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms: int) -> list[Envelope]:
-    """The last records of the run's monitors."""
+    """Return the last records of the run's monitors."""
     run_id = writers.client.run_id
     stopped = _stop_requested(context, writers.client)
     ended = ending(body.exitcode, stopped).as_dict()
@@ -370,7 +376,7 @@ def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms:
 
 
 def _stop_requested(context: GraphQLContext, client: WandbClient) -> bool:
-    """Whether a user has asked the process to end: a request to an earlier process does not count."""
+    """Return whether a user has asked the process to end: a request to an earlier process does not count."""
     requested = context.metadata_store.runs.stops_requested([client.run_id])
     return requested.get(client.run_id, -1) >= client.started_ms
 

@@ -48,7 +48,7 @@ async def history(
     max_step: int | None = None,
     samples: int | None = None,
 ) -> list[str]:
-    """The rows that the run logged."""
+    """Return the rows that the run logged."""
     for bound in (min_step, max_step):
         if bound is not None and (not isinstance(bound, int) or abs(bound) >= 2**63):
             raise InvalidArgument("invalid minStep or maxStep: expected integers of 64 bits")
@@ -83,7 +83,7 @@ async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> li
 
 @HISTORY_READS.field("Run", "events")
 async def events(node: RunNode, info: Info, samples: int | None = None) -> list[str]:
-    """The rows of system metrics."""
+    """Return the rows of system metrics."""
     count = max(0, min(MAX_ROWS, _SAMPLES if samples is None else samples))
 
     def read(view: RunView) -> list[str]:
@@ -96,7 +96,7 @@ async def events(node: RunNode, info: Info, samples: int | None = None) -> list[
 
 
 def _system_series(view: RunView, samples: int) -> list[Series]:
-    """All samples of a run; of a long one, the last in each of `samples` intervals."""
+    """Return all samples of a run; of a long one, the last in each of `samples` intervals."""
     selection = SeriesSelection()
     extent = view.extent(selection)
     if extent is None:
@@ -113,7 +113,7 @@ def _system_series(view: RunView, samples: int) -> list[Series]:
 
 @HISTORY_READS.field("Run", "historyKeys")
 async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
-    """The names that the run logged, and its last step."""
+    """Return the names that the run logged, and its last step."""
 
     def read(view: RunView) -> dict[str, Any]:
         names = sorted(view.logged_names())
@@ -144,7 +144,7 @@ async def log_lines(
     last: int | None = None,
     use_improved_pagination: bool | None = None,
 ) -> dict[str, Any]:
-    """The lines of output after a cursor, or the last ones."""
+    """Return the lines of output after a cursor, or the last ones."""
     if after and (parse_integer(after, _MAX_NUMBER) is None):
         raise InvalidArgument(f"invalid after={after[:60]!r}; expected the `endCursor` of a previous page")
     lines = await _read(info, node, _console_lines)
@@ -167,7 +167,7 @@ async def log_lines(
 
 
 def _console_lines(view: RunView) -> list[dict[str, Any]]:
-    """The kept output as lines, by the time at which each ended."""
+    """Return the kept output as lines, by the time at which each ended."""
     _, pieces = view.console(_MAX_CONSOLE_BYTES)
     several = len({piece.host for piece in pieces}) > 1
     rest: dict[tuple[str, int | None, str], str] = {}
@@ -245,7 +245,7 @@ def _spec(text: str) -> _Spec:
 def _history(
     view: RunView, node: RunNode, keys: Sequence[str], first_step: float | None, last_step: float | None
 ) -> HistoryRows:
-    """The rows from one step to another, both included: clients read a history in pages."""
+    """Return the rows from one step to another, both included: clients read a history in pages."""
     selection = LoggedSelection(logged_names(keys), None, first_step, last_step)
     return HistoryRows(selection.columns(view), node.row.started_ms)
 

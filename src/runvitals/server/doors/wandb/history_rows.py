@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 def logged_names(keys: Iterable[str]) -> tuple[str, ...]:
-    """Those of some requested keys that are names of logged values, not of every row."""
+    """Return those of some requested keys that are names of logged values, not of every row."""
     return tuple(key for key in keys if key not in _OF_ROWS)
 
 
@@ -117,7 +117,7 @@ class HistoryRows:
         return rows[_spread(len(rows), samples)]
 
     def rows(self, chosen: Integers, keys: Sequence[str] = ()) -> list[Row]:
-        """Rows with `_step`, `_runtime`, `_timestamp` and what was logged.
+        """Return rows with `_step`, `_runtime`, `_timestamp` and what was logged.
 
         Only `keys` of these if there are some.
 
@@ -158,7 +158,7 @@ def _spread(count: int, samples: int) -> Integers:
 
 
 def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list[Row]:
-    """The rows of system metrics, by time, under wandb's names; at most `samples`, evenly spaced.
+    """Return the rows of system metrics, by time, under wandb's names; at most `samples`, evenly spaced.
 
     Where there are several hosts, a name ends in `/l:` and the host, as wandb labels them.
     """
@@ -182,7 +182,10 @@ def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list
 
 
 def json_safe(value: Any) -> Any:
-    """A value for JSON, which has no NaN and no infinity: these become texts, as from wandb's server."""
+    """Return a value for JSON, which has no NaN and no infinity.
+
+    These become texts, as from wandb's server.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):

@@ -58,7 +58,7 @@ class ParsedRows:
 
 
 def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
-    """Rows of history.
+    """Return rows of history.
 
     Args:
         row_ms: the time of the last row before them: rows get ascending times, which identify them.
@@ -150,12 +150,15 @@ def _is_number(value: object) -> bool:
 
 
 def sent_ms(line: str, now_ms: int) -> int | None:
-    """The time in a line of history or system metrics; None if it has none, or one that cannot be stored."""
+    """Return the time in a line of history or system metrics.
+
+    None if it has none, or one that cannot be stored.
+    """
     return _valid_ms((parse_line(line) or {}).get(_TIME), now_ms)
 
 
 def _time_ms(seconds: object, now_ms: int) -> int:
-    """A time of a line in ms; now if it has none, or one that cannot be stored."""
+    """Return a time of a line in ms; now if it has none, or one that cannot be stored."""
     time_ms = _valid_ms(seconds, now_ms)
     return now_ms if time_ms is None else time_ms
 
@@ -198,7 +201,7 @@ def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[
 
 
 def _system_values(data: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """The readings in a line under our keys, by the machine that a label names; "": the client's own."""
+    """Return the readings in a line under our keys, by the machine that a label names ("": the client's)."""
     values_by_host: dict[str, dict[str, float]] = {}
     for key, value in data.items():
         if not key.startswith(_SYSTEM) or isinstance(value, bool) or not _is_number(value):

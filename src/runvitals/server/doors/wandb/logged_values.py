@@ -20,7 +20,7 @@ _MAX_PER_LINE: Final = 1 << 16
 
 
 def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str, Any]]]:
-    """The media of rows as records, each with a number of its own."""
+    """Return the media of rows as records, each with a number of its own."""
     entries: list[tuple[int, str, dict[str, Any]]] = []
     for row in rows:
         for index, (name, value) in enumerate(row.media.items()):
@@ -34,7 +34,7 @@ def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str,
 
 
 def summary_sections(line: str) -> tuple[dict[str, Any], int]:
-    """The sections of a summary, and how many lines are damaged.
+    """Return the sections of a summary, and how many lines are damaged.
 
     Nested values get dotted names, as those of rows. What is not a plain value is for wandb's clients only.
 

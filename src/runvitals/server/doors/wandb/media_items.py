@@ -39,7 +39,7 @@ Item = dict[str, Any]
 
 
 def media_record(value: object) -> tuple[str, list[Item]] | None:
-    """The kind and the items of a value that was logged; None if it is no medium.
+    """Return the kind and the items of a value that was logged; None if it is no medium.
 
     Example:
         >>> media_record({"_type": "histogram", "values": [1, 2], "bins": [0, 1, 2]})

@@ -38,7 +38,7 @@ def models(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the projects of a team or user, the one with the newest run first."""
+    """Return a page of the projects of a team or user, the one with the newest run first."""
     context = info.context
     begin = parse_integer(after, _MAX_NUMBER) if after else 0
     if begin is None:
@@ -108,7 +108,7 @@ async def all_views(node: ProjectNode, info: Info, **_: Any) -> dict[str, Any]:
 
 @PROJECT_READS.field("Project", "user")
 def project_owner(node: ProjectNode, info: Info) -> UserNode | None:
-    """The user who owns the project."""
+    """Return the user who owns the project."""
     context = info.context
     if node.resource is None or node.resource.owner_id is None:
         return None
@@ -166,7 +166,7 @@ def users(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """Users by the beginning of their name."""
+    """Return users by the beginning of their name."""
     context = info.context
     principal = context.requester.principal
     if isinstance(principal, Operator) or not query or not isinstance(principal, User):
@@ -188,7 +188,7 @@ async def api_keys(user: UserNode, info: Info) -> dict[str, Any]:
 
 @PROJECT_READS.field("Entity", "members")
 def members(node: EntityNode, info: Info) -> list[dict[str, Any]]:
-    """The members of a team, as far as the requester may see them."""
+    """Return the members of a team, as far as the requester may see them."""
     context = info.context
     if node.number is None or not node.is_team:
         return []

@@ -21,7 +21,7 @@ _OF_LINK_MODEL: Final = "model-registry"
 
 @REGISTRIES.field("Entity", "organization")
 def organization(node: EntityNode, info: Info) -> EntityNode:
-    """The entity itself: its registries are in it, and whoever may read its projects may read them."""
+    """Return the entity itself: its registries are in it, and whoever may read its projects may read them."""
     return node
 
 
@@ -37,13 +37,13 @@ class OrganizationEntity(EntityNode):
 
 @REGISTRIES.field("Organization", "orgEntity")
 async def org_entity(node: EntityNode, info: Info) -> OrganizationEntity:
-    """Where the registries are."""
+    """Return where the registries are."""
     return OrganizationEntity(node.number, node.name, node.is_team)
 
 
 @REGISTRIES.field("Query", "organization")
 def organization_named(_: None, info: Info, name: str) -> EntityNode | None:
-    """A team or a user's own space; null if the requester may not know of it."""
+    """Return a team or a user's own space; null if the requester may not know of it."""
     return readable_entity(info.context, name)
 
 
@@ -54,7 +54,9 @@ def organizations(user: UserNode, info: Info) -> list[EntityNode]:
 
 
 def project_for_link(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
-    """The project to which a version is linked. The first link to a registry or by `link_model()` makes it.
+    """Return the project to which a version is linked.
+
+    The first link to a registry or by `link_model()` makes it.
 
     Raises:
         HTTPException: 401, 403 or 404.

@@ -29,35 +29,35 @@ _OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $contai
 
 
 def text(operand: Any) -> str:
-    """An operand that is compared with a text."""
+    """Return an operand that is compared with a text."""
     if not isinstance(operand, str):
         raise ValueError("expected a text")
     return operand
 
 
 def number(operand: Any) -> int:
-    """An operand that is compared with a number."""
+    """Return an operand that is compared with a number."""
     if type(operand) is not int:
         raise ValueError("expected an integer")
     return operand
 
 
 def version(operand: Any) -> int:
-    """An operand that is compared with the number of a version: 3 or `v3`."""
+    """Return an operand that is compared with the number of a version: 3 or `v3`."""
     if isinstance(operand, str) and operand[:1] == "v" and operand[1:19].isdecimal():
         return int(operand[1:19])
     return number(operand)
 
 
 def scalar(operand: Any) -> Any:
-    """An operand that is compared with values of any type."""
+    """Return an operand that is compared with values of any type."""
     if isinstance(operand, (dict, list)):
         raise ValueError("expected a number, text or bool")
     return operand
 
 
 def time(operand: Any) -> float:
-    """An operand that is compared with a time in ms UTC."""
+    """Return an operand that is compared with a time in ms UTC."""
     return time_ms(operand)
 
 
@@ -94,7 +94,7 @@ class _Compiler:
         self._conditions = 0
 
     def all_of(self, condition: Any, depth: int) -> Holds:
-        """All conditions of an object of the filter."""
+        """Return all conditions of an object of the filter."""
         if depth > MAX_DEPTH:
             raise BadFilter(f"the filter is nested too deeply; expected at most {MAX_DEPTH} levels")
         if not isinstance(condition, dict):
@@ -179,7 +179,7 @@ def _matcher(operator: str, operand: Any, convert: Convert) -> Callable[[Any], b
 
 
 def _values(row: Row, root: str, rest: str) -> list[Any]:
-    """The values of a field, without null."""
+    """Return the values of a field, without null."""
     value: Any = row.get(root)
     for part in rest.split(".") if rest else ():
         value = value.get(part) if isinstance(value, Mapping) else None

@@ -79,7 +79,7 @@ class _Registry(NamedTuple):
 
 @REGISTRY_READS.field("Entity", "project")
 def project_of_entity(node: EntityNode, info: Info, name: str | None = None) -> ProjectNode | None:
-    """A project of a team or user by its name; null if there is none that the requester may read."""
+    """Return a project of a team or user by its name; null if there is none that the requester may read."""
     return find_project(info.context, name, node.name)
 
 
@@ -92,7 +92,7 @@ def registries(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the registries that the requester may read, by name."""
+    """Return a page of the registries that the requester may read, by name."""
     page = page_of(after, first)
     registries = _registries(info.context, node, filters)
     by: dict[str, Callable[[_Registry], Any]] = {
@@ -116,7 +116,7 @@ def collections_of_registries(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the collections of registries, by name. Registries have portfolios only."""
+    """Return a page of the collections of registries, by name. Registries have portfolios only."""
     context: GraphQLContext = info.context
     page = page_of(after, first)
     if collection_types is not None and "PORTFOLIO" not in collection_types:
@@ -143,7 +143,7 @@ def versions_of_registries(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the versions in registries, in the order in which they were linked.
+    """Return a page of the versions in registries, in the order in which they were linked.
 
     The cursor counts those that were looked at, so a page may be empty and not the last one.
     """
@@ -176,18 +176,18 @@ async def project_updated_at(node: ProjectNode, info: Info) -> None:
 
 @REGISTRY_READS.field("Project", "allowAllArtifactTypesInRegistry")
 async def allows_all_types(node: ProjectNode, info: Info) -> bool:
-    """A registry does not restrict the types."""
+    """Return a registry does not restrict the types."""
     return True
 
 
 @REGISTRY_READS.field("Project", "access")
 async def project_access(node: ProjectNode, info: Info) -> str | None:
-    """Who sees the project, in wandb's words."""
+    """Return who sees the project, in wandb's words."""
     return None if node.resource is None else _ACCESS[node.resource.visibility]
 
 
 def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) -> list[_Registry]:
-    """The registries of a team or user that fulfil a filter and that the requester may read, by name."""
+    """Return the registries of a team or user that match a filter and that the requester may read, by name."""
     holds = _compile(filters, _OF_REGISTRIES)
     projects = context.metadata_store.projects.beginning_with(PREFIX, node.number)
     context.count_rows(len(projects))
@@ -205,7 +205,7 @@ def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) 
 def _collections(
     context: GraphQLContext, node: EntityNode, project_filters: str | None, filters: str | None
 ) -> list[Collection]:
-    """The collections of registries that fulfil filters, by name.
+    """Return the collections of registries that fulfil filters, by name.
 
     Raises:
         InvalidArgument: the registries have too many.

@@ -85,7 +85,7 @@ def connect(schema: GraphQLSchema, subjects: Iterable[Resolvers]) -> None:
 
 
 def snake_case(name: str) -> str:
-    """A name of the schema as names in Python are written.
+    """Return a name of the schema as names in Python are written.
 
     Example:
         >>> snake_case("historyLineCount")

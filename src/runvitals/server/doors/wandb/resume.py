@@ -43,7 +43,7 @@ class _OnlyLogged(NamedTuple):
 def model(
     _: None, info: Info, name: str | None = None, entity_name: str | None = None
 ) -> ProjectNode | _OnlyLogged | None:
-    """The project of a run that may exist; null if there is none that the requester may know of."""
+    """Return the project of a run that may exist; null if there is none that the requester may know of."""
     context = info.context
     try:
         entity = context.entity_named(entity_name)
@@ -110,7 +110,7 @@ def _is_own(key: str, value: Any) -> bool:
 
 
 def _may_know(context: GraphQLContext, project_id: int) -> bool:
-    """Whether the requester may read a project or log to it."""
+    """Return whether the requester may read a project or log to it."""
     if isinstance(context.requester.principal, Operator):
         return True
     project = context.access.directory.project(project_id)
@@ -131,7 +131,7 @@ def _may_log(context: GraphQLContext, uid: str, entity: EntityNode) -> bool:
 
 @RESUME.field("Run", "stopped")
 def stopped(run: Any, info: Info) -> bool:
-    """Whether a user has asked the present process to end: clients before 0.28 ask for it so."""
+    """Return whether a user has asked the present process to end: clients before 0.28 ask for it so."""
     store, run_id = info.context.metadata_store, number_of("Run", run.id)
     client = store.wandb_clients.get(run_id, "")
     requested_ms = store.runs.stops_requested([run_id]).get(run_id)

@@ -46,7 +46,7 @@ class ResumingClients:
         self._synced[_client(context), run_id] = True
 
     def was_synced(self, context: GraphQLContext, run_id: int) -> bool:
-        """Whether a client that begins to send was taken for `wandb sync`."""
+        """Return whether a client that begins to send was taken for `wandb sync`."""
         return self._synced.pop((_client(context), run_id), False)
 
 

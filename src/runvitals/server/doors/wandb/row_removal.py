@@ -53,7 +53,7 @@ async def replace_rows(context: GraphQLContext, writers: RunWriters, step: float
 
 
 def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[WriterRows]:
-    """The rows of a run after a step; call it in a thread.
+    """Return the rows of a run after a step; call it in a thread.
 
     Raises:
         TooMuch: they have too many values to be removed.

@@ -42,7 +42,7 @@ class ClientRun:
 def find_run(
     metadata_store: MetadataStore, entity_id: int | None, project: str | None, name: str
 ) -> ClientRun:
-    """The run that a client names, or the id that it is to get. What the client may do is not checked.
+    """Return the run that a client names, or the id that it is to get. What the client may do is not checked.
 
     Args:
         entity_id: None on a server without accounts.
@@ -86,6 +86,6 @@ def _in_entity(metadata_store: MetadataStore, entity_id: int | None, uid: str) -
 
 
 def _began_in(metadata_store: MetadataStore, place: RunPlace, project: str) -> bool:
-    """Whether a client created the run in this project, from which it was moved later."""
+    """Return whether a client created the run in this project, from which it was moved later."""
     sections = metadata_store.sections.read([place.run_id], [SECTION]).get(place.run_id)
     return sections is not None and sections.shared.get(SECTION, {}).get("project") == project

@@ -141,7 +141,7 @@ class RunNode:
 
 
 def iso_time(ms: int) -> str:
-    """A time as clients read it: in UTC, to the millisecond.
+    """Return a time as clients read it: in UTC, to the millisecond.
 
     Example:
         >>> iso_time(1_760_000_000_125)
@@ -152,7 +152,7 @@ def iso_time(ms: int) -> str:
 
 
 def find_project(context: GraphQLContext, name: str | None, entity_name: str | None) -> ProjectNode | None:
-    """A project by its address; None if there is none that the requester may read."""
+    """Return a project by its address; None if there is none that the requester may read."""
     if not name:
         return None
     if isinstance(context.requester.principal, Operator):
@@ -178,7 +178,7 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
 
 
 def ensure_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
-    """The project with a name, for what begins with it; it is created if it does not exist.
+    """Return the project with a name, for what begins with it; it is created if it does not exist.
 
     Raises:
         HTTPException: 401, 403 or 404.
@@ -207,7 +207,7 @@ def ensure_project(context: GraphQLContext, name: str, entity_name: str | None) 
 
 
 def project_of(context: GraphQLContext, row: RunRow) -> ProjectNode:
-    """The project of a run that the requester may read."""
+    """Return the project of a run that the requester may read."""
     if isinstance(context.requester.principal, Operator):
         return ProjectNode(row.project_id, row.project, EntityNode(None, WITHOUT_ACCOUNTS), None)
     resource = context.access.directory.project(row.project_id)
@@ -215,7 +215,7 @@ def project_of(context: GraphQLContext, row: RunRow) -> ProjectNode:
 
 
 def find_run(context: GraphQLContext, project: ProjectNode, name: str) -> RunRow | None:
-    """A run of a project by its name in wandb; None if there is none that the requester may read."""
+    """Return a run of a project by its name in wandb; None if there is none that the requester may read."""
     named = run_ids.find_run(context.metadata_store, project.entity.number, project.name, name)
     if named.place is None or named.place.project_id != project.number:
         return None
@@ -227,7 +227,7 @@ def find_run(context: GraphQLContext, project: ProjectNode, name: str) -> RunRow
 
 
 def run_to_change(context: GraphQLContext, number: int, action: Action) -> RunRow:
-    """A run that the requester may change so.
+    """Return a run that the requester may change so.
 
     Raises:
         HTTPException: 401, 403, or 404.
@@ -249,7 +249,7 @@ def _row(context: GraphQLContext, number: int) -> RunRow | None:
 def run_nodes(
     context: GraphQLContext, project: ProjectNode, rows: Sequence[RunRow], fields: frozenset[str]
 ) -> list[RunNode]:
-    """The nodes of runs, with the values of these fields of `Run`. Call it in a thread."""
+    """Return the nodes of runs, with the values of these fields of `Run`. Call it in a thread."""
     context.count_reads(len(rows))
     ids = [row.id for row in rows]
     library = context.services.library
@@ -292,7 +292,7 @@ def run_nodes(
 
 
 def _system_json(newest: dict[str, dict[str, tuple[int, float]]]) -> str:
-    """The newest system metrics; where there are several hosts, with their names."""
+    """Return the newest system metrics; where there are several hosts, with their names."""
     several = len(newest) > 1
     return json.dumps(
         {
@@ -304,7 +304,7 @@ def _system_json(newest: dict[str, dict[str, tuple[int, float]]]) -> str:
 
 
 def _commit(machines: dict[str, dict[str, Any]]) -> str | None:
-    """The commit that a run was started from."""
+    """Return the commit that a run was started from."""
     for machine in machines.values():
         git = machine.get("git")
         if isinstance(git, dict) and isinstance(git.get("commit"), str):
@@ -313,7 +313,7 @@ def _commit(machines: dict[str, dict[str, Any]]) -> str | None:
 
 
 def _tags(row: RunRow, about: dict[str, Any]) -> list[str]:
-    """The tags of a run, in the order in which they were set."""
+    """Return the tags of a run, in the order in which they were set."""
     ordered = [tag for tag in about.get("tags") or () if isinstance(tag, str)]
     return ordered if set(ordered) == set(row.tags) else list(row.tags)
 
@@ -325,7 +325,7 @@ def _may_update(context: GraphQLContext, project: ProjectNode, row: RunRow) -> b
 
 
 def run_item(project: Project, row: RunRow) -> ProjectItem:
-    """A run for decisions."""
+    """Return a run for decisions."""
     author_id = None if row.author is None else row.author.id
     account_id = None if row.service_account is None else row.service_account.id
     return ProjectItem("run", row.id, project, author_id, account_id, row.deleted_ms is not None)
@@ -341,7 +341,7 @@ def _user(row: RunRow) -> dict[str, Any]:
 
 
 def selected_fields(info: Info) -> frozenset[str]:
-    """The names of all fields that a request selects below the field that is resolved."""
+    """Yield the names of all fields that a request selects below the field that is resolved."""
 
     def names(selections: SelectionSetNode | None) -> Iterator[str]:
         for selection in () if selections is None else selections.selections:

@@ -34,13 +34,13 @@ MAX_PAGE: Final = 1000
 def project(
     _: None, info: Info, name: str | None = None, entity_name: str | None = None
 ) -> ProjectNode | None:
-    """A project by its address; null if there is none that the requester may read."""
+    """Return a project by its address; null if there is none that the requester may read."""
     return find_project(info.context, name, entity_name)
 
 
 @RUN_READS.field("Project", "readOnly")
 def project_read_only(node: ProjectNode, info: Info) -> bool:
-    """Whether the requester may not log to the project."""
+    """Return whether the requester may not log to the project."""
     context = info.context
     return node.resource is not None and not context.access.may(
         context.requester, Action.RUN_CREATE, node.resource
@@ -49,14 +49,14 @@ def project_read_only(node: ProjectNode, info: Info) -> bool:
 
 @RUN_READS.field("Project", "run")
 def one_run(node: ProjectNode, info: Info, name: str) -> RunNode | None:
-    """A run by its run id."""
+    """Return a run by its run id."""
     row = find_run(info.context, node, name)
     return None if row is None else run_nodes(info.context, node, [row], selected_fields(info))[0]
 
 
 @RUN_READS.field("Project", "runCount")
 def run_count(node: ProjectNode, info: Info, filters: str | None = None) -> int:
-    """How many runs match a filter."""
+    """Return how many runs match a filter."""
     context = info.context
     return context.metadata_store.runs.count(_read_filter(context, node, filters), context.now_ms())
 
@@ -70,14 +70,14 @@ def runs(
     first: int | None = None,
     after: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the runs that match a filter. Only the last one of a page has a cursor."""
+    """Return a page of the runs that match a filter. Only the last one of a page has a cursor."""
     return page_of_runs(info, node, _read_filter(info.context, node, filters), order, first, after)
 
 
 def page_of_runs(
     info: Info, node: ProjectNode, filter_: Filter, order: str | None, first: int | None, after: str | None
 ) -> dict[str, Any]:
-    """A `RunConnection` of the runs of a project that match a filter."""
+    """Return a `RunConnection` of the runs of a project that match a filter."""
     context, bound = info.context, info.context.services.cursors
     limit = max(1, min(MAX_PAGE, 50 if first is None else first))
     try:
@@ -103,7 +103,7 @@ def page_of_runs(
 
 
 def of_project(context: GraphQLContext, node: ProjectNode, *terms: Term) -> Filter:
-    """The runs of a project that the requester may read and for which terms hold."""
+    """Return the runs of a project that the requester may read and for which terms hold."""
     readable = context.access.readable_runs(context.request)
     entity = None if node.resource is None else node.entity.name
     return Filter(project=node.name, entity=entity, readable=readable, terms=terms)

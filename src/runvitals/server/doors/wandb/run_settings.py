@@ -30,7 +30,7 @@ _SUMMARY_NUMBERS: Final[Mapping[int, str]] = {
 
 
 def parsed_json(what: str, text: str | None) -> dict[str, Any]:
-    """The object in a JSON text, with what our own SDK would record; empty if there is none.
+    """Return the object in a JSON text, with what our own SDK would record; empty if there is none.
 
     Raises:
         InvalidArgument: it is not an object in JSON.
@@ -50,7 +50,7 @@ def parsed_json(what: str, text: str | None) -> dict[str, Any]:
 
 
 def config_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration without wandb's own entries.
+    """Return a configuration without wandb's own entries.
 
     Example:
         >>> config_values({"lr": {"desc": None, "value": 0.1}, "_wandb": {"value": {"t": {}}}})
@@ -62,7 +62,7 @@ def config_values(sent: Mapping[str, Any]) -> dict[str, Any]:
 def removed_config(
     text: str | None, sent: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, list[str]]:
-    """The keys that a client has removed from a configuration, by section: what it sends is complete.
+    """Return the keys that a client has removed from a configuration, by section: what it sends is complete.
 
     Args:
         text: as sent; None: the client said nothing about the configuration.
@@ -73,7 +73,7 @@ def removed_config(
 
 
 def wrapped_config(values: Mapping[str, Any]) -> str:
-    """A configuration as clients read it."""
+    """Return a configuration as clients read it."""
     return json.dumps({key: {"value": value, "desc": None} for key, value in values.items()})
 
 
@@ -84,7 +84,7 @@ def internal_values(sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def was_offline(internal: Mapping[str, Any]) -> bool:
-    """Whether wandb's own entries are of a session that was recorded offline and is sent by `wandb sync`."""
+    """Return whether wandb's own entries are of a session recorded offline, which `wandb sync` sends."""
     telemetry = internal.get("t")
     features = telemetry.get(_FEATURES) if isinstance(telemetry, dict) else None
     return isinstance(features, list) and _OFFLINE in features
@@ -129,7 +129,7 @@ def metric_definitions(internal: Mapping[str, Any]) -> dict[str, dict[str, Any]]
 
 
 def run_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The section `run` of what a client sends: what it leaves out or sends as null stays as it is."""
+    """Return the section `run` of what a client sends: what it leaves out or sends as null stays as it is."""
     names = {
         "display_name": "name",
         "group_name": "group",
@@ -141,7 +141,7 @@ def run_values(sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def machine_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts about a machine in what a client sends at the start."""
+    """Return the facts about a machine in what a client sends at the start."""
     facts: dict[str, Any] = {}
     if sent.get("job_program"):
         facts["program"] = sent["job_program"]
@@ -160,6 +160,6 @@ def _unwrap(value: Any) -> Any:
 
 
 def _numbers(value: object) -> list[int]:
-    """The numbers in a list; a single number counts as one."""
+    """Return the numbers in a list; a single number counts as one."""
     values = value if isinstance(value, list) else [value]
     return [number for number in values if isinstance(number, int) and not isinstance(number, bool)]

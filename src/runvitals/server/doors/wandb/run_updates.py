@@ -57,7 +57,7 @@ async def update_run(info: Info, sent: Mapping[str, Any]) -> dict[str, Any]:
 def _changes(
     context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
-    """The values that differ from the present ones, and the keys that are removed, by section."""
+    """Return the values that differ from the present ones, and the keys that are removed, by section."""
     present = context.metadata_store.sections.read([row.id], ("run", "config", "summary", LOGGED))[row.id]
     requested = {
         "run": run_values(dict(sent)),
@@ -86,7 +86,7 @@ def _changes(
 
 
 def _node(info: Info, number: int) -> RunNode:
-    """The run after the change."""
+    """Return the run after the change."""
     context = info.context
     row = run_to_change(context, number, Action.RUN_READ)
     return run_nodes(context, project_of(context, row), [row], selected_fields(info))[0]

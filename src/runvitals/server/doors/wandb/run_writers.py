@@ -28,12 +28,12 @@ _UNKNOWN_HOST: Final = "unknown"
 
 
 def host_name(host: str | None) -> str:
-    """The name of a client's machine, which settings may hide."""
+    """Return the name of a client's machine, which settings may hide."""
     return (host or "").strip()[:LABEL_CHARACTERS] or _UNKNOWN_HOST
 
 
 def event_number(now_ms: int) -> int:
-    """A number for an event of a writer that no other one has."""
+    """Return a number for an event of a writer that no other one has."""
     return now_ms << 10
 
 
@@ -50,7 +50,7 @@ class RunWriters:
     client: WandbClient
 
     def name(self, role: str, host: str | None = None) -> str:
-        """The name of a writer. `host`: of system metrics that the client has from another machine."""
+        """Return the name of a writer. `host`: of system metrics that the client has from another machine."""
         host_part = safe_name(host or self.client.host)
         started = f"{self.client.started_ms:x}"
         if role == MONITOR:
@@ -68,7 +68,7 @@ class RunWriters:
         )
 
     def records(self, role: str, entries: list[tuple[int, str, dict[str, Any]]]) -> Envelope:
-        """An envelope with records of a writer."""
+        """Return an envelope with records of a writer."""
         return recording.records(
             self.run.uid,
             self.name(role),
@@ -79,7 +79,7 @@ class RunWriters:
         )
 
     def heartbeat(self) -> Envelope:
-        """An envelope that says that the client is alive."""
+        """Return an envelope that says that the client is alive."""
         envelope = recording.heartbeat(
             self.run.uid, self.name(MONITOR), project=self.run.project, entity=self.entity
         )
@@ -102,7 +102,7 @@ def ending(exit_code: int | None, stop_requested: bool) -> Ending:
 
 
 def monitors_to_end(metadata_store: MetadataStore, run_id: int, alone: bool) -> dict[str, str]:
-    """The names of the writers that end with the run, and their hosts.
+    """Return the names of the writers that end with the run, and their hosts.
 
     Args:
         alone: the process was the only one, so that how an earlier one ended does not count any more.

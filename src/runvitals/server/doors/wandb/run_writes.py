@@ -137,7 +137,7 @@ def _read_upsert(context: GraphQLContext, sent: dict[str, Any], client: str) -> 
 
 
 def _sections(context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any]) -> dict[str, Any]:
-    """The sections that a request changes."""
+    """Return the sections that a request changes."""
     config = parsed_json("config", sent.get("config"))
     internal = internal_values(config)
     about = run_values(sent)
@@ -182,7 +182,7 @@ def _removed_keys(
 
 
 def _number(context: GraphQLContext, upsert: _Upsert) -> int:
-    """The number of a run that has been recorded.
+    """Return the number of a run that has been recorded.
 
     Raises:
         InvalidArgument: it was deleted for good before.
@@ -196,7 +196,7 @@ def _number(context: GraphQLContext, upsert: _Upsert) -> int:
 def _finish(
     context: GraphQLContext, upsert: _Upsert, client: WandbClient | None, sweep: str | None
 ) -> dict[str, Any]:
-    """The answer about a run that has been recorded.
+    """Return the answer about a run that has been recorded.
 
     Args:
         client: its state to be kept; None: unchanged.

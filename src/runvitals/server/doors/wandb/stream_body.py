@@ -34,7 +34,7 @@ class StreamBody(msgspec.Struct):
     preempting: bool | None = None
 
     def file(self, name: str) -> StreamFile:
-        """A file by name; without lines if it was not sent."""
+        """Return a file by name; without lines if it was not sent."""
         return (self.files or {}).get(name) or StreamFile()
 
 
@@ -70,7 +70,7 @@ def decode_body(data: bytes) -> StreamBody:
 
 
 def new_lines(file: StreamFile, stored: int, is_later: Callable[[str], bool]) -> NewLines:
-    """Those of a file's lines that are not stored: a client sends lines again if it got no answer.
+    """Return those of a file's lines that are not stored: a client sends lines again if it got no answer.
 
     Args:
         stored: how many lines of the file are.
@@ -89,7 +89,10 @@ def new_lines(file: StreamFile, stored: int, is_later: Callable[[str], bool]) ->
 
 
 def parse_line(line: str) -> dict[str, Any] | None:
-    """The object in a line; None if it is none. NaN and infinities are allowed, as in Python's JSON."""
+    """Return the object in a line; None if it is none.
+
+    NaN and infinities are allowed, as in Python's JSON.
+    """
     try:
         return _decode_line(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):

@@ -122,7 +122,7 @@ def _project_of(context: GraphQLContext, row: Sweep) -> ProjectNode:
 
 
 def _prior_runs(sent: Mapping[str, Any]) -> list[str]:
-    """The ids of runs that are to belong to a new sweep.
+    """Return the ids of runs that are to belong to a new sweep.
 
     Raises:
         InvalidArgument: the filter of the client is another one than it sends for `prior_runs`.
@@ -178,7 +178,7 @@ async def agent_heartbeat(_: None, info: Info, input: dict[str, Any]) -> dict[st
 
 
 def _sweep_of(context: GraphQLContext, number: int) -> Sweep | None:
-    """The sweep of an agent; None if it was deleted.
+    """Return the sweep of an agent; None if it was deleted.
 
     Raises:
         HTTPException: 401, 403 or 404.
@@ -194,7 +194,7 @@ def _sweep_of(context: GraphQLContext, number: int) -> Sweep | None:
 
 
 def _running(text: str | None) -> list[str]:
-    """The ids of the runs that an agent has.
+    """Return the ids of the runs that an agent has.
 
     Raises:
         InvalidArgument: it is not what agents report.

@@ -110,7 +110,7 @@ class AgentNode:
 
 
 def find_sweep(context: GraphQLContext, project: ProjectNode, name: str) -> SweepNode | None:
-    """A sweep of a project; None if there is none that the requester may read."""
+    """Return a sweep of a project; None if there is none that the requester may read."""
     row = context.metadata_store.sweeps.sweeps.named(project.number, name)
     if row is None or not may_read(context, project):
         return None
@@ -118,7 +118,7 @@ def find_sweep(context: GraphQLContext, project: ProjectNode, name: str) -> Swee
 
 
 def may_read(context: GraphQLContext, project: ProjectNode) -> bool:
-    """Whether the requester may read the sweeps of a project."""
+    """Return whether the requester may read the sweeps of a project."""
     if project.resource is None:
         return True
     item = ProjectItem("sweep", 0, project.resource)
@@ -127,13 +127,13 @@ def may_read(context: GraphQLContext, project: ProjectNode) -> bool:
 
 @SWEEPS.field("Project", "sweep")
 def sweep(node: ProjectNode, info: Info, sweep_name: str) -> SweepNode | None:
-    """A sweep by its name."""
+    """Return a sweep by its name."""
     return find_sweep(info.context, node, sweep_name)
 
 
 @SWEEPS.field("Project", "totalSweeps")
 def total(node: ProjectNode, info: Info) -> int:
-    """How many sweeps the project has."""
+    """Return how many sweeps the project has."""
     context = info.context
     if not may_read(context, node):
         return 0
@@ -148,7 +148,7 @@ def sweeps(
     first: int | None = None,
     filters: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the sweeps of the project, the newest first."""
+    """Return a page of the sweeps of the project, the newest first."""
     context = info.context
     if filters not in (None, "", "{}", "null"):
         raise InvalidArgument("sweeps cannot be filtered: leave filters out")
@@ -177,13 +177,13 @@ def sweeps(
 
 @SWEEPS.field("Sweep", "runCount")
 def run_count(node: SweepNode, info: Info) -> int:
-    """How many runs the sweep has."""
+    """Return how many runs the sweep has."""
     return info.context.metadata_store.sweeps.runs.count(node.row.id)
 
 
 @SWEEPS.field("Sweep", "bestLoss")
 def best_loss(node: SweepNode, info: Info) -> float | None:
-    """The best value of the metric."""
+    """Return the best value of the metric."""
     metric = shown_configuration(node.row.configuration).metric
     if metric is None:
         return None
@@ -205,7 +205,7 @@ def runs(
     after: str | None = None,
     order: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the runs that have begun."""
+    """Return a page of the runs that have begun."""
     of_sweep = Term(Labelled("sweep", (TextPattern(node.name),)))
     filter_ = of_project(info.context, node.project, of_sweep)
     return page_of_runs(info, node.project, filter_, order, MAX_PAGE if first is None else first, after)
@@ -213,7 +213,7 @@ def runs(
 
 @SWEEPS.field("Sweep", "agents")
 def agents(node: SweepNode, info: Info) -> dict[str, Any]:
-    """The agents that ever started runs of the sweep."""
+    """Return the agents that ever started runs of the sweep."""
     context = info.context
     agents = context.metadata_store.sweeps.agents.of_sweep(node.row.id)
     context.count_rows(len(agents))
@@ -227,7 +227,7 @@ def agents(node: SweepNode, info: Info) -> dict[str, Any]:
 
 @SWEEPS.field("Sweep", "agent")
 def agent(node: SweepNode, info: Info, agent_name: str) -> AgentNode | None:
-    """An agent of the sweep by its name."""
+    """Return an agent of the sweep by its name."""
     context = info.context
     row = context.metadata_store.sweeps.agents.get(number_of("Agent", agent_name))
     if row is None or row.sweep_id != node.row.id:
@@ -252,7 +252,7 @@ def agent_runs(
     last: int | None = None,
     order: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the runs that the agent has started."""
+    """Return a page of the runs that the agent has started."""
     context = info.context
     started = context.metadata_store.sweeps.runs.of_agent(node.row.id, MAX_PAGE)
     numbers = [run.run_id for run in started if run.run_id is not None]

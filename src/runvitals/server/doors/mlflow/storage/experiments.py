@@ -53,24 +53,24 @@ class MlflowExperimentTable:
         self._database = database
 
     def get(self, project_id: int) -> StoredExperiment | None:
-        """The experiment of a project, also one in the trash; None if there is no such project."""
+        """Return the experiment of a project, also one in the trash; None if there is no such project."""
         return next(iter(self.of_projects([project_id])), None)
 
     def of_projects(self, project_ids: Iterable[int]) -> list[StoredExperiment]:
-        """The experiments of projects, by id."""
+        """Return the experiments of projects, by id."""
         with self._database.read() as connection:
             condition = among(connection, project.c.id, project_ids)
             rows = connection.execute(_EXPERIMENTS.where(condition).order_by(project.c.id)).all()
         return [_experiment(*row) for row in rows]
 
     def all(self) -> list[StoredExperiment]:
-        """The experiments of all projects, by id."""
+        """Return the experiments of all projects, by id."""
         with self._database.read() as connection:
             rows = connection.execute(_EXPERIMENTS.order_by(project.c.id)).all()
         return [_experiment(*row) for row in rows]
 
     def named(self, name: str) -> list[StoredExperiment]:
-        """Those of projects with this name, or that MLflow's clients know by it."""
+        """Return those of projects with this name, or that MLflow's clients know by it."""
         has_name = or_(mlflow_experiment.c.name == name, project.c.name == name)
         with self._database.read() as connection:
             rows = connection.execute(_EXPERIMENTS.where(has_name).order_by(project.c.id)).all()

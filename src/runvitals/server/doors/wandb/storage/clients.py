@@ -44,14 +44,14 @@ class WandbClientTable:
         self._database = database
 
     def of_run(self, run_id: int) -> list[WandbClient]:
-        """The clients of a run, in the order in which they began."""
+        """Return the clients of a run, in the order in which they began."""
         mine = select(wandb_client).where(wandb_client.c.run_id == run_id)
         with self._database.read() as connection:
             rows = connection.execute(mine.order_by(wandb_client.c.started_ms, wandb_client.c.client))
             return [WandbClient(**row._asdict()) for row in rows]
 
     def get(self, run_id: int, client: str) -> WandbClient | None:
-        """A client of a run; None if it is unknown."""
+        """Return a client of a run; None if it is unknown."""
         client_name = plain_text(client)
         mine = select(wandb_client).where(
             wandb_client.c.run_id == run_id, wandb_client.c.client == client_name
