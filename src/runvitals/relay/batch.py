@@ -45,6 +45,7 @@ class RunFacts:
 
     @property
     def tags(self) -> list[str]:
+        """The user's tags of the run."""
         return [str(tag) for tag in self.run.get("tags") or ()]
 
 
@@ -224,6 +225,7 @@ class Note:
 
     @property
     def time_ms(self) -> int:
+        """When the record was written, ms UTC; 0 if it has no time."""
         return int(self.value.get("t", 0))
 
 
@@ -281,4 +283,5 @@ class Batch:
         )
 
     def notes_of(self, kind: str) -> list[Note]:
+        """Return the records of a kind, in the order in which they were written."""
         return [note for note in self.notes if note.kind == kind]

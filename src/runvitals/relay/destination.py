@@ -231,7 +231,8 @@ class Factory(Protocol):
         ModuleNotFoundError: a package is missing; the relay says which extra to install.
     """
 
-    def __call__(self, address: str, context: Context) -> Destination: ...
+    def __call__(self, address: str, context: Context) -> Destination:
+        """Return the destination at an address."""
 
 
 def __getattr__(name: str) -> Any:

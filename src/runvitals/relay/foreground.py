@@ -156,8 +156,9 @@ class Foreground:
     # -- the end
 
     def _finish(self) -> None:
-        """Send the last records, release the runs, and record in their cursors that they were stopped, so
-        that no background relay continues them.
+        """Send the last records, release the runs, and record in their cursors that they were stopped.
+
+        No background relay continues those.
         """
         until_s = time.monotonic() + FLUSH_S
         for (run_id, _, text), cursor in self._cursors.items():

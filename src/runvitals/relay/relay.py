@@ -251,8 +251,9 @@ class Relay:
         self._start_deliveries()
 
     def _start_deliveries(self) -> None:
-        """Start the deliveries whose lock has become free, and those left behind by earlier relays, of which
-        each destination serves one at a time.
+        """Start the deliveries whose lock has become free, and those that earlier relays left behind.
+
+        A destination serves one at a time of the latter.
         """
         waiting, self._waiting = self._waiting, []
         for cursor, live in waiting:

@@ -47,6 +47,7 @@ class Position:
         self.carry: dict[str, str] = dict(value.get("carry", {}))
 
     def as_json(self) -> dict[str, Any]:
+        """Return the position as the cursor's file holds it."""
         return {"next": self.next_seq, "flight": self.flight, "about": self.about, "carry": self.carry}
 
 
@@ -93,6 +94,7 @@ class Cursor:
 
     @property
     def path(self) -> str:
+        """The cursor's file, in the folder of the run."""
         return os.path.join(self.folder, FOLDER, f"{self.spec.slug}@{self.host}.json")
 
     @property
@@ -123,6 +125,7 @@ class Cursor:
         self._texts["held_why"] = self.spec.redacted(text)
 
     def position(self, writer: str) -> Position:
+        """Return the position in a writer's journal, which is its beginning for a new writer."""
         position = self.positions.get(writer)
         if position is None:
             position = self.positions[writer] = Position()
@@ -161,8 +164,11 @@ class Cursor:
         return self.path.removesuffix(".json") + ".refused.jsonl"
 
     def save_rejection(self, batch: Batch, error: Rejected) -> None:
-        """Append the rejected records and the reason to `rejected_path`, up to `MAX_REJECTED_BYTES`, for the
-        user to inspect. The records also stay in the journal.
+        """Append rejected records and the reason to `rejected_path`, up to `MAX_REJECTED_BYTES`.
+
+        The file is for the user. The records also stay in the journal.
+
+        The records also stay in the journal.
 
         Raises:
             OSError: the file could not be written.
@@ -272,8 +278,7 @@ class Cursor:
         return value if isinstance(value, dict) else None
 
     def save_facts(self, facts: dict[str, Any]) -> None:
-        """Save the facts from the run's records so far, if they changed, so that the records need not be read
-        again.
+        """Save the facts from the run's records so far if they changed, so that they need not be read again.
 
         Raises:
             OSError: the file could not be written.
@@ -304,6 +309,7 @@ class Cursor:
         return True
 
     def unlock(self) -> None:
+        """Release the lock, if this cursor holds it."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1

@@ -72,6 +72,7 @@ class RunDelivery:
 
     @property
     def run_id(self) -> str:
+        """The id of the run that is delivered."""
         return self.run.id
 
     def _load_facts(self) -> None:

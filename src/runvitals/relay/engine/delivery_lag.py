@@ -16,7 +16,7 @@ _CONTENT_TYPES = frozenset(
 
 
 class DeliveryLag(NamedTuple):
-    """Undelivered records, counted up to a limit, and the time of the oldest (ms, UTC); 0 and 0 without any."""
+    """Undelivered records, up to a limit, and the time of the oldest (ms UTC); 0 and 0 if there are none."""
 
     records: int
     since_ms: int

@@ -306,7 +306,7 @@ def _text(error: Exception) -> str:
 def backoff() -> Backoff:
     """Return the backoff of deliveries.
 
-    It is the delay the server asks for, else 1, 2, 4 … 60 s, plus up to half of it, so that a thousand senders do
-    not come back simultaneously.
+    It is the delay that the server requests, else 1, 2, 4 … 60 s. Up to half of it is added, so that a
+    thousand senders do not come back simultaneously.
     """
     return Backoff(1.0, MAX_WAIT_S, random.random)

@@ -16,7 +16,7 @@ FOREIGN_AGE_S = 900.0
 
 
 def own_host() -> str:
-    """This host's name as it appears in writer names."""
+    """Return this host's name as it appears in writer names."""
     return paths.safe_name(socket.gethostname() or "localhost")
 
 

@@ -72,6 +72,7 @@ class PushingDestination(Destination):
             raise Rejected("; ".join(texts), sum(rejected.points for rejected in problems))
 
     def close(self) -> None:
+        """Close the connection."""
         self.http.close()
 
     # -- implemented by the destinations

@@ -25,6 +25,8 @@ _MAX_NAME: Final = 512
 
 
 class ClientLink(BaseModel):
+    """The project or run that an address means."""
+
     entity: str | None = Field(description="The team or user; null on a server without accounts.")
     project: str
     run: str | None = Field(description="The run id; null: the address is that of a project.")

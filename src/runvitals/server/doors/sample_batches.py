@@ -48,7 +48,7 @@ class KeyLists:
         self._known: dict[frozenset[str], tuple[str, ...]] = {}
 
     def split(self, keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """Return the keys as lists: a known list of all if there is one, else known ones of some and new ones.
+        """Return the keys as lists: a known list of all, or else known ones of some and new ones.
 
         Example:
             >>> KeyLists().split(["b", "a"])

@@ -104,6 +104,7 @@ class CloudWatchClient:
             raise ServiceUnavailable(str(error)) from None
 
     def close(self) -> None:
+        """Close the connections."""
         self._client.close()
 
 

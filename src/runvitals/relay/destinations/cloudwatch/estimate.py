@@ -47,6 +47,7 @@ class Estimate:
     left_out: dict[MetricSeries, MetricReading] = field(default_factory=dict)
 
     def add(self, reading: MetricReading, is_wanted: bool) -> None:
+        """Count the series of a reading as sent, or as left out."""
         (self.sent if is_wanted else self.left_out)[reading.series] = reading
 
     @property
@@ -69,6 +70,7 @@ class Estimate:
         return ceil(len(self.sent) * data_per_metric / limits.DATA_PER_REQUEST) * 3600 / every_s
 
     def requests_usd(self) -> float:
+        """Return the price of the requests of all instances, USD per month."""
         return prices.requests_usd(self.requests_per_hour() * self.instances)
 
     def unbatched_requests_usd(self) -> float:
@@ -87,6 +89,7 @@ class Estimate:
         return prices.logs_usd(bytes_per_minute * 60 * self.instances)
 
     def total_usd(self) -> float:
+        """Return the price of metrics and requests, USD per month."""
         return self.metrics_usd() + self.requests_usd()
 
     def groups(self) -> Iterator[tuple[str, int, float, int, float]]:

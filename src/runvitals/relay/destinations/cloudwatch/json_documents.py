@@ -9,7 +9,7 @@ MAX_BYTES = 16 << 20
 
 
 class JsonDocuments:
-    r"""Finds JSON documents in a stream: on one line as neuron-monitor prints them, or on several as `jq` does.
+    r"""Finds JSON documents on one line, as neuron-monitor prints them, or on several, as `jq` does.
 
     Those on several lines go from a line `{` to a line `}`. Whether they are valid JSON is not checked.
 

@@ -52,6 +52,7 @@ class MetricGlobs:
         return [f"no metric matches {', '.join(self._unmatched)}"]
 
     def wants(self, reading: MetricReading) -> bool:
+        """Return whether a glob selects the metric of a reading, and note which globs have matched."""
         names = spellings(reading)
         is_wanted = self._known.get(names)
         if is_wanted is None:
@@ -71,8 +72,8 @@ class MetricGlobs:
 def spellings(reading: MetricReading) -> tuple[str, ...]:
     """Return the names a metric can be selected by.
 
-    They are its name and its field, and for neuron-monitor's metrics also the first part of the field and the group.
-    Not for runs, where `cpu` is one metric and `cpu.*` are others.
+    They are its name and its field, and for neuron-monitor's metrics also the first part of the field and the
+    group. Not for runs, where `cpu` is one metric and `cpu.*` are others.
 
     Example:
         >>> spellings(reading)

@@ -37,6 +37,7 @@ class MinuteAggregation:
         self._full: list[Datum] = []
 
     def add(self, series: MetricSeries, time_ms: int, value: float) -> None:
+        """Add a value to the datum of its series and minute, or count it as rejected."""
         if not limits.accepts_value(value):
             self.rejected += 1
             return
@@ -51,9 +52,7 @@ class MinuteAggregation:
 
     @property
     def full(self) -> int:
-        """How many data have reached the maximum number of values, and need not wait for the end of their
-        minute.
-        """
+        """The number of data with as many values as allowed, which need not wait for their minute's end."""
         return len(self._full)
 
     def take(self, before_ms: int | None = None) -> list[Datum]:

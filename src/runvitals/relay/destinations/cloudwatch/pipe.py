@@ -53,18 +53,22 @@ class PutMetricDataSink:
         self._untimely = RefusedReadings({})
 
     def offer(self, data: Sequence[Datum]) -> None:
+        """Queue the data whose times CloudWatch accepts."""
         accepted = limits.timely(data, self._clock(), self._untimely)
         for request in limits.pack_requests(accepted, self._client.protocol):
             self._sender.offer(request)
 
     def close(self) -> bool:
+        """Deliver what is queued, for some seconds; return whether everything was delivered."""
         delivered = self._sender.close(LAST_WAIT_S)
         return delivered and not self._sender.dropped and not self._sender.refusals.readings
 
     def report(self) -> str:
+        """Return what was delivered."""
         return f"{self._sender.readings} readings delivered in {self._sender.requests} requests"
 
     def problems(self) -> list[str]:
+        """Return what was not delivered, and why."""
         problems = [*self._untimely.texts(), *self._sender.refusals.texts()]
         if self._sender.dropped:
             problems.append(f"{self._sender.dropped} readings dropped")
@@ -82,18 +86,22 @@ class EmfSink:
         self._lines = 0
 
     def offer(self, data: Sequence[Datum]) -> None:
+        """Write the data as lines of the embedded metric format."""
         for line in emf.lines(self._namespace, data):
             self._file.write(line + "\n")
             self._lines += 1
         self._file.flush()
 
     def close(self) -> bool:
+        """Return True: every line has been written."""
         return True
 
     def report(self) -> str:
+        """Return how many lines were written."""
         return f"{self._lines} lines written"
 
     def problems(self) -> list[str]:
+        """Return none: a line that cannot be written raises OSError."""
         return []
 
 
@@ -135,6 +143,7 @@ class ReportReader:
             yield report.readings
 
     def problems(self) -> list[str]:
+        """Return what was skipped, and the errors that neuron-monitor reported."""
         problems = [f"{self.malformed} lines skipped: not a report"] if self.malformed else []
         if self.errors:
             first, count = next(iter(self.errors.items()))

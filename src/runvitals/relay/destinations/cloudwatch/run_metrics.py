@@ -39,6 +39,7 @@ class KeyMapping(NamedTuple):
     rate: Rate | None
 
     def reading(self, value: float) -> MetricReading:
+        """Return a value of the key, in CloudWatch's unit."""
         return MetricReading(self.series, value * self.factor, self.group, self.field)
 
 

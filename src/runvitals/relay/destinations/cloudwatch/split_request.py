@@ -31,6 +31,7 @@ class RefusedReadings:
         self.counts = counts
 
     def add(self, reason: str, readings: int) -> None:
+        """Count readings that were refused for a reason."""
         is_counted = reason in self.counts or len(self.counts) < _MAX_REASONS
         reason = reason if is_counted else "other reasons"
         if readings:
@@ -38,6 +39,7 @@ class RefusedReadings:
 
     @property
     def readings(self) -> int:
+        """How many readings were refused."""
         return sum(self.counts.values())
 
     def texts(self) -> list[str]:

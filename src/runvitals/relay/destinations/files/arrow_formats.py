@@ -57,9 +57,11 @@ class ArrowFormat:
     extension = "arrows"
 
     def head(self, table: str, columns: Columns) -> bytes:
+        """Return the schema of an Arrow stream."""
         return bytes(schema(table, columns).serialize())
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        """Return a record batch."""
         return bytes(record_batch(table, columns, rows).serialize())
 
 

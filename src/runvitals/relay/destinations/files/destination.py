@@ -45,9 +45,11 @@ class AppendingFormat(Protocol):
 
     extension: str
 
-    def head(self, table: str, columns: Columns) -> bytes: ...
+    def head(self, table: str, columns: Columns) -> bytes:
+        """Return the beginning of a file."""
 
-    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes: ...
+    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        """Return rows to append to a file that has these columns."""
 
 
 class FilesDestination(Destination):

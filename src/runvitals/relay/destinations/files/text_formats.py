@@ -30,11 +30,13 @@ class CsvFormat:
     extension = "csv"
 
     def head(self, table: str, columns: Columns) -> bytes:
+        """Return the line of column names."""
         return _csv_line(
             ["time_ms", "time", *ROW_COLUMNS[table], *map(inert_cell, free_names(table, columns))]
         )
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        """Return a line for each row; a value that a row lacks is empty."""
         lines = []
         for row in rows:
             cells = [_cell(row.values.get(name)) for name in columns]
@@ -74,9 +76,11 @@ class JsonLinesFormat:
     _VALUES_FIELD = {SAMPLES: "metrics", LOGS: "data", NOTES: ""}
 
     def head(self, table: str, columns: Columns) -> bytes:
+        """Return nothing: each line has its names."""
         return b""
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        """Return a line for each row."""
         return b"".join(self._line(self._VALUES_FIELD[table], row) for row in rows)
 
     def _line(self, field: str, row: TableRow) -> bytes:

@@ -35,6 +35,7 @@ class MlflowAddress(NamedTuple):
 
     @property
     def is_web(self) -> bool:
+        """Whether the tracking store is a server."""
         return urlsplit(self.uri).scheme in WEB
 
     @classmethod

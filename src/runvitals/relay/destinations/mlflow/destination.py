@@ -93,6 +93,7 @@ class MlflowDestination(Destination):
             raise Rejected("; ".join(dict.fromkeys(problems)))
 
     def close(self) -> None:
+        """Close the tracking store."""
         self._store.close()
 
     # -- the MLflow run
@@ -181,7 +182,7 @@ class MlflowDestination(Destination):
         return f"{node}/" if node else ""
 
     def _samples(self, batch: Batch) -> int:
-        """Return how many samples make a window: the run's setting, else as many as give MLflow's interval."""
+        """Return how many samples make a window: as set for the run, or as many as give MLflow's interval."""
         setting = batch.writer.labels.get(SAMPLES_LABEL, "")
         if samples := parse_integer(setting, _MAX_SAMPLES):
             return samples

@@ -72,6 +72,7 @@ class RestStore:
     # -- the interface of `TrackingStore`
 
     def experiment(self, name: str) -> str:
+        """Return the id of the experiment with a name, which is created if it does not exist."""
         experiment = self._find_experiment(name)
         if experiment:
             return experiment
@@ -94,6 +95,7 @@ class RestStore:
         return str(experiment["experiment_id"]) if experiment.get("lifecycle_stage") != "deleted" else ""
 
     def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
+        """Return the ids of at most 10 runs with a tag, the oldest first."""
         query = {
             "experiment_ids": [experiment],
             "filter": f"tags.`{tag.key}` = '{tag.value}'",
@@ -104,6 +106,7 @@ class RestStore:
         return [str(run["info"]["run_id"]) for run in runs]
 
     def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
+        """Create a run and return its id."""
         fields = {
             "experiment_id": experiment,
             "run_name": name,
@@ -113,9 +116,11 @@ class RestStore:
         return str(self._post_checked("runs/create", fields)["run"]["info"]["run_id"])
 
     def drop_run(self, run: str) -> None:
+        """Delete a run; it can be restored in MLflow."""
         self._post_checked("runs/delete", {"run_id": run})
 
     def state(self, run: str) -> RunState:
+        """Return the status of a run and the last step of its system metrics."""
         try:
             run_info = self._get("runs/get", {"run_id": run})["run"]
         except _MlflowError as error:
@@ -133,6 +138,7 @@ class RestStore:
         params: Sequence[NamedText] = (),
         tags: Sequence[NamedText] = (),
     ) -> None:
+        """Log metrics, parameters and tags of a run in one request."""
         batch: dict[str, Any] = {"run_id": run}
         if metrics:
             batch["metrics"] = [
@@ -151,12 +157,14 @@ class RestStore:
         self._post_checked("runs/log-batch", batch)
 
     def set_status(self, run: str, status: str, end_ms: int | None) -> None:
+        """Set the status of a run, and its end if there is one."""
         fields: dict[str, Any] = {"run_id": run, "status": status}
         if end_ms is not None:
             fields["end_time"] = end_ms
         self._post_checked("runs/update", fields)
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
     # -- requests
@@ -235,8 +243,8 @@ def number(value: float) -> float | str:
 def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Return the header that MLflow's own client would send.
 
-    It holds user and password from the environment, from the tracking URI, or from `~/.mlflow/credentials`; else a
-    token; else none. None for a server the credentials do not belong to.
+    It has user and password from the environment, the tracking URI or `~/.mlflow/credentials`, else a token.
+    Without any of them there is none, nor for a server that the credentials do not belong to.
     """
     if not is_trusted(uri, environ):
         return {}

@@ -81,7 +81,8 @@ class TrackingStore(Protocol):
         """Set the status of a run, and the time of its end if it has ended."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connections."""
 
 
 def last_system_step(steps: Sequence[tuple[str, int]]) -> int:

@@ -50,6 +50,7 @@ class OtelDestination(PushingDestination):
         self._compress = compresses(self._environ)
 
     def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> ServerResponse:
+        """Send the series of a batch as one request."""
         body = self._message.message(resource(batch, self._environ), lines)
         sent = {**self._credentials_now(), "Content-Type": self._message.content_type}
         if self._compress:
@@ -58,6 +59,7 @@ class OtelDestination(PushingDestination):
         return self.http.post(self.path, body, sent)
 
     def partial_rejections(self, response: ServerResponse) -> list[RejectedPoints]:
+        """Return the points of a request that the server rejected, though it accepted the request."""
         rejected, reason = self._message.partial_success(response.body)
         return [RejectedPoints(rejected, f"{rejected} points were rejected: {reason}")] if rejected else []
 

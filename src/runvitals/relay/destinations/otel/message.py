@@ -41,6 +41,7 @@ class Protobuf:
     content_type = "application/x-protobuf"
 
     def message(self, resource: Resource, lines: Sequence[SeriesPoints]) -> bytes:
+        """Return an ExportMetricsServiceRequest in protocol buffers."""
         times: dict[int, bytes] = {}
         about = b"".join(_attribute(1, name, value) for name, value in resource.items())
         scope = text(1, text(1, SCOPE) + text(2, __version__))
@@ -143,6 +144,7 @@ class Json:
     content_type = "application/json"
 
     def message(self, resource: Resource, lines: Sequence[SeriesPoints]) -> bytes:
+        """Return an ExportMetricsServiceRequest in JSON."""
         scope = {"scope": {"name": SCOPE, "version": __version__}}
         encoded = [self._metric(family, members) for family, members in metrics(lines)]
         about = {"attributes": [_pair(name, value) for name, value in resource.items()]}

@@ -72,9 +72,11 @@ class OtelNamer(Namer):
     endpoint_prefix = "runvitals.openmetrics."
 
     def base(self, batch: Batch) -> dict[str, str]:
+        """Return no labels: the resource says which run and host a series is of."""
         return {}
 
     def name_metric(self, key: str) -> tuple[MetricFamily, Labels, float]:
+        """Return the instrument of a key, its attributes, and the factor to its unit."""
         return name_metric(key)
 
 

@@ -124,10 +124,12 @@ class Exporter:
                 self.forget(run_id)
 
     def forget(self, run_id: str) -> None:
+        """Serve the values of a run no longer."""
         with self._lock:
             self._latest.pop(run_id, None)
 
     def close(self) -> None:
+        """Stop serving, and close the socket."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -236,10 +238,12 @@ class PrometheusDestination(Destination):
         self._exporter.add_names(names)
 
     def deliver(self, batch: Batch) -> None:
+        """Serve the latest values of a batch."""
         if self._exporter is not None:
             self._exporter.latest(self._run).add(batch, time.time_ns() // 1_000_000)
 
     def close(self) -> None:
+        """Release the exporter, which other runs may use."""
         if self._exporter is not None:
             self._exporter = None
             release(self._address)

@@ -53,6 +53,7 @@ class RemoteWriteDestination(PushingDestination):
         self._environ = context.environ
 
     def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> ServerResponse:
+        """Send series; as version 1.0 from the first server on that does not know 2.0."""
         response = self._post(self._message, lines)
         if isinstance(self._message, Version2) and not _supports_version_2(response):
             self._message = Version1()

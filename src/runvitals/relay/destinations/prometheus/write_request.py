@@ -37,6 +37,7 @@ class Version1:
         self._described: set[str] = set()
 
     def message(self, lines: Sequence[SeriesPoints]) -> bytes:
+        """Return a write request, with the metadata of metrics that were not sent before."""
         times = _SampleTimes()
         series = [text(1, self._of(line.series) + times.samples(line, 0)) for line in lines]
         families = {line.series.family.sample: line.series.family for line in lines}
@@ -72,6 +73,7 @@ class Version2:
     }
 
     def message(self, lines: Sequence[SeriesPoints]) -> bytes:
+        """Return a write request with its own table of strings."""
         times = _SampleTimes()
         symbols: dict[str, int] = {"": 0}
 

@@ -73,6 +73,7 @@ class RunvitalsDestination(Destination):
         self._log_ms: dict[str, int] = context.state.setdefault("log_ms", {})
 
     def deliver(self, batch: Batch) -> None:
+        """Upload the files of a batch, then send its records; without any, a heartbeat."""
         writer = batch.writer.name
         if self._in_trash:
             self._send_heartbeat(batch)  # shows whether the run was restored, without sending the batch
@@ -114,6 +115,7 @@ class RunvitalsDestination(Destination):
         return rejected
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
     def _send_heartbeat(self, batch: Batch) -> None:

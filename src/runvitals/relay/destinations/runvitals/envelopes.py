@@ -39,6 +39,7 @@ class EnvelopeTable:
 
     @property
     def seq(self) -> int:
+        """The journal's number of the first row, which is that of the envelope."""
         return self.seqs[0]
 
     def select(self, indexes: Sequence[int]) -> EnvelopeTable:
@@ -59,9 +60,7 @@ class EnvelopeTable:
         return {"values": values} if self.steps is None else {"step": self.steps[0], "data": values}
 
     def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
-        """Return the fields of the table's envelope, with the schema's number instead of the keys if the server
-        assigned one.
-        """
+        """Return the fields of the table's envelope: the server's number of the schema, or else the keys."""
         body = compressor.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
         fields: dict[str, Any] = {"seq": self.seq, "body": body}
         if schema is None:
@@ -83,14 +82,17 @@ class EnvelopeRecords:
 
     @property
     def seq(self) -> int:
+        """The journal's number of the first record, which is that of the envelope."""
         return self.notes[0].seq
 
     @property
     def times_ms(self) -> list[int]:
+        """The times of the records, ms UTC."""
         return [note.time_ms for note in self.notes]
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """Empty: records have no columns."""
         return ()
 
     def select(self, indexes: Sequence[int]) -> EnvelopeRecords:
@@ -102,6 +104,7 @@ class EnvelopeRecords:
         return {"kind": self.notes[0].kind, **self.notes[0].value}
 
     def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
+        """Return the fields of the envelope; neither argument matters to records."""
         return {"seq": self.seq, "records": [(note.seq, note.kind, note.value) for note in self.notes]}
 
 

@@ -120,4 +120,5 @@ def table(values: Mapping[str, object]) -> str:
 
 
 def utc(time_ms: int) -> str:
+    """Return a time in UTC to the second, for people."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time_ms / 1000))

@@ -45,6 +45,7 @@ class WandbAddress:
 
     @classmethod
     def read(cls, text: str, environ: Mapping[str, str]) -> WandbAddress:
+        """Parse `ENTITY/PROJECT?mode=…` and the other options, with W&B's variables as defaults."""
         path, _, query = text.partition("?")
         entity, _, project = path.rpartition("/")
         options = dict(parse_qsl(query, keep_blank_values=True))

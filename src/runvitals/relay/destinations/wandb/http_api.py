@@ -119,6 +119,7 @@ class WandbApi:
         return Unauthorized(text, has_another_key)
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
 

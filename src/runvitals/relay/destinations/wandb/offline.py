@@ -16,8 +16,7 @@ from runvitals.relay.engine.exactly_once import append
 
 
 class OfflineRun:
-    """The file `wandb/offline-run-<time>-<id>/run-<id>.wandb`, below `WANDB_DIR` or the training's working
-    directory.
+    """The file `wandb/offline-run-<time>-<id>/run-<id>.wandb`, below `WANDB_DIR` or the working directory.
 
     Args:
         address: has the entity and project.
@@ -33,6 +32,7 @@ class OfflineRun:
         self._run = str(training_run.get("id") or context.run_id)
 
     def write(self, batch: Batch, content: RunUpdate) -> None:
+        """Append the lines of a batch as records."""
         self._append(content.began_ms, self._records(batch, content))
 
     def _records(self, batch: Batch, content: RunUpdate) -> Iterator[bytes]:
@@ -87,6 +87,7 @@ class OfflineRun:
         """A file needs no heartbeat."""
 
     def end(self, exit_code: int, ended_ms: int) -> None:
+        """Append the record of the run's end."""
         runtime_s = max(0, ended_ms - int(self._state["began_ms"])) // 1000
         self._append(ended_ms, iter([encoding.exited(exit_code, runtime_s)]))
 

@@ -34,6 +34,7 @@ class OnlineRun:
         self._stop_requested = False
 
     def write(self, batch: Batch, content: RunUpdate) -> None:
+        """Send the lines of a batch. The first batch, and each with a config, creates or updates the run."""
         if self._training_run:
             self._state["place"] = [
                 self._training_run.get("entity") or "",
@@ -87,11 +88,14 @@ class OnlineRun:
             self._context.request_stop("requested at W&B")
 
     def heartbeat(self) -> None:
+        """Tell W&B that the run is alive, if it was created."""
         if "place" in self._state:
             self._stream({})
 
     def end(self, exit_code: int, ended_ms: int) -> None:
+        """Mark the run as complete."""
         self._stream({"complete": True, "exitcode": exit_code})
 
     def close(self) -> None:
+        """Close the connection."""
         self._api.close()

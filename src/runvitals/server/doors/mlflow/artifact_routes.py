@@ -153,6 +153,7 @@ def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
 
 @router.get("/artifacts/{path:path}", dependencies=READS)
 def download(request: Request, path: str) -> Response:
+    """Return the content of a file."""
     return file_response(request, path)
 
 
@@ -186,6 +187,7 @@ def delete(request: Request, path: str) -> Response:
 
 @router.get("/artifacts", dependencies=READS)
 def list_folder(request: Request, sent: TheMessage) -> Response:
+    """Return the files and folders in a folder of artifacts."""
     path = sent.required("path", most=MAX_PATH).rstrip("/")
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
     return answer({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
@@ -204,11 +206,13 @@ def _entry_json(entry: PathEntry, folder: str) -> dict[str, Any]:
 
 @router.api_route("/{rest:path}", methods=ANY_METHOD, dependencies=READS)
 def unknown(rest: str) -> Response:
+    """Refuse what MLflow has besides."""
     raise MlflowError("ENDPOINT_NOT_FOUND", f"mlflow-artifacts/{rest[:200]} is not supported")
 
 
 @lists.get("/artifacts/list", dependencies=READS)
 def run_files(request: Request, sent: TheMessage) -> Response:
+    """Return the files and folders in a folder of a run."""
     uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
     return _list_response(request, run_folder(request, uid), sent.text("path", most=MAX_PATH))
 
@@ -227,6 +231,7 @@ def run_folder(request: Request, uid: str, action: Action = Action.RUN_READ) -> 
 
 @lists.get("/logged-models/{model_id}/artifacts/directories", dependencies=READS)
 def model_files(request: Request, model_id: str, sent: TheMessage) -> Response:
+    """Return the files and folders in a folder of a logged model."""
     models = LoggedModels(access_of(request), experiments_of(request))
     model = models.find(model_id)
     root = f"{models.experiments.id_of(models.experiment(model))}/{_MODELS}/{model.uid}/{_ARTIFACTS}"

@@ -89,10 +89,12 @@ def invalid(message: str) -> MlflowError:
 
 
 def unknown_run(run_id: str) -> MlflowError:
+    """404: there is no such run, or the requester may not know of it."""
     return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Run with id={run_id[:100]} not found")
 
 
 def unknown_experiment(experiment_id: str) -> MlflowError:
+    """404: there is no such experiment, or the requester may not know of it."""
     return MlflowError(RESOURCE_DOES_NOT_EXIST, f"No Experiment with id={experiment_id[:100]} exists")
 
 

@@ -40,6 +40,7 @@ router: Final = mlflow_router()
 
 @router.post("/experiments/create", dependencies=CHANGES)
 def create(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Create an experiment, which is a project of ours."""
     tags: dict[str, str | None] = {**sent_tags(sent)}
     name = sent.required("name", most=100_000)
     experiment = experiments.create(name, sent.text("artifact_location", most=2048), tags)
@@ -48,12 +49,14 @@ def create(sent: TheMessage, experiments: TheExperiments) -> Response:
 
 @router.get("/experiments/get", dependencies=READS)
 def get(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Return an experiment by its id."""
     experiment = experiments.find(sent.required_identifier("experiment_id"))
     return answer({"experiment": experiments.as_json(experiment)})
 
 
 @router.get("/experiments/get-by-name", dependencies=READS)
 def get_by_name(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Return an experiment by its name."""
     name = sent.required("experiment_name")
     experiment = experiments.named(name)
     if experiment is None:
@@ -65,6 +68,7 @@ def get_by_name(sent: TheMessage, experiments: TheExperiments) -> Response:
 @router.post("/experiments/search", dependencies=READS)
 @router.get("/experiments/search", dependencies=READS)
 def search(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Return a page of the experiments that match a filter."""
     return _search(sent, experiments)
 
 
@@ -119,6 +123,7 @@ def _sort(matches: list[tuple[StoredExperiment, dict[str, Any]]], order: list[Or
 
 @router.post("/experiments/update", dependencies=CHANGES)
 def update(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Rename an experiment."""
     experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
     name = sent.text("new_name", most=100_000)
     if name is not None:
@@ -128,6 +133,7 @@ def update(sent: TheMessage, experiments: TheExperiments) -> Response:
 
 @router.post("/experiments/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Move an experiment to the trash."""
     experiment_id = sent.required_identifier("experiment_id")
     if experiment_id == DEFAULT_ID:
         raise invalid("the default experiment cannot be deleted")
@@ -138,6 +144,7 @@ def delete(sent: TheMessage, experiments: TheExperiments) -> Response:
 
 @router.post("/experiments/restore", dependencies=CHANGES)
 def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Restore an experiment from the trash."""
     experiment = experiments.find(sent.required_identifier("experiment_id"), Action.PROJECT_DELETE)
     experiments.restore(experiment)
     return answer({})
@@ -145,6 +152,7 @@ def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
 
 @router.post("/experiments/set-experiment-tag", dependencies=CHANGES)
 def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Set a tag of an experiment."""
     experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
     key, value = checked_tag(sent.required("key"), sent.text("value") or "", most_value=5000)
     experiments.set_tags(experiment, {key: value})
@@ -154,6 +162,7 @@ def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
 @router.post("/experiments/delete-experiment-tag", dependencies=CHANGES)
 @router.delete("/experiments/delete-experiment-tag", dependencies=CHANGES)
 def delete_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Delete a tag of an experiment."""
     experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
     key = sent.required("key")
     if key not in experiment.tags:

@@ -139,6 +139,7 @@ class Experiments:
     # What the requester may do
 
     def may(self, experiment: StoredExperiment, action: Action) -> bool:
+        """Return whether the requester may do an action on an experiment."""
         if self.is_operator:
             return True
         try:
@@ -338,6 +339,7 @@ class Experiments:
 
 
 def tags_json(tags: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """Return tags as MLflow's clients read them."""
     return [{"key": key, "value": value} for key, value in tags]
 
 

@@ -37,6 +37,7 @@ router: Final = mlflow_router()
 
 @router.post("/runs/log-inputs", dependencies=[needs("filtered run:create")])
 def log_inputs(request: Request, sent: TheMessage) -> Response:
+    """Store the datasets and models that a run uses."""
     run_id = _run_id(sent)
     datasets = [_dataset_input(SentMessage(dataset)) for dataset in sent.objects("datasets")]
     models = [{"model_id": _model_id(SentMessage(model))} for model in sent.objects("models")]
@@ -45,6 +46,7 @@ def log_inputs(request: Request, sent: TheMessage) -> Response:
 
 @router.post("/runs/outputs", dependencies=[needs("filtered run:create")])
 def log_outputs(request: Request, sent: TheMessage) -> Response:
+    """Store the models that a run made, each with its step."""
     run_id = _run_id(sent)
     outputs = [
         {"model_id": _model_id(SentMessage(model)), "step": integer("step", model.get("step")) or 0}
@@ -88,6 +90,7 @@ def _dataset_input(sent: SentMessage) -> dict[str, Any]:
 
 @router.post("/experiments/search-datasets", dependencies=[needs("filtered run:read")])
 def search_datasets(request: Request, sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Return the datasets that runs of some experiments used, without duplicates."""
     ids = sent.texts("experiment_ids")
     if not ids:
         raise invalid("SearchDatasets request must specify at least one experiment_id.")

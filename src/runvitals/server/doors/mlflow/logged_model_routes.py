@@ -32,6 +32,7 @@ router: Final = mlflow_router()
 
 @router.post("/logged-models", dependencies=CHANGES)
 def create(request: Request, sent: TheMessage, models: TheLoggedModels) -> Response:
+    """Create a logged model, of a run if the message names one."""
     experiment = models.experiments.for_new_run(sent.required_identifier("experiment_id"))
     models.experiments.require(experiment, Action.ARTIFACT_CREATE)
     run_uid = sent.text("source_run_id", most=256) or None
@@ -50,6 +51,7 @@ def create(request: Request, sent: TheMessage, models: TheLoggedModels) -> Respo
 
 @router.post("/logged-models/search", dependencies=READS)
 def search(sent: TheMessage, models: TheLoggedModels) -> Response:
+    """Return a page of the logged models of some experiments that match the filters."""
     ids = sent.texts("experiment_ids")
     if not 0 < len(ids) <= MAX_EXPERIMENTS:
         raise invalid(f"experiment_ids: expected 1 to {MAX_EXPERIMENTS} experiments")
@@ -63,11 +65,13 @@ def search(sent: TheMessage, models: TheLoggedModels) -> Response:
 
 @router.get("/logged-models/{model_id}", dependencies=READS)
 def get(model_id: ModelId, models: TheLoggedModels) -> Response:
+    """Return a logged model."""
     return answer({"model": models.as_json(models.find(model_id))})
 
 
 @router.patch("/logged-models/{model_id}", dependencies=CHANGES)
 def finalize(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
+    """Set the status of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
     named = sent.required_identifier("status")
     status = STATUSES.get(named, named)
@@ -83,6 +87,7 @@ def _answer(models: LoggedModels, model: LoggedModel) -> Response:
 
 @router.delete("/logged-models/{model_id}", dependencies=CHANGES)
 def delete(request: Request, model_id: ModelId, models: TheLoggedModels) -> Response:
+    """Delete a logged model and its files."""
     model = models.find(model_id, Action.ARTIFACT_DELETE)
     models.table.delete(model.uid)
     files = shared_services_of(request).access.metadata_store.mlflow_files
@@ -92,6 +97,7 @@ def delete(request: Request, model_id: ModelId, models: TheLoggedModels) -> Resp
 
 @router.patch("/logged-models/{model_id}/tags", dependencies=CHANGES)
 def set_tags(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
+    """Set tags of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
     tags: dict[str, str | None] = {**sent_tags(sent)}
     models.table.change(model.uid, models.now_ms, tags=tags)
@@ -100,6 +106,7 @@ def set_tags(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Re
 
 @router.delete("/logged-models/{model_id}/tags/{key:path}", dependencies=CHANGES)
 def delete_tag(model_id: ModelId, key: str, models: TheLoggedModels) -> Response:
+    """Delete a tag of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
     name, _ = checked_tag(key, "")
     if name not in model.tags:
@@ -111,6 +118,7 @@ def delete_tag(model_id: ModelId, key: str, models: TheLoggedModels) -> Response
 
 @router.post("/logged-models/{model_id}/params", dependencies=CHANGES)
 def log_params(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Response:
+    """Set parameters of a logged model."""
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
     params = dict(checked_param(param.get("key"), param.get("value")) for param in sent.objects("params"))
     models.table.change(model.uid, models.now_ms, params=params)

@@ -60,6 +60,7 @@ class LoggedModels:
         return model
 
     def experiment(self, model: LoggedModel) -> StoredExperiment:
+        """Return the experiment of a logged model."""
         return self.experiments.of_project(model.project_id)
 
     def create(

@@ -27,10 +27,12 @@ class MetricValues(NamedTuple):
 
     @classmethod
     def nothing(cls) -> MetricValues:
+        """Return no values."""
         return cls(np.empty(0), np.empty(0), np.empty(0))
 
     @property
     def nbytes(self) -> int:
+        """Bytes that the values take."""
         return self.timestamps.nbytes + self.steps.nbytes + self.values.nbytes
 
     def spaced_indices(self, most: int, start: int | None, end: int | None) -> list[int]:
@@ -64,6 +66,7 @@ class HistoryPoint(NamedTuple):
     step: int
 
     def as_json(self) -> dict[str, object]:
+        """Return the point as MLflow's clients read it."""
         return {
             "key": self.key,
             "value": json_number(self.value),
@@ -95,6 +98,7 @@ def all_history(view: RunView, names: set[str] | None = None) -> dict[str, Metri
 
 
 def series_columns(times: Floats, series: Series) -> tuple[Floats, Floats, Floats]:
+    """Return times, steps and values of a system metric; the steps number its samples."""
     # MLflow's own monitor numbers its samples; ours have no steps.
     return times, np.arange(len(times), dtype=np.float64), np.asarray(series.values, np.float64)
 

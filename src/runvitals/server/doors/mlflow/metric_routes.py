@@ -53,6 +53,7 @@ metrics."""
 
 @router.post("/runs/log-metric", dependencies=SENDS)
 async def log_metric(sent: TheMessage, request: Request) -> Response:
+    """Store a value of a metric."""
     run_id = run_id_of(sent)
     writes = RunWrites(request)
     metric = writes.door.to_stored(MetricColumns.of_objects([sent.values]))
@@ -66,6 +67,7 @@ async def log_metric(sent: TheMessage, request: Request) -> Response:
 
 @router.post("/runs/log-parameter", dependencies=SENDS)
 async def log_parameter(sent: TheMessage, request: Request) -> Response:
+    """Store a parameter."""
     run_id = run_id_of(sent)
     key, value = checked_param(sent.values.get("key"), sent.values.get("value"))
     writes = RunWrites(request)
@@ -76,6 +78,7 @@ async def log_parameter(sent: TheMessage, request: Request) -> Response:
 
 @first.post("/runs/log-batch", dependencies=SENDS)
 async def log_batch(request: Request) -> Response:
+    """Store metrics, parameters and tags of a run."""
     with door_recorder(request).in_flight(MAX_BODY):
         body = await request.body()
         if len(body) > MAX_BODY:
@@ -116,6 +119,7 @@ def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, s
 
 @router.get("/metrics/get-history", dependencies=READS)
 async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Return a page of the values of a metric."""
     name = sent.required("metric_key")
     most = sent.integer("max_results")
     if most is not None and most <= 0:

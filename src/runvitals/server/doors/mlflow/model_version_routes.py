@@ -54,6 +54,7 @@ router: Final = mlflow_router()
 
 @router.post("/model-versions/create", dependencies=CHANGES)
 def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> Response:
+    """Create a version of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     source = sent.required("source", most=MAX_SOURCE)
     if ".." in unquote(unquote(source)).split("/"):
@@ -109,6 +110,7 @@ def _place(source: str, registry: ModelRegistry, logged: LoggedModels) -> tuple[
 
 @router.get("/model-versions/get", dependencies=READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return a version by its number."""
     return _answer(registry, sent)
 
 
@@ -126,6 +128,7 @@ def _answer(registry: ModelRegistry, sent: SentMessage) -> Response:
 
 @router.patch("/model-versions/update", dependencies=CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Change the description of a version."""
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
     registry.table.change_version(model.id, version.version, registry.now_ms, description=description)
@@ -134,6 +137,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.post("/model-versions/transition-stage", dependencies=CHANGES)
 def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Move a version to a stage, and archive the others of that stage if asked to."""
     stage = checked_stage(sent.required("stage"))
     archives = sent.flag("archive_existing_versions")
     if archives and stage not in _ACTIVE:
@@ -149,6 +153,7 @@ def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.delete("/model-versions/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Delete a version."""
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     registry.table.delete_version(model.id, version.version, registry.now_ms)
     return answer({})
@@ -156,12 +161,14 @@ def delete(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.get("/model-versions/get-download-uri", dependencies=READS)
 def download_uri(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return where the files of a version are."""
     _, version = _find(registry, sent, Action.REGISTRY_DOWNLOAD)
     return answer({"artifact_uri": version.location})
 
 
 @router.post("/model-versions/set-tag", dependencies=CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Set a tag of a version."""
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     key, value = sent_tag(sent)
     registry.table.change_version_tags(model.id, version.version, {key: value})
@@ -170,6 +177,7 @@ def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.delete("/model-versions/delete-tag", dependencies=CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Delete a tag of a version."""
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     registry.table.change_version_tags(model.id, version.version, {sent.required("key"): None})
     return answer({})
@@ -180,6 +188,7 @@ _Pair = tuple[RegisteredModel, ModelVersion]
 
 @router.get("/model-versions/search", dependencies=READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return a page of the versions that match a filter."""
     comparisons, prompts = without_prompt_tag(parse_filter(sent.text("filter"), _ATTRIBUTES))
     order = parse_order(sent.texts("order_by"), _ATTRIBUTES)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)

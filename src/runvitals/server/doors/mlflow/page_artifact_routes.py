@@ -44,6 +44,7 @@ router: Final = mlflow_router()
 
 @pages.get("/get-artifact", dependencies=READS)
 def of_run(request: Request, sent: TheMessage) -> Response:
+    """Return the content of a file of a run."""
     path = _file_path(sent, "path")
     uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
     return file_response(request, f"{run_folder(request, uid)}/{path}")
@@ -51,6 +52,7 @@ def of_run(request: Request, sent: TheMessage) -> Response:
 
 @pages.get("/model-versions/get-artifact", dependencies=READS)
 def of_version(request: Request, sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return the content of a file of a model version."""
     path = _file_path(sent, "path")
     model = registry.find(sent.required("name"), Action.REGISTRY_DOWNLOAD)
     location = registry.version(model, sent_version(sent)).location
@@ -66,6 +68,7 @@ def of_model(
     sent: TheMessage,
     models: TheLoggedModels,
 ) -> Response:
+    """Return the content of a file of a logged model."""
     path = _file_path(sent, "artifact_file_path")
     model = models.find(model_id)
     folder = f"{models.experiments.id_of(models.experiment(model))}/models/{model.uid}/artifacts"

@@ -48,6 +48,7 @@ router: Final = mlflow_router()
 
 @router.post("/registered-models/create", dependencies=CHANGES)
 def create(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Create a registered model."""
     name = sent.required("name", most=MAX_TAG)
     description = sent.text("description", most=MAX_DESCRIPTION)
     model = registry.create(name, description, sent_tags(sent))
@@ -56,11 +57,13 @@ def create(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.get("/registered-models/get", dependencies=READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return a registered model by its name."""
     return answer({"registered_model": registry.as_json(registry.find(sent.required("name")))})
 
 
 @router.patch("/registered-models/update", dependencies=CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Change the description of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
     registry.table.change(model.id, registry.now_ms, description=description)
@@ -69,6 +72,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.post("/registered-models/rename", dependencies=CHANGES)
 def rename(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Rename a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     renamed = registry.rename(model, sent.required("new_name", most=MAX_TAG))
     return answer({"registered_model": registry.as_json(renamed)})
@@ -76,6 +80,7 @@ def rename(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.delete("/registered-models/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Delete a registered model."""
     registry.table.delete(registry.find(sent.required("name"), Action.REGISTRY_LINK).id)
     return answer({})
 
@@ -83,6 +88,7 @@ def delete(sent: TheMessage, registry: TheRegistry) -> Response:
 @router.get("/registered-models/list", dependencies=READS)
 @router.get("/registered-models/search", dependencies=READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return a page of the registered models that match a filter."""
     comparisons = parse_filter(sent.text("filter"), ATTRIBUTES)
     order = parse_order(sent.texts("order_by"), ATTRIBUTES)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
@@ -132,6 +138,7 @@ def without_prompt_tag(comparisons: list[Comparison]) -> tuple[list[Comparison],
 @router.post("/registered-models/get-latest-versions", dependencies=READS)
 @router.get("/registered-models/get-latest-versions", dependencies=READS)
 def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return the newest version in each stage."""
     model = registry.find(sent.required("name"))
     stages = [checked_stage(stage) for stage in sent.texts("stages")] or list(STAGES)
     newest = {version.stage: version for version in registry.table.versions(model.id)}
@@ -153,6 +160,7 @@ def checked_stage(stage: str) -> str:
 
 @router.post("/registered-models/set-tag", dependencies=CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Set a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     key, value = sent_tag(sent)
     registry.table.change_tags(model.id, {key: value})
@@ -166,6 +174,7 @@ def sent_tag(sent: SentMessage) -> tuple[str, str]:
 
 @router.delete("/registered-models/delete-tag", dependencies=CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Delete a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     registry.table.change_tags(model.id, {sent.required("key"): None})
     return answer({})
@@ -173,6 +182,7 @@ def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.post("/registered-models/alias", dependencies=CHANGES)
 def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Let an alias mean a version."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
     alias = checked_alias(sent.required("alias"))
     version = registry.version(model, sent_version(sent))
@@ -182,6 +192,7 @@ def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.delete("/registered-models/alias", dependencies=CHANGES)
 def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Delete an alias."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
     registry.table.change_aliases(model.id, {sent.required("alias"): None})
     return answer({})
@@ -189,6 +200,7 @@ def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
 
 @router.get("/registered-models/alias", dependencies=READS)
 def get_alias(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return the version that an alias means."""
     model = registry.find(sent.required("name"))
     return answer(
         {"model_version": version_json(model, registry.version(model, _version_of_alias(model, sent)))}

@@ -218,6 +218,7 @@ def version_json(model: RegisteredModel, version: ModelVersion) -> dict[str, Any
 
 
 def tags_json(tags: Any) -> list[dict[str, str]]:
+    """Return tags as MLflow's clients read them, by name."""
     return [{"key": key, "value": value} for key, value in sorted(tags.items())]
 
 

@@ -48,6 +48,7 @@ class MlflowRoute(APIRoute):
     """A route whose errors have MLflow's form."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler with errors in MLflow's form."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -100,6 +101,11 @@ class SentMessage:
         return self.text(name, most=256)
 
     def required_identifier(self, name: str) -> str:
+        """Return an identifier, which may be sent as a number.
+
+        Raises:
+            MlflowError: 400 if it is missing.
+        """
         value = self.identifier(name)
         if not value:
             raise invalid(f"Missing value for required parameter '{name}'.")
@@ -110,6 +116,7 @@ class SentMessage:
         return integer(name, self.values.get(name))
 
     def flag(self, name: str) -> bool:
+        """Return whether a flag is true; false if it was not sent."""
         value = self.values.get(name, False)
         if value in ("true", "True"):
             return True
@@ -176,6 +183,7 @@ def number(name: str, value: object) -> float:
 
 
 def wrong_type(name: str, value: object, expected: str) -> MlflowError:
+    """400: a parameter has a value of the wrong type."""
     shown = json.dumps(value, ensure_ascii=False, default=repr)[:60]
     return invalid(f"Invalid value {shown} for parameter '{name}' supplied. Expected {expected}.")
 

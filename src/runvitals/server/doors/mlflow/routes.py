@@ -33,16 +33,19 @@ _others: Final = mlflow_router()
 
 @_pages.get("/health", dependencies=[needs(PUBLIC)])
 async def health() -> Response:
+    """Say that the server runs."""
     return PlainTextResponse("OK")
 
 
 @_pages.get("/version", dependencies=[needs(PUBLIC)])
 async def version() -> Response:
+    """Return the version of MLflow whose API this is."""
     return PlainTextResponse(VERSION)
 
 
 @_others.get("/server-info", dependencies=[needs(PUBLIC)])
 async def server_info() -> Response:
+    """Return what MLflow 3 asks servers for: this one has no workspaces."""
     return answer({"store_type": "SqlStore", "workspaces_enabled": False})
 
 
@@ -50,6 +53,7 @@ async def server_info() -> Response:
     "/{rest:path}", methods=["GET", "POST", "PUT", "PATCH", "DELETE"], dependencies=[needs(PUBLIC)]
 )
 async def unknown(request: Request, rest: str) -> Response:
+    """Refuse what MLflow has besides."""
     raise MlflowError(ENDPOINT_NOT_FOUND, f"{request.method} {PREFIX}/{rest[:200]} is not supported")
 
 

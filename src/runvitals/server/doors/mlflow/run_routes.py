@@ -49,6 +49,7 @@ def run_id_of(sent: SentMessage) -> str:
 
 @router.post("/runs/create", dependencies=SENDS)
 async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Create a run."""
     tags = sent_tags(sent)
     name = sent.text("run_name") or tags.get(NAME_TAG) or next(names_of(uuid.uuid4().hex))
     if sent.text("run_name") and tags.get(NAME_TAG) not in (None, name):
@@ -70,12 +71,14 @@ async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
 
 @router.get("/runs/get", dependencies=READS)
 async def get(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Return a run with the latest value of each metric."""
     run = await anyio.to_thread.run_sync(runs.find, run_id_of(sent))
     return answer({"run": run.as_json(await RunReads(request).latest(run))})
 
 
 @router.post("/runs/update", dependencies=SENDS)
 async def update(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Change the status, end or name of a run."""
     status = sent.identifier("status")
     status = STATUS_NUMBERS.get(status or "", status)
     if status is not None and status not in STATUSES:
@@ -94,11 +97,13 @@ async def update(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
 
 @router.post("/runs/delete", dependencies=DELETES)
 async def delete(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Move a run to the trash."""
     return await _set_deleted(run_id_of(sent), True, runs, request)
 
 
 @router.post("/runs/restore", dependencies=DELETES)
 async def restore(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Restore a run from the trash."""
     return await _set_deleted(run_id_of(sent), False, runs, request)
 
 
@@ -117,6 +122,7 @@ async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request)
 
 @router.post("/runs/set-tag", dependencies=SENDS)
 async def set_tag(sent: TheMessage, request: Request) -> Response:
+    """Set a tag of a run."""
     run_id = run_id_of(sent)
     key, value = checked_tag(sent.required("key"), sent.text("value") or "")
     writes = RunWrites(request)
@@ -126,6 +132,7 @@ async def set_tag(sent: TheMessage, request: Request) -> Response:
 
 @router.post("/runs/delete-tag", dependencies=SENDS)
 async def delete_tag(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Delete a tag of a run."""
     key = sent.required("key")
     writes = RunWrites(request)
     session = await writes.session(run_id_of(sent))
@@ -178,6 +185,7 @@ def _models(history: str) -> list[Any]:
 
 @router.post("/runs/search", dependencies=READS)
 async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Return a page of the runs that match a filter."""
     view = sent.identifier("run_view_type") or "ACTIVE_ONLY"
     view = _VIEW_NUMBERS.get(view, view)
     if view not in _VIEWS:

@@ -95,6 +95,7 @@ class RunSession:
         return f"{MONITOR}.{host}.{self.started_ms:x}"
 
     def about(self, role: str, host: str = HOST) -> WriterDescription:
+        """Return the description of a writer of the run when it is new."""
         started_ms = self.created_ms if role == TRAIN else self.started_ms
         interval_s = self.interval_s(host)
         return WriterDescription(role=role, host=host, interval_s=interval_s, started_ms=started_ms)
@@ -119,6 +120,7 @@ class RunSession:
         steps: Integers | None = None,
         host: str = HOST,
     ) -> Envelope:
+        """Return an envelope with samples of the run."""
         return recording.samples(
             self.uid,
             self.writer(role, host),
@@ -132,6 +134,7 @@ class RunSession:
         )
 
     def records(self, entries: Sequence[tuple[int, str, dict[str, Any]]], writer: str = "") -> Envelope:
+        """Return an envelope with records, of the monitor unless a writer is named."""
         return recording.records(
             self.uid,
             writer or self.writer(MONITOR),

@@ -130,6 +130,7 @@ class RunWrites:
 
     @property
     def now_ms(self) -> int:
+        """The time now, ms UTC."""
         return self._access.clock()
 
     async def session(self, run_id: str) -> RunSession:
@@ -309,9 +310,11 @@ class RunWrites:
         return sorted({session.writer(MONITOR), *newest.values()})
 
     async def set_tags(self, session: RunSession, tags: Mapping[str, str]) -> None:
+        """Store tags of a run."""
         await self.record([session.records([self._info(tag_sections(tags))])], session.uid)
 
     async def delete_tag(self, session: RunSession, name: str) -> None:
+        """Remove a tag of a run; that of the notes removes our notes too."""
         removed: dict[str, Any] = {TAGS: [name]}
         if name == NOTE_TAG:
             removed["run"] = ["notes"]

@@ -62,6 +62,7 @@ class TrackedRun:
 
     @property
     def end_time(self) -> int | None:
+        """The end that the client set, or when our run ended, ms UTC; None if it runs."""
         if self.status in _ACTIVE_STATUSES:
             return None
         end_time = self.facts.get("end_time")
@@ -69,16 +70,19 @@ class TrackedRun:
 
     @property
     def start_time(self) -> int:
+        """The start that the client set, or when our run started, ms UTC."""
         start_time = self.facts.get("start_time")
         return start_time if isinstance(start_time, int) else self.row.started_ms
 
     @property
     def user_id(self) -> str:
+        """The user whom the client named, or the run's author; empty if nobody is known."""
         author = self.row.author.name if self.row.author is not None else None
         return str(self.facts.get("user_id") or author or "")
 
     @property
     def artifact_uri(self) -> str:
+        """Where clients store the artifacts of the run."""
         location = self.experiment.artifact_location or f"mlflow-artifacts:/{self.experiment_id}"
         return f"{location.rstrip('/')}/{self.row.uid}/artifacts"
 
@@ -91,6 +95,7 @@ class TrackedRun:
         return attribute_value
 
     def info_json(self) -> dict[str, Any]:
+        """Return MLflow's `RunInfo`."""
         info: dict[str, Any] = {
             "run_id": self.row.uid,
             "run_uuid": self.row.uid,
@@ -107,6 +112,7 @@ class TrackedRun:
         return info
 
     def as_json(self, metrics: Iterable[HistoryPoint]) -> dict[str, Any]:
+        """Return the run as MLflow's clients read it."""
         return {
             "info": self.info_json(),
             "data": {
@@ -223,6 +229,7 @@ class Runs:
 
 
 def not_active(run_id: str) -> MlflowError:
+    """400: the run is in the trash."""
     return MlflowError(
         INVALID_STATE, f"The run {run_id[:100]} must be in the 'active' state. Current state is deleted."
     )

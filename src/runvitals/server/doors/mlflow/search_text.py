@@ -107,6 +107,7 @@ class Attributes:
     default: EntityKind = "attribute"
 
     def canonical(self, name: str) -> str | None:
+        """Return the attribute that a name or alias means; None if it is unknown."""
         for canonical_name, aliases in (*self.texts.items(), *self.numbers.items()):
             if name == canonical_name or name in aliases:
                 return canonical_name

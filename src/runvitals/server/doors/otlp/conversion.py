@@ -82,6 +82,7 @@ class Conversion:
 
     @property
     def rejected(self) -> int:
+        """How many data points were rejected."""
         return sum(self.reasons.values())
 
     @property

@@ -59,6 +59,7 @@ class OtlpEndpoint:
         self._decoding = anyio.CapacityLimiter(_DECODING_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Store the metrics of a request, or respond with what is wrong."""
         try:
             if scope["path"] in OTHER_SIGNALS:
                 signal = scope["path"].rpartition("/")[2]
@@ -116,6 +117,7 @@ class StatusBodies:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Convert the body of a response that is an error."""
         head: Message | None = None
         body = b""
 

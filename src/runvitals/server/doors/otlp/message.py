@@ -126,6 +126,7 @@ class ItemCount:
 
 
 def too_many_resources() -> HttpRejection:
+    """413: the request has too many resources."""
     return too_large(f"more than {MAX_RESOURCES:,} resources in one request")
 
 

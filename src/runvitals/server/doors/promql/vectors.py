@@ -49,6 +49,7 @@ Vector = list[VectorSeries]
 
 
 def sorted_labels(labels: Mapping[str, str]) -> Labels:
+    """Return labels by name, without empty ones, which are none."""
     return tuple(sorted((name, value) for name, value in labels.items() if value))
 
 
@@ -63,4 +64,5 @@ def only(labels: Labels, names: Collection[str]) -> Labels:
 
 
 def without_name(labels: Labels) -> Labels:
+    """Return labels without the metric's name."""
     return without(labels, (NAME,))

@@ -47,6 +47,7 @@ class ScimRoute(APIRoute):
     """A route whose errors are those of SCIM."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler with errors in SCIM's form."""
         handle = super().get_route_handler()
 
         async def with_scim_errors(request: Request) -> Response:

@@ -91,10 +91,12 @@ class TypeNode(NamedTuple):
 
     @property
     def id(self) -> str:
+        """The id of the type in GraphQL."""
         return node_id("ArtifactType", self.number)
 
     @property
     def created_at(self) -> str:
+        """When the first collection of the type was created, in UTC."""
         return iso_time(self.created_ms)
 
 
@@ -199,10 +201,12 @@ class ArtifactNode:
 
     @property
     def metadata(self) -> str:
+        """The metadata as JSON in a text."""
         return json.dumps(self.row.metadata)
 
     @property
     def aliases(self) -> list[dict[str, Any]]:
+        """The aliases in all collections that the requester may read."""
         names = []
         for membership in self.memberships:
             if may_read(self._context, project_of(self._context, membership.collection)):
@@ -211,6 +215,7 @@ class ArtifactNode:
 
     @property
     def current_manifest(self) -> dict[str, Any] | None:
+        """The manifest; None of a draft."""
         if self.row.state == "draft":
             return None
         return manifest_node(self._context, self.row)
@@ -254,14 +259,17 @@ class FileNode:
 
     @property
     def id(self) -> str:
+        """The id of the file in GraphQL."""
         return f"{self._artifact.id}:{self._entry.path}"
 
     @property
     def url(self) -> str:
+        """The same as `direct_url`."""
         return self.direct_url
 
     @property
     def direct_url(self) -> str:
+        """A signed address of the content, or the address that the file refers to."""
         if self._entry.reference is not None:
             return self._entry.reference
         require(self._context, Action.ARTIFACT_DOWNLOAD, self._artifact.place, self._artifact.row.id)

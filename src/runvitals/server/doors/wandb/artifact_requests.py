@@ -56,6 +56,7 @@ def collection_for(context: GraphQLContext, id: str, action: Action) -> Collecti
 
 
 def collection_named(context: GraphQLContext, project: ProjectNode, name: str) -> Collection:
+    """Return a collection of a project by its name. Raises HTTPException 404."""
     collection = artifacts_of(context).collections.named(project.number, name)
     if collection is None:
         raise not_found(f"collection of artifacts {name!r}")
@@ -63,6 +64,7 @@ def collection_named(context: GraphQLContext, project: ProjectNode, name: str) -
 
 
 def tag_names(tags: Sequence[Input] | None) -> list[str]:
+    """Return the names of tags in an input."""
     return [tag["tag_name"] for tag in tags or ()]
 
 

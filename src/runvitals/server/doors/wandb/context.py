@@ -61,10 +61,12 @@ class EntityNode:
 
     @property
     def id(self) -> str:
+        """The id of the entity in GraphQL."""
         return node_id("Entity", self.number or 0)
 
     @property
     def entity_type(self) -> str:
+        """`team` or `user`."""
         return "team" if self.is_team else "user"
 
 
@@ -210,10 +212,12 @@ class GraphQLContext:
 
     @property
     def access(self) -> AccessControl:
+        """The access control of the server."""
         return access_of(self.request)
 
     @property
     def metadata_store(self) -> MetadataStore:
+        """The metadata store of the server."""
         return self.access.metadata_store
 
     def now_ms(self) -> int:
@@ -222,6 +226,7 @@ class GraphQLContext:
 
     @property
     def has_accounts(self) -> bool:
+        """Whether the server has accounts."""
         return self.access.directory.accounts_exist
 
     def default_entity(self) -> EntityNode:

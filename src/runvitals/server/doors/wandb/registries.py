@@ -32,6 +32,7 @@ class OrganizationEntity(EntityNode):
 
     @property
     def entity_type(self) -> str:
+        """`organization`."""
         return "organization"
 
 

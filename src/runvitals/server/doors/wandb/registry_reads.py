@@ -187,7 +187,7 @@ async def project_access(node: ProjectNode, info: Info) -> str | None:
 
 
 def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) -> list[_Registry]:
-    """Return the registries of a team or user that match a filter and that the requester may read, by name."""
+    """Return the registries of a team or user that match a filter and that the requester may read."""
     holds = _compile(filters, _OF_REGISTRIES)
     projects = context.metadata_store.projects.beginning_with(PREFIX, node.number)
     context.count_rows(len(projects))

@@ -60,14 +60,17 @@ class ProjectNode:
 
     @property
     def id(self) -> str:
+        """The id of the project in GraphQL."""
         return node_id("Project", self.number)
 
     @property
     def internal_id(self) -> str:
+        """The id that clients call internal."""
         return node_id("ProjectInternalId", self.number)
 
     @property
     def entity_name(self) -> str:
+        """The name of the team or user."""
         return self.entity.name
 
 
@@ -93,50 +96,62 @@ class RunNode:
 
     @property
     def id(self) -> str:
+        """The id of the run in GraphQL."""
         return node_id("Run", self.row.id)
 
     @property
     def display_name(self) -> str:
+        """The name of our run, which users can change."""
         return self.row.name
 
     @property
     def project_id(self) -> int:
+        """The number of the project."""
         return self.row.project_id
 
     @property
     def state(self) -> str:
+        """The state, as wandb calls it."""
         return WANDB_STATES[self.row.state]
 
     @property
     def exitcode(self) -> int | None:
+        """The exit code; None until the run ends, or if none was sent."""
         return self.row.ending.exit_code
 
     @property
     def failed(self) -> bool:
+        """Whether the run failed or crashed."""
         return self.state in ("failed", "crashed")
 
     @property
     def running(self) -> bool:
+        """Whether the run runs."""
         return self.row.state == RUNNING
 
     @property
     def should_stop(self) -> bool:
+        """Whether a user has asked the run to stop."""
         return self.row.stop_requested_ms is not None
 
     @property
     def group(self) -> str | None:
+        """The group; None without one."""
         return self.row.group
 
     @property
     def job_type(self) -> str | None:
+        """The job type; None without one."""
         return self.row.job_type
 
     @property
     def created_at(self) -> str:
+        """When the run started, in UTC."""
         return iso_time(self.row.started_ms)
 
     @property
     def heartbeat_at(self) -> str:
+        """When the run was last heard of, in UTC."""
         return iso_time(self.row.last_ms)
 
 

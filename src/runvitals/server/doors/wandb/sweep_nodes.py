@@ -35,46 +35,57 @@ class SweepNode:
 
     @property
     def id(self) -> str:
+        """The id of the sweep in GraphQL."""
         return node_id("Sweep", self.row.id)
 
     @property
     def name(self) -> str:
+        """The name in the sweep's address."""
         return self.row.name
 
     @property
     def display_name(self) -> str | None:
+        """The name that users gave; None without one."""
         return self.row.display_name
 
     @property
     def description(self) -> str | None:
+        """The description; None without one."""
         return self.row.description
 
     @property
     def method(self) -> str:
+        """How parameters are chosen: `grid`, `random` or `bayes`."""
         return shown_configuration(self.row.configuration).method
 
     @property
     def state(self) -> str:
+        """The state in capitals, as wandb calls it."""
         return self.row.state.upper()
 
     @property
     def config(self) -> str:
+        """The configuration as it was sent: YAML or JSON."""
         return self.row.source
 
     @property
     def created_at(self) -> str:
+        """When the sweep was created, in UTC."""
         return iso_time(self.row.created_ms)
 
     @property
     def updated_at(self) -> str:
+        """When the sweep was last changed, in UTC."""
         return iso_time(self.row.changed_ms)
 
     @property
     def early_stop_job_running(self) -> bool:
+        """False: there is no such job."""
         return False
 
     @property
     def run_count_expected(self) -> int | None:
+        """How many runs the sweep is to have; None without a limit."""
         expected = shown_configuration(self.row.configuration).expected_runs
         return None if expected is None else min(expected, _MAX_INT)
 
@@ -90,22 +101,27 @@ class AgentNode:
 
     @property
     def id(self) -> str:
+        """The id of the agent in GraphQL."""
         return node_id("Agent", self.row.id)
 
     @property
     def name(self) -> str:
+        """The same as `id`."""
         return self.id
 
     @property
     def host(self) -> str:
+        """The machine that the agent runs on."""
         return self.row.host
 
     @property
     def created_at(self) -> str:
+        """When the agent registered, in UTC."""
         return iso_time(self.row.created_ms)
 
     @property
     def heartbeat_at(self) -> str:
+        """When the agent was last heard of, in UTC."""
         return iso_time(self.row.heard_ms)
 
 
