@@ -50,7 +50,7 @@ class RunFacts:
 
 
 class WriterFacts:
-    """Which process wrote the records, as recorded in the writer's own files.
+    """The process that wrote the records, as recorded in the writer's own files.
 
     Attributes:
         name: `monitor.<host>.<start>`, `train.<host>.<pid>.<start>` or `console.<host>.<pid>.<start>`.

@@ -155,7 +155,7 @@ class Paused(Gone):
 
 
 class Context:
-    """What the relay provides to a destination.
+    """The facts and services that the relay provides to a destination.
 
     Attributes:
         run_id: id of the run.

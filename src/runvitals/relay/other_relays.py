@@ -97,7 +97,7 @@ class OtherRelays:
         return sock.fileno()
 
     def messages(self, fd: int) -> list[dict[str, Any]] | None:
-        """What a relay has sent for the monitor of a run; None if it has gone."""
+        """Return what a relay has sent for the monitor of a run; None if it has gone."""
         handover, client = self._connections[fd]
         messages = client.messages()
         if messages is None:
@@ -107,7 +107,7 @@ class OtherRelays:
         return messages
 
     def handover(self, fd: int) -> Handover | None:
-        """What was handed over on a connection; None if it is none of ours."""
+        """Return the delivery that was handed over on a connection; None if it is none of ours."""
         return self._connections[fd][0] if fd in self._connections else None
 
     def of_run(self, run_id: str) -> list[int]:
@@ -120,9 +120,9 @@ class OtherRelays:
         client.sock.close()
 
     def flush(self, handover: Handover, until_s: float) -> dict[str, object] | None:
-        """What that relay has delivered of a run when it is done, or when the time is up.
+        """Return what that relay has delivered of a run when it is done, or when the time is up.
 
-        None without an answer. It may still be starting.
+        None without a response: it may still be starting.
         """
         while True:
             left_s = max(until_s - time.monotonic(), 0.0)

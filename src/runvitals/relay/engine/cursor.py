@@ -1,4 +1,4 @@
-"""How far a run has been delivered to a destination: a small file in the run's folder, replaced atomically.
+"""The position of a run's delivery to a destination: a small file in its folder, replaced atomically.
 
 `<run>/relay/<kind>-<checksum of the destination>@<host>.json` covers the writers of one host. For each writer
 it holds the next record to deliver and the range that is being sent. The range is saved before it is sent, so

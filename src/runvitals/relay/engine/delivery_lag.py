@@ -1,4 +1,4 @@
-"""How far a delivery is behind its journal."""
+"""The lag of a delivery behind its journal."""
 
 from __future__ import annotations
 

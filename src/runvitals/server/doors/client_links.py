@@ -38,7 +38,7 @@ OptionalName = Annotated[str | None, Query(max_length=_MAX_NAME)]
 
 @router.get("/wandb", response_model=ClientLink, dependencies=[needs("filtered run:read")])
 def wandb_link(request: Request, entity: Name, project: Name, run: OptionalName = None) -> ClientLink:
-    """What `/{entity}/{project}/runs/{run}` means, as wandb's clients print it."""
+    """Return the project or run of `/{entity}/{project}/runs/{run}`, as wandb's clients print it."""
     context = GraphQLContext(request)
     node = find_project(context, project, entity)
     if node is None:
@@ -54,7 +54,7 @@ def wandb_link(request: Request, entity: Name, project: Name, run: OptionalName 
 
 @router.get("/mlflow", response_model=ClientLink, dependencies=[needs("filtered run:read")])
 def mlflow_link(request: Request, experiment: Name, run: OptionalName = None) -> ClientLink:
-    """What `/#/experiments/{experiment}/runs/{run}` means, as MLflow's clients print it."""
+    """Return the project or run of `/#/experiments/{experiment}/runs/{run}`, as MLflow's clients print it."""
     experiments = experiments_of(request)
     try:
         if run is None:

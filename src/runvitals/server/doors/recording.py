@@ -124,7 +124,7 @@ class DoorRecorder:
             body_bytes: size of the body that they came in, for the server's own metrics.
 
         Raises:
-            HttpRejection: as `/api/v1/ingest` answers: 400, 413 and 422 for invalid envelopes, 401 and 403
+            HttpRejection: as of `/api/v1/ingest`: 400, 413 and 422 for invalid envelopes, 401 and 403
                 for what the key may not send, 429 and 503 to try again later.
         """
         started_s = time.monotonic()

@@ -21,7 +21,7 @@ DOOR_ROUTERS: Final = (
             "/version",
         ),
     ),
-    RouterModule(  # the last: what no other answers
+    RouterModule(  # the last: paths that no other has
         "doors.unknown_paths",
         (
             "/files",

@@ -25,7 +25,7 @@ from runvitals.model.limits import LABEL_CHARACTERS
 from runvitals.model.names import shortened
 
 Attributes = Mapping[str, str]
-"""Of an OTLP resource, a data point, or the labels of a Prometheus series."""
+"""The attributes of an OTLP resource or a data point, or the labels of a Prometheus series."""
 MAX_RULES: Final = 20
 """For one field."""
 MAX_RULE_CHARACTERS: Final = 256
@@ -37,7 +37,7 @@ _HIGHEST_RANK = 1 << 31
 _WITHOUT_RULE: Final = frozenset(
     ("runvitals.entity", "runvitals.project", "service.name", "service.instance.id", "process.pid")
 )
-"""What routes also depend on, without a rule."""
+"""Attributes that routes also depend on, without a rule."""
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ ALIGN_MS: Final = 50
 """Times of one request that are this close are taken as one, unless a series has both: senders read the clock
 once for each instrument."""
 MAX_KEYS: Final = 10_000
-"""Of one run, in the life of a server process. More are rejected."""
+"""The most keys of one run in the life of a server process. More are rejected."""
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _MAX_LISTS = 64
 _UNCOVERED_LISTS = 8

@@ -35,7 +35,7 @@ _MAX_TOKEN: Final = 8192
 
 
 class _Signed(msgspec.Struct, Generic[T], array_like=True):
-    """What is signed. `owner`: who asked for the address."""
+    """The signed content of an address. `owner`: who asked for it."""
 
     expires_ms: int
     owner: CredentialOwner
@@ -43,7 +43,7 @@ class _Signed(msgspec.Struct, Generic[T], array_like=True):
 
 
 class AddressInUse(NamedTuple, Generic[T]):
-    """What an address allows, and who asked for it, with the rights that they have now."""
+    """The permission that an address carries, and who asked for it, with the rights that they have now."""
 
     allowed: T
     requester: Requester
@@ -113,7 +113,7 @@ def signed_address(
 
 
 def address_in_use(request: Request, kind: type[T]) -> AddressInUse[T]:
-    """What the address of a request allows to whom. Reads the database.
+    """Return the permission in a request's address, and whose it is. Reads the database.
 
     Raises:
         HttpRejection: 403: its signature is not valid, its time is over, or whoever asked for it has no

@@ -1,4 +1,4 @@
-"""The last routes of doors, for what no other route answers.
+"""The last routes of doors, for paths that no other route has.
 
 An error has the form that the door's clients read; it is not the page. MLflow and Prometheus' queries have
 one of their own for most paths.
@@ -23,7 +23,7 @@ _MAX_SHOWN: Final = 200
 
 
 def _last_routes(*beginnings: str) -> Callable[[Endpoint], Endpoint]:
-    """Decorates what answers all paths with these beginnings, and the beginnings themselves."""
+    """Decorate the route of all paths with these beginnings, and the beginnings themselves."""
 
     def add(endpoint: Endpoint) -> Endpoint:
         for beginning in beginnings:

@@ -54,5 +54,5 @@ class Datum(NamedTuple):
 
     @property
     def readings(self) -> int:
-        """How many values the datum stands for."""
+        """The number of values that the datum stands for."""
         return sum(self.counts)

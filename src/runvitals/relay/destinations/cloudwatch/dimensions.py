@@ -150,7 +150,7 @@ class DimensionLookup:
 
     @cached_property
     def _task(self) -> dict[str, Any]:
-        """What the ECS metadata service reports about this process's task."""
+        """The report of the ECS metadata service about this process's task."""
         address = f"{self._task_address.rstrip('/')}/task"
         try:
             task = json.loads(_fetch(address, "GET", {}))

@@ -52,7 +52,7 @@ class Estimate:
 
     @property
     def metric_sets(self) -> int:
-        """How many times each metric is billed."""
+        """The number of times each metric is billed."""
         return self.instances if self.per_instance else 1
 
     def metrics_usd(self, count: int | None = None) -> float:

@@ -1,4 +1,4 @@
-"""Which metrics are sent, and therefore billed."""
+"""Selects the metrics that are sent, and therefore billed."""
 
 from __future__ import annotations
 

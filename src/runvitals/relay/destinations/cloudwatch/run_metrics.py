@@ -22,7 +22,7 @@ Last = dict[str, tuple[int, float]]
 
 
 class KeyMapping(NamedTuple):
-    """How a key is sent.
+    """The series of a key, and the factor to its unit.
 
     Args:
         series: the series without dimensions.

@@ -21,7 +21,7 @@ class RequestRejected(Exception):
 
 
 class RefusedReadings:
-    """How many readings were not accepted, by reason. Only the first reasons are kept apart.
+    """The number of readings that were not accepted, by reason. Only the first reasons are kept apart.
 
     Args:
         counts: where they are kept.
@@ -39,7 +39,7 @@ class RefusedReadings:
 
     @property
     def readings(self) -> int:
-        """How many readings were refused."""
+        """The number of readings that were refused."""
         return sum(self.counts.values())
 
     def texts(self) -> list[str]:
@@ -74,7 +74,7 @@ class SplitRequest:
 
     @property
     def readings(self) -> int:
-        """How many readings wait."""
+        """The number of readings that wait."""
         return sum(datum.readings for part in self._parts for datum in part)
 
     def send_part(self) -> int:

@@ -30,7 +30,7 @@ class NamedText(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """What the store knows about a run.
+    """The state of a run in the store.
 
     Attributes:
         status: RUNNING, FINISHED …

@@ -18,12 +18,12 @@ _MAX_INTERVAL_S = 60.0
 _MAX_WAIT_S = 1800.0
 """Codes end earlier; the server says so."""
 _NO_ACCOUNTS = (401, 403, 404, 405)
-"""What servers without accounts answer."""
+"""Statuses with which servers without accounts respond."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What the user confirms. `page`: where, on the server. `interval_s`: how often to ask for the key."""
+    """A code, the page of the server on which the user confirms it, and how often to ask for the key."""
 
     code: str
     page: str
@@ -65,7 +65,7 @@ class BrowserSignIn:
 
         Raises:
             OSError: the server could not be reached.
-            ValueError: it refused, or answered something else.
+            ValueError: it refused, or responded with something else.
         """
         response = self._post(_BEGIN, {"name": name})
         if response.status in _NO_ACCOUNTS:

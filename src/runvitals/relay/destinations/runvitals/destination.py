@@ -39,7 +39,7 @@ _NO_SPACE = (503, 507)
 _HANDLED = (200, _UNKNOWN_SCHEMA, _UNSUPPORTED)
 _OUT_OF_RANGE = 422
 _TOO_LARGE = 413
-# The server rejects times more than a day ahead of its clock, which has advanced since it answered.
+# The server rejects times more than a day ahead of its clock, which has advanced since it responded.
 _AHEAD_MS = AHEAD_MS - 60_000
 _MAX_REASONS = 10
 _MAX_SCHEMAS = 1000

@@ -170,7 +170,7 @@ def _rate(last: dict[str, list[float]], key: str, time_ms: int, value: float, ra
 
 
 class TagMapping(NamedTuple):
-    """How a key is written: its tag, the description behind the "i", and the rate that replaces a counter."""
+    """The tag of a key, the description behind the "i", and the rate that replaces a counter."""
 
     tag: str
     about: str

@@ -38,7 +38,7 @@ class OutputLine(NamedTuple):
 
 
 class RunUpdate:
-    """What a batch adds to a W&B run.
+    """The lines that a batch adds to a W&B run.
 
     Attributes:
         began_ms: when the run started.

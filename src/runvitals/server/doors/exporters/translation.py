@@ -1,4 +1,4 @@
-"""How a series of an exporter becomes one of ours, and metrics that are computed from several series."""
+"""Translations of series of exporters to ours, and metrics that are computed from several series."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FAULTY: Final = 2.0
 
 
 class ScrapedMoment(NamedTuple):
-    """What the series of a derived metric had at one time.
+    """The values of a derived metric's series at one time.
 
     Args:
         t: ms UTC.
@@ -58,7 +58,7 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """How a series becomes ours.
+    """Our key for a series of an exporter, and what to do with its values.
 
     Args:
         key: our key; None: it is only an input.

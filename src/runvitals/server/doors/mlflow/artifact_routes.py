@@ -26,7 +26,7 @@ from runvitals.server.doors.mlflow.errors import (
 )
 from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.logged_models import LoggedModels
-from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.files.routes.uploads import server_files
@@ -115,7 +115,7 @@ def _missing(path: str) -> MlflowError:
 
 @router.put("/artifacts/{path:path}", dependencies=WRITES)
 async def put(request: Request, path: str) -> Response:
-    """Take a file. It is on the disk when this is answered."""
+    """Take a file. It is on the disk when the response is sent."""
     place = await run_in_threadpool(place_for_writing, request, path)
     files = server_files(request).files
     with door_recorder(request).in_flight(2 * PIECE_BYTES):
@@ -130,7 +130,7 @@ async def put(request: Request, path: str) -> Response:
                 )
 
             await run_in_threadpool(keep, incoming)
-    return answer({})
+    return to_response({})
 
 
 def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
@@ -182,7 +182,7 @@ def delete(request: Request, path: str) -> Response:
     if place.run_id is not None:
         for name in names:
             store.media.remove_files(place.run_id, name)
-    return answer({})
+    return to_response({})
 
 
 @router.get("/artifacts", dependencies=READS)
@@ -190,7 +190,7 @@ def list_folder(request: Request, sent: TheMessage) -> Response:
     """Return the files and folders in a folder of artifacts."""
     path = sent.required("path", most=MAX_PATH).rstrip("/")
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
-    return answer({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
+    return to_response({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
 
 
 def _entries(request: Request, place: ArtifactPlace) -> list[PathEntry]:
@@ -244,4 +244,4 @@ def _list_response(request: Request, root: str, folder: str | None) -> Response:
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
     prefix = f"{below}/" if below else ""
     shown = [_entry_json(entry, prefix) for entry in _entries(request, place)]
-    return answer({"root_uri": f"mlflow-artifacts:/{root}", "files": shown})
+    return to_response({"root_uri": f"mlflow-artifacts:/{root}", "files": shown})

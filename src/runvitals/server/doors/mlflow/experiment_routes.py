@@ -17,7 +17,7 @@ from runvitals.server.doors.mlflow.errors import (
 from runvitals.server.doors.mlflow.experiments import ACTIVE, DEFAULT_ID, DELETED, Experiments, TheExperiments
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
 from runvitals.server.doors.mlflow.pages import max_results, page_of
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.search_text import (
     EXPERIMENT_ATTRIBUTES,
     Comparison,
@@ -44,14 +44,14 @@ def create(sent: TheMessage, experiments: TheExperiments) -> Response:
     tags: dict[str, str | None] = {**sent_tags(sent)}
     name = sent.required("name", most=100_000)
     experiment = experiments.create(name, sent.text("artifact_location", most=2048), tags)
-    return answer({"experiment_id": experiments.id_of(experiment)})
+    return to_response({"experiment_id": experiments.id_of(experiment)})
 
 
 @router.get("/experiments/get", dependencies=READS)
 def get(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Return an experiment by its id."""
     experiment = experiments.find(sent.required_identifier("experiment_id"))
-    return answer({"experiment": experiments.as_json(experiment)})
+    return to_response({"experiment": experiments.as_json(experiment)})
 
 
 @router.get("/experiments/get-by-name", dependencies=READS)
@@ -62,7 +62,7 @@ def get_by_name(sent: TheMessage, experiments: TheExperiments) -> Response:
     if experiment is None:
         message = f"Could not find experiment with name '{name[:200]}'"
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, message)
-    return answer({"experiment": experiments.as_json(experiment)})
+    return to_response({"experiment": experiments.as_json(experiment)})
 
 
 @router.post("/experiments/search", dependencies=READS)
@@ -74,7 +74,7 @@ def search(sent: TheMessage, experiments: TheExperiments) -> Response:
 
 @router.get("/experiments/list", dependencies=READS)
 def listed(sent: TheMessage, experiments: TheExperiments) -> Response:
-    """What clients before 2.0 call."""
+    """Return a page of experiments to clients before 2.0."""
     return _search(sent, experiments)
 
 
@@ -96,7 +96,7 @@ def _search(sent: SentMessage, experiments: Experiments) -> Response:
     _sort(matches, order)
     page, following = page_of(matches, sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
-    return answer({"experiments": [shown for _, shown in page], **more})
+    return to_response({"experiments": [shown for _, shown in page], **more})
 
 
 def _value(
@@ -109,7 +109,7 @@ def _value(
 
 
 def _sort(matches: list[tuple[StoredExperiment, dict[str, Any]]], order: list[OrderBy]) -> None:
-    """The newest first, unless an order says otherwise; those without a value last."""
+    """Sort experiments: the newest first, unless an order says otherwise; those without a value last."""
     matches.sort(key=lambda pair: (pair[1]["creation_time"], pair[0].id), reverse=True)
     for part in reversed(order):
         having = [pair for pair in matches if _value(*pair, part) is not None]
@@ -128,7 +128,7 @@ def update(sent: TheMessage, experiments: TheExperiments) -> Response:
     name = sent.text("new_name", most=100_000)
     if name is not None:
         experiments.rename(experiment, name)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/experiments/delete", dependencies=CHANGES)
@@ -139,7 +139,7 @@ def delete(sent: TheMessage, experiments: TheExperiments) -> Response:
         raise invalid("the default experiment cannot be deleted")
     experiment = experiments.find(experiment_id, Action.PROJECT_DELETE)
     experiments.trash(experiment)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/experiments/restore", dependencies=CHANGES)
@@ -147,7 +147,7 @@ def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Restore an experiment from the trash."""
     experiment = experiments.find(sent.required_identifier("experiment_id"), Action.PROJECT_DELETE)
     experiments.restore(experiment)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/experiments/set-experiment-tag", dependencies=CHANGES)
@@ -156,7 +156,7 @@ def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
     experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
     key, value = checked_tag(sent.required("key"), sent.text("value") or "", most_value=5000)
     experiments.set_tags(experiment, {key: value})
-    return answer({})
+    return to_response({})
 
 
 @router.post("/experiments/delete-experiment-tag", dependencies=CHANGES)
@@ -171,7 +171,7 @@ def delete_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
             f"No tag with name: {key[:100]} in experiment with id {experiments.id_of(experiment)}",
         )
     experiments.set_tags(experiment, {key: None})
-    return answer({})
+    return to_response({})
 
 
 def _active(experiments: Experiments, sent: SentMessage, action: Action) -> StoredExperiment:

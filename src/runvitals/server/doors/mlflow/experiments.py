@@ -30,7 +30,7 @@ from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, NOBODY
 from runvitals.store.errors import NameTaken, NotFound
 
 DEFAULT_ID: Final = "0"
-"""What clients name when they have chosen no experiment: the project `default`."""
+"""The id that clients send when they have chosen no experiment: the project `default`."""
 DEFAULT_NAME: Final = "Default"
 MAX_NAME: Final = 500
 ACTIVE, DELETED = "active", "deleted"

@@ -13,7 +13,13 @@ from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.storage.run_lineage import Lineage
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.experiments import TheExperiments
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, integer, mlflow_router
+from runvitals.server.doors.mlflow.requests import (
+    SentMessage,
+    TheMessage,
+    integer,
+    mlflow_router,
+    to_response,
+)
 from runvitals.server.doors.mlflow.run_search import DATASET_CONTEXT
 from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.store.errors import LimitReached
@@ -65,7 +71,7 @@ def _add(request: Request, run_id: str, lineage: Lineage) -> Response:
         access_of(request).metadata_store.run_lineage.add(run.run_id, lineage)
     except LimitReached as error:
         raise invalid(str(error)) from None
-    return answer({})
+    return to_response({})
 
 
 def _model_id(sent: SentMessage) -> str:
@@ -108,4 +114,4 @@ def search_datasets(request: Request, sent: TheMessage, experiments: TheExperime
             summaries[id_by_project[project_id], dataset["name"], dataset["digest"], context] = None
     names = ("experiment_id", "name", "digest", "context")
     shown = [dict(zip(names, summary, strict=True)) for summary in list(summaries)[:_MAX_SUMMARIES]]
-    return answer({"dataset_summaries": shown})
+    return to_response({"dataset_summaries": shown})

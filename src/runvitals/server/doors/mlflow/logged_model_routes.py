@@ -14,7 +14,7 @@ from runvitals.server.doors.mlflow.limits import checked_param, checked_tag, sen
 from runvitals.server.doors.mlflow.logged_model_search import ModelSearch
 from runvitals.server.doors.mlflow.logged_models import STATUSES, LoggedModels, TheLoggedModels
 from runvitals.server.doors.mlflow.pages import max_results, page_of
-from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.server.registry.storage.logged_models import LoggedModel
 from runvitals.server.services import shared_services_of
@@ -46,7 +46,7 @@ def create(request: Request, sent: TheMessage, models: TheLoggedModels) -> Respo
         sent_params(sent),
         sent_tags(sent),
     )
-    return answer({"model": models.as_json(model)})
+    return to_response({"model": models.as_json(model)})
 
 
 @router.post("/logged-models/search", dependencies=READS)
@@ -60,13 +60,13 @@ def search(sent: TheMessage, models: TheLoggedModels) -> Response:
     projects = [models.experiments.find(experiment_id).id for experiment_id in ids]
     page, following = page_of(model_search.find(models, projects), sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
-    return answer({"models": models.with_metrics(page), **more})
+    return to_response({"models": models.with_metrics(page), **more})
 
 
 @router.get("/logged-models/{model_id}", dependencies=READS)
 def get(model_id: ModelId, models: TheLoggedModels) -> Response:
     """Return a logged model."""
-    return answer({"model": models.as_json(models.find(model_id))})
+    return to_response({"model": models.as_json(models.find(model_id))})
 
 
 @router.patch("/logged-models/{model_id}", dependencies=CHANGES)
@@ -78,11 +78,11 @@ def finalize(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Re
     if status not in STATUSES.values():
         raise invalid(f"Invalid model status: {named[:60]}. Expected statuses: {sorted(STATUSES.values())}")
     models.table.change(model.uid, models.now_ms, status=status)
-    return _answer(models, model)
+    return _respond(models, model)
 
 
-def _answer(models: LoggedModels, model: LoggedModel) -> Response:
-    return answer({"model": models.as_json(models.find(model.uid))})
+def _respond(models: LoggedModels, model: LoggedModel) -> Response:
+    return to_response({"model": models.as_json(models.find(model.uid))})
 
 
 @router.delete("/logged-models/{model_id}", dependencies=CHANGES)
@@ -92,7 +92,7 @@ def delete(request: Request, model_id: ModelId, models: TheLoggedModels) -> Resp
     models.table.delete(model.uid)
     files = shared_services_of(request).access.metadata_store.mlflow_files
     files.remove(model.project_id, f"models/{model.uid}")
-    return answer({})
+    return to_response({})
 
 
 @router.patch("/logged-models/{model_id}/tags", dependencies=CHANGES)
@@ -101,7 +101,7 @@ def set_tags(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> Re
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
     tags: dict[str, str | None] = {**sent_tags(sent)}
     models.table.change(model.uid, models.now_ms, tags=tags)
-    return _answer(models, model)
+    return _respond(models, model)
 
 
 @router.delete("/logged-models/{model_id}/tags/{key:path}", dependencies=CHANGES)
@@ -113,7 +113,7 @@ def delete_tag(model_id: ModelId, key: str, models: TheLoggedModels) -> Response
         message = f"No tag with key '{name[:100]}' found for model with ID '{model.uid}'."
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, message)
     models.table.change(model.uid, models.now_ms, tags={name: None})
-    return _answer(models, model)
+    return _respond(models, model)
 
 
 @router.post("/logged-models/{model_id}/params", dependencies=CHANGES)
@@ -122,4 +122,4 @@ def log_params(model_id: ModelId, sent: TheMessage, models: TheLoggedModels) -> 
     model = models.find(model_id, Action.ARTIFACT_UPDATE)
     params = dict(checked_param(param.get("key"), param.get("value")) for param in sent.objects("params"))
     models.table.change(model.uid, models.now_ms, params=params)
-    return answer({})
+    return to_response({})

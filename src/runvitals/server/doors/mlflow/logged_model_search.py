@@ -47,7 +47,7 @@ class _Sorting(NamedTuple):
 
 
 class ModelSearch(NamedTuple):
-    """What a request searches for."""
+    """A search for logged models, as a request describes it."""
 
     comparisons: Sequence[Comparison]
     datasets: Sequence[_Dataset]
@@ -99,7 +99,7 @@ class ModelSearch(NamedTuple):
 
     @property
     def _is_on_any(self) -> bool:
-        """Whether models are wanted of which anything was measured on the datasets."""
+        """Whether any metric on the datasets makes a model match."""
         return bool(self.datasets) and all(comparison.kind != "metric" for comparison in self.comparisons)
 
     def _holds(self, model: LoggedModel, metrics: Sequence[ModelMetric]) -> bool:

@@ -165,9 +165,9 @@ class MetricColumns(NamedTuple):
         return self._where(order)._replace(repeats=repeats)
 
     def _follows_itself(self, order: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Of each value but the first in an order.
+        """Return, for each value but the first in an order, whether it repeats the one before.
 
-        Whether metric, timestamp and step are those of the one before.
+        Metric, timestamp and step are then the same.
         """
         name, steps, timestamps = self.name[order], self.steps[order], self.timestamps[order]
         same = (name[1:] == name[:-1]) & (steps[1:] == steps[:-1]) & (timestamps[1:] == timestamps[:-1])

@@ -1,4 +1,4 @@
-"""What runs log, and how their metrics are read: `runs/log-…` and `metrics/get-history…`."""
+"""The routes that log and read metrics: `runs/log-…` and `metrics/get-history…`."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ from runvitals.server.doors.mlflow.pages import offset, token
 from runvitals.server.doors.mlflow.requests import (
     SentMessage,
     TheMessage,
-    answer,
     encode,
     mlflow_router,
     parse_message,
+    to_response,
 )
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_routes import READS, SENDS, existing, run_id_of
@@ -62,7 +62,7 @@ async def log_metric(sent: TheMessage, request: Request) -> Response:
     await logged_model_writes.check(request, of_models)
     await writes.log(session, metric, {}, {}, 100)
     await logged_model_writes.record(request, of_models)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/runs/log-parameter", dependencies=SENDS)
@@ -73,7 +73,7 @@ async def log_parameter(sent: TheMessage, request: Request) -> Response:
     writes = RunWrites(request)
     session = await writes.session(run_id)
     await writes.log(session, NO_METRICS, {key: value}, {}, 100)
-    return answer({})
+    return to_response({})
 
 
 @first.post("/runs/log-batch", dependencies=SENDS)
@@ -94,7 +94,7 @@ async def log_batch(request: Request) -> Response:
         await logged_model_writes.check(request, of_models)
         await writes.log(session, stored, params, tags, len(body))
         await logged_model_writes.record(request, of_models)
-    return answer({})
+    return to_response({})
 
 
 def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, str]]:
@@ -129,7 +129,7 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
     most = MAX_HISTORY if most is None else min(most, PAGE)
     values, end = await RunReads(request).history_page(number, name, first, most)
     more = {"next_page_token": token(end)} if end < len(values.values) else {}
-    return await _answer(request, name, [_Chosen(values, range(min(first, end), end))], more)
+    return await _respond(request, name, [_Chosen(values, range(min(first, end), end))], more)
 
 
 @router.get("/metrics/get-history-bulk", dependencies=READS)
@@ -147,7 +147,7 @@ async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Res
         end = min(len(values.values), most)
         chosen.append(_Chosen(values, range(end), run_id))
         most -= end
-    return await _answer(request, name, chosen)
+    return await _respond(request, name, chosen)
 
 
 @router.get("/metrics/get-history-bulk-interval", dependencies=READS)
@@ -176,7 +176,7 @@ async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)
         chosen.append(_Chosen(values, values.spaced_indices(most, start, end), run_id))
-    return await _answer(request, name, chosen)
+    return await _respond(request, name, chosen)
 
 
 class _Chosen(NamedTuple):
@@ -187,7 +187,7 @@ class _Chosen(NamedTuple):
     run_id: str | None = None
 
 
-async def _answer(
+async def _respond(
     request: Request, name: str, chosen: Sequence[_Chosen], more: Mapping[str, str] | None = None
 ) -> Response:
     """Return a response with values of a metric. It is put together in a thread: 25,000 take 0.1 s."""

@@ -27,7 +27,7 @@ from runvitals.server.doors.mlflow.registry import (
     sent_version,
     version_json,
 )
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.search_text import (
     Attributes,
     Comparison,
@@ -86,7 +86,7 @@ def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> 
     )
     if made_from is not None:
         logged.note_version(made_from, model.name, added.version)
-    return answer({"model_version": version_json(registry.find(model.name), added)})
+    return to_response({"model_version": version_json(registry.find(model.name), added)})
 
 
 def _place(source: str, registry: ModelRegistry, logged: LoggedModels) -> tuple[str, str | None]:
@@ -111,7 +111,7 @@ def _place(source: str, registry: ModelRegistry, logged: LoggedModels) -> tuple[
 @router.get("/model-versions/get", dependencies=READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a version by its number."""
-    return _answer(registry, sent)
+    return _respond(registry, sent)
 
 
 def _find(
@@ -121,9 +121,9 @@ def _find(
     return model, registry.version(model, sent_version(sent))
 
 
-def _answer(registry: ModelRegistry, sent: SentMessage) -> Response:
+def _respond(registry: ModelRegistry, sent: SentMessage) -> Response:
     model, version = _find(registry, sent)
-    return answer({"model_version": version_json(model, version)})
+    return to_response({"model_version": version_json(model, version)})
 
 
 @router.patch("/model-versions/update", dependencies=CHANGES)
@@ -132,7 +132,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
     registry.table.change_version(model.id, version.version, registry.now_ms, description=description)
-    return _answer(registry, sent)
+    return _respond(registry, sent)
 
 
 @router.post("/model-versions/transition-stage", dependencies=CHANGES)
@@ -148,7 +148,7 @@ def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     archived = "Archived" if archives else None
     registry.table.change_version(model.id, version.version, registry.now_ms, archived, stage=stage)
-    return _answer(registry, sent)
+    return _respond(registry, sent)
 
 
 @router.delete("/model-versions/delete", dependencies=CHANGES)
@@ -156,14 +156,14 @@ def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a version."""
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     registry.table.delete_version(model.id, version.version, registry.now_ms)
-    return answer({})
+    return to_response({})
 
 
 @router.get("/model-versions/get-download-uri", dependencies=READS)
 def download_uri(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return where the files of a version are."""
     _, version = _find(registry, sent, Action.REGISTRY_DOWNLOAD)
-    return answer({"artifact_uri": version.location})
+    return to_response({"artifact_uri": version.location})
 
 
 @router.post("/model-versions/set-tag", dependencies=CHANGES)
@@ -172,7 +172,7 @@ def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     key, value = sent_tag(sent)
     registry.table.change_version_tags(model.id, version.version, {key: value})
-    return answer({})
+    return to_response({})
 
 
 @router.delete("/model-versions/delete-tag", dependencies=CHANGES)
@@ -180,7 +180,7 @@ def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a tag of a version."""
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
     registry.table.change_version_tags(model.id, version.version, {sent.required("key"): None})
-    return answer({})
+    return to_response({})
 
 
 _Pair = tuple[RegisteredModel, ModelVersion]
@@ -204,11 +204,11 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
     _sort(pairs, order)
     page, following = page_of(pairs, sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
-    return answer({"model_versions": [version_json(*pair) for pair in page], **more})
+    return to_response({"model_versions": [version_json(*pair) for pair in page], **more})
 
 
 def _sort(pairs: list[_Pair], order: list[OrderBy]) -> None:
-    """Those that changed last first, unless an order says otherwise."""
+    """Sort versions: those that changed last first, unless an order says otherwise."""
     changed = 0 if order else -1
     pairs.sort(key=lambda pair: (changed * pair[1].changed_ms, pair[0].name, -pair[1].version))
     for part in reversed(order):

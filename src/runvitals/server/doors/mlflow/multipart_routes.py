@@ -1,7 +1,7 @@
 """Files in parts: `mlflow-artifacts/mpu/create`, `complete` and `abort`, and the addresses of the parts.
 
 Clients send files from 500 MB on so, if `MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD` is set. They send the parts
-without credentials to the addresses of the answer, which are signed.
+without credentials to the addresses of the response, which are signed.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from runvitals.server.doors.mlflow.artifact_routes import (
     place_for_writing,
 )
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.doors.signed_paths import UPLOAD_MS, address_in_use, signed_address
 from runvitals.server.files.received_files import ReceivedFiles
@@ -50,7 +50,7 @@ addresses: Final = Router()
 
 
 class PartOfFile(msgspec.Struct):
-    """What an address allows: to send a part of a file."""
+    """Permission to send a part of a file, which a signed address carries."""
 
     key: str
     project_id: int
@@ -60,7 +60,7 @@ class PartOfFile(msgspec.Struct):
 
 @router.post("/create/{path:path}", dependencies=WRITES)
 def create(request: Request, path: str, sent: TheMessage) -> Response:
-    """Begin an upload. The answer has an address for each part."""
+    """Begin an upload. The response has an address for each part."""
     number = sent.integer("num_parts") or 1
     if not 1 <= number <= MAX_PARTS:
         raise invalid(f"Invalid value {number} for parameter 'num_parts': expected 1 to {MAX_PARTS:,}")
@@ -75,7 +75,7 @@ def create(request: Request, path: str, sent: TheMessage) -> Response:
         {"part_number": part, "headers": {}, "url": _address(request, place, key, part, name)}
         for part in range(1, number + 1)
     ]
-    return answer({"upload_id": upload_id, "credentials": credentials})
+    return to_response({"upload_id": upload_id, "credentials": credentials})
 
 
 def _place(request: Request, folder: str, sent: SentMessage) -> ArtifactPlace:
@@ -87,7 +87,7 @@ def _place(request: Request, folder: str, sent: SentMessage) -> ArtifactPlace:
 
 
 def _key(upload_id: str, place: ArtifactPlace) -> str:
-    """What identifies an upload: with the id alone nothing can be written to another place."""
+    """Return the key of an upload: with the id alone nothing can be written to another place."""
     text = f"{upload_id[:100]}:{place.project_id}:{place.path}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _ID_BYTES]
 
@@ -99,7 +99,7 @@ def _address(request: Request, place: ArtifactPlace, key: str, number: int, name
 
 @addresses.put(MLFLOW_SIGNED + "parts/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
 async def receive(request: Request, name: str) -> Response:
-    """Keep a part. It is on the disk when this is answered. A part can be sent again."""
+    """Keep a part. It is on the disk when the response is sent. A part can be sent again."""
     files = server_files(request).files
     try:
         part = await run_in_threadpool(_check_address, request)
@@ -143,13 +143,13 @@ def _add_part(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str
 
 @router.post("/complete/{path:path}", dependencies=WRITES)
 def complete(request: Request, path: str, sent: TheMessage) -> Response:
-    """Join the parts. The file is on the disk when this is answered. The same request can be sent again."""
+    """Join the parts: the file is on the disk when the response is sent. The request can be repeated."""
     place = _place(request, path, sent)
     key = _key(sent.required("upload_id", most=100), place)
     etags = _etags(sent)
     files = server_files(request).files
     if files.parts.is_finished(key, place.run_id):
-        return answer({})
+        return to_response({})
     try:
         size = files.parts.sizes(key, place.run_id, etags)
     except UnknownUpload as error:
@@ -164,7 +164,7 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     finally:
         files.end(joined_path)
     files.parts.finish(key, place.run_id)
-    return answer({})
+    return to_response({})
 
 
 def _etags(sent: SentMessage) -> dict[int, str]:
@@ -187,4 +187,4 @@ def abort(request: Request, path: str, sent: TheMessage) -> Response:
     """Remove an upload with its parts. One that does not exist is no error."""
     place = _place(request, path, sent)
     server_files(request).files.parts.end(_key(sent.required("upload_id", most=100), place), place.run_id)
-    return answer({})
+    return to_response({})

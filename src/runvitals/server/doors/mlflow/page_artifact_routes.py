@@ -27,7 +27,7 @@ from runvitals.server.doors.mlflow.artifact_routes import (
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.logged_models import TheLoggedModels
 from runvitals.server.doors.mlflow.registry import TheRegistry, sent_version
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.recording import door_recorder
 from runvitals.server.files.received_files import FileRejected
 from runvitals.server.files.routes.uploads import server_files
@@ -77,7 +77,7 @@ def of_model(
 
 @router.post("/upload-artifact", dependencies=WRITES)
 async def upload(request: Request) -> Response:
-    """Take a small file of a run. It is on the disk when this is answered."""
+    """Take a small file of a run. It is on the disk when the response is sent."""
     sent = SentMessage(request.query_params)
     for name in ("run_uuid", "path"):
         if not sent.text(name):
@@ -106,7 +106,7 @@ async def upload(request: Request) -> Response:
         if error.status == _TOO_LARGE and not isinstance(error, FileRejected):
             raise invalid("Artifact size is too large. Max size is 10MB.") from None
         raise
-    return answer({})
+    return to_response({})
 
 
 def _file_path(sent: SentMessage, name: str) -> str:

@@ -18,7 +18,7 @@ from runvitals.server.doors.mlflow.registry import (
     sent_version,
     version_json,
 )
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.search_text import (
     Attributes,
     Comparison,
@@ -52,13 +52,13 @@ def create(sent: TheMessage, registry: TheRegistry) -> Response:
     name = sent.required("name", most=MAX_TAG)
     description = sent.text("description", most=MAX_DESCRIPTION)
     model = registry.create(name, description, sent_tags(sent))
-    return answer({"registered_model": registry.as_json(model)})
+    return to_response({"registered_model": registry.as_json(model)})
 
 
 @router.get("/registered-models/get", dependencies=READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a registered model by its name."""
-    return answer({"registered_model": registry.as_json(registry.find(sent.required("name")))})
+    return to_response({"registered_model": registry.as_json(registry.find(sent.required("name")))})
 
 
 @router.patch("/registered-models/update", dependencies=CHANGES)
@@ -67,7 +67,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
     registry.table.change(model.id, registry.now_ms, description=description)
-    return answer({"registered_model": registry.as_json(registry.find(model.name))})
+    return to_response({"registered_model": registry.as_json(registry.find(model.name))})
 
 
 @router.post("/registered-models/rename", dependencies=CHANGES)
@@ -75,14 +75,14 @@ def rename(sent: TheMessage, registry: TheRegistry) -> Response:
     """Rename a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     renamed = registry.rename(model, sent.required("new_name", most=MAX_TAG))
-    return answer({"registered_model": registry.as_json(renamed)})
+    return to_response({"registered_model": registry.as_json(renamed)})
 
 
 @router.delete("/registered-models/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a registered model."""
     registry.table.delete(registry.find(sent.required("name"), Action.REGISTRY_LINK).id)
-    return answer({})
+    return to_response({})
 
 
 @router.get("/registered-models/list", dependencies=READS)
@@ -109,7 +109,7 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
         models.sort(key=key, reverse=not part.ascending)
     page, following = page_of(models, sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
-    return answer({"registered_models": [registry.as_json(model) for model in page], **more})
+    return to_response({"registered_models": [registry.as_json(model) for model in page], **more})
 
 
 def _value(model: RegisteredModel, comparison: Comparison | OrderBy) -> Value | None:
@@ -143,7 +143,7 @@ def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
     stages = [checked_stage(stage) for stage in sent.texts("stages")] or list(STAGES)
     newest = {version.stage: version for version in registry.table.versions(model.id)}
     versions = [version_json(model, newest[stage]) for stage in stages if stage in newest]
-    return answer({"model_versions": versions})
+    return to_response({"model_versions": versions})
 
 
 def checked_stage(stage: str) -> str:
@@ -164,7 +164,7 @@ def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     key, value = sent_tag(sent)
     registry.table.change_tags(model.id, {key: value})
-    return answer({})
+    return to_response({})
 
 
 def sent_tag(sent: SentMessage) -> tuple[str, str]:
@@ -177,7 +177,7 @@ def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     registry.table.change_tags(model.id, {sent.required("key"): None})
-    return answer({})
+    return to_response({})
 
 
 @router.post("/registered-models/alias", dependencies=CHANGES)
@@ -187,7 +187,7 @@ def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     alias = checked_alias(sent.required("alias"))
     version = registry.version(model, sent_version(sent))
     registry.table.change_aliases(model.id, {alias: version.version})
-    return answer({})
+    return to_response({})
 
 
 @router.delete("/registered-models/alias", dependencies=CHANGES)
@@ -195,14 +195,14 @@ def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete an alias."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
     registry.table.change_aliases(model.id, {sent.required("alias"): None})
-    return answer({})
+    return to_response({})
 
 
 @router.get("/registered-models/alias", dependencies=READS)
 def get_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return the version that an alias means."""
     model = registry.find(sent.required("name"))
-    return answer(
+    return to_response(
         {"model_version": version_json(model, registry.version(model, _version_of_alias(model, sent)))}
     )
 

@@ -11,7 +11,7 @@ import numpy as np
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 
 MAX_VALUES: Final = 10_000
-"""Of a metric with the same timestamp and step."""
+"""The most values of a metric with the same timestamp and step."""
 TimesOf = Callable[[int, int], list[int]]
 """The times of the stored rows with a timestamp and step."""
 ReadValues = Callable[[Sequence[str], int, int], Mapping[str, Mapping[int, float]]]

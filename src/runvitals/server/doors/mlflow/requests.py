@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from runvitals.model import json_values
-from runvitals.server.doors.mlflow.errors import ANSWERED, MlflowError, error_response, invalid
+from runvitals.server.doors.mlflow.errors import REFUSALS, MlflowError, error_response, invalid
 from runvitals.server.http.router import Router
 
 PREFIX: Final = "/api/2.0/mlflow"
@@ -51,13 +51,13 @@ class MlflowRoute(APIRoute):
         """Return the handler with errors in MLflow's form."""
         handle = super().get_route_handler()
 
-        async def answer(request: Request) -> Response:
+        async def handle_request(request: Request) -> Response:
             try:
                 return await handle(request)
-            except (MlflowError, *ANSWERED) as error:
+            except (MlflowError, *REFUSALS) as error:
                 return error_response(error)
 
-        return answer
+        return handle_request
 
 
 def mlflow_router(prefix: str = PREFIX) -> Router:
@@ -224,6 +224,6 @@ TheMessage = Annotated[SentMessage, Depends(_read_message)]
 """The parameters of a request of a MLflow client."""
 
 
-def answer(message: Mapping[str, Any]) -> Response:
+def to_response(message: Mapping[str, Any]) -> Response:
     """Return a response with a message."""
     return Response(encode(message), media_type="application/json")

@@ -21,7 +21,7 @@ from runvitals.server.doors.mlflow import (
     run_routes,
 )
 from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError
-from runvitals.server.doors.mlflow.requests import PREFIX, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import PREFIX, mlflow_router, to_response
 from runvitals.server.http.router import Router
 
 VERSION: Final = "3.0.0"
@@ -46,7 +46,7 @@ async def version() -> Response:
 @_others.get("/server-info", dependencies=[needs(PUBLIC)])
 async def server_info() -> Response:
     """Return what MLflow 3 asks servers for: this one has no workspaces."""
-    return answer({"store_type": "SqlStore", "workspaces_enabled": False})
+    return to_response({"store_type": "SqlStore", "workspaces_enabled": False})
 
 
 @_others.api_route(

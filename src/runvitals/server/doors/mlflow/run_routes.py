@@ -18,7 +18,7 @@ from runvitals.server.access.permission import needs, recording
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid, unknown_run
 from runvitals.server.doors.mlflow.experiment_routes import MAX_PAGE
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_search import RunSearch, RunSearcher
 from runvitals.server.doors.mlflow.run_writes import RunWrites
@@ -66,14 +66,14 @@ async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
         (experiment.entity, experiment.project), user_id, name, start_time, tags
     )
     run = await anyio.to_thread.run_sync(runs.find_own, uid)
-    return answer({"run": run.as_json(())})
+    return to_response({"run": run.as_json(())})
 
 
 @router.get("/runs/get", dependencies=READS)
 async def get(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     """Return a run with the latest value of each metric."""
     run = await anyio.to_thread.run_sync(runs.find, run_id_of(sent))
-    return answer({"run": run.as_json(await RunReads(request).latest(run))})
+    return to_response({"run": run.as_json(await RunReads(request).latest(run))})
 
 
 @router.post("/runs/update", dependencies=SENDS)
@@ -92,7 +92,7 @@ async def update(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     run = await anyio.to_thread.run_sync(runs.find_own, session.uid)
     if run.row.deleted_ms is not None:
         raise not_active(session.uid)
-    return answer({"run_info": run.info_json()})
+    return to_response({"run_info": run.info_json()})
 
 
 @router.post("/runs/delete", dependencies=DELETES)
@@ -117,7 +117,7 @@ async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request)
     else:
         await library.restore(run_id, number, recording(request, "run.restore"))
     door_recorder(request).note_deleted(number, deleted)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/runs/set-tag", dependencies=SENDS)
@@ -127,7 +127,7 @@ async def set_tag(sent: TheMessage, request: Request) -> Response:
     key, value = checked_tag(sent.required("key"), sent.text("value") or "")
     writes = RunWrites(request)
     await writes.set_tags(await writes.session(run_id), {key: value})
-    return answer({})
+    return to_response({})
 
 
 @router.post("/runs/delete-tag", dependencies=SENDS)
@@ -142,7 +142,7 @@ async def delete_tag(sent: TheMessage, runs: TheRuns, request: Request) -> Respo
             RESOURCE_DOES_NOT_EXIST, f"No tag with name: {key[:100]} in run with id {session.uid}"
         )
     await writes.delete_tag(session, key)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/runs/log-model", dependencies=SENDS)
@@ -154,7 +154,7 @@ async def log_model(sent: TheMessage, runs: TheRuns, request: Request) -> Respon
     run = await anyio.to_thread.run_sync(runs.find_own, session.uid)
     history = json.dumps([*_models(run.tags.get(HISTORY_TAG, "")), model][-MAX_MODELS:])
     await writes.set_tags(session, {HISTORY_TAG: history})
-    return answer({})
+    return to_response({})
 
 
 def _model(text: str) -> dict[str, Any]:
@@ -208,7 +208,7 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     wanted_runs = RunSearch(projects, comparisons, order, _VIEWS[view], most, sent.text("page_token"))
     page = await searcher.search(wanted_runs)
     more = {} if page.next_token is None else {"next_page_token": page.next_token}
-    return answer({"runs": [run.as_json(metrics) for run, metrics in page.runs], **more})
+    return to_response({"runs": [run.as_json(metrics) for run, metrics in page.runs], **more})
 
 
 async def existing(runs: Runs, run_id: str) -> int:

@@ -1,4 +1,4 @@
-"""What the server knows of runs that MLflow's clients write to: writers, row times and latest values."""
+"""Runs that MLflow's clients write to, in memory: writers, row times and latest values."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
 INTERVAL_S: Final = 600.0
-"""Of runs without system metrics: MLflow's clients send nothing while a training logs nothing. After five
-times this, a run is lost."""
+"""The interval of runs without system metrics. MLflow's clients send nothing while a training logs nothing.
+After five times this, a run is lost."""
 SECTION: Final = "mlflow"
 """The section of what MLflow knows of a run: its status, user and times as the client sent them."""
 TAGS: Final = "mlflow_tags"

@@ -50,13 +50,13 @@ _ENDINGS: Final[Mapping[str, dict[str, Any]]] = {
 _SORTING_THREADS: Final = 2
 _MAX_NAMES: Final = 500_000
 PAGED_BYTES: Final = 32 << 20
-"""Of histories that clients read page by page: 1.4 million values."""
+"""The most memory for histories that clients read page by page: 1.4 million values."""
 _PAGED_S: Final = 60.0
 Record = tuple[int, str, dict[str, Any]]
 
 
 class StoredNames(NamedTuple):
-    """How a list of metrics is stored.
+    """The names under which a list of metrics is stored.
 
     Attributes:
         changed: the names under which they are stored; None: their own.
@@ -78,7 +78,7 @@ NO_METRICS: Final = StoredMetrics(MetricColumns.of_objects(()), False)
 
 
 class MlflowDoor:
-    """What the routes of this door share.
+    """The state that the routes of this door share.
 
     Args:
         metadata_store: of the server.

@@ -92,7 +92,7 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What the attributes of runs or experiments are called.
+    """The names of the attributes of runs or experiments.
 
     Args:
         texts, numbers: attribute → its aliases.

@@ -82,7 +82,7 @@ class Conversion:
 
     @property
     def rejected(self) -> int:
-        """How many data points were rejected."""
+        """The number of data points that were rejected."""
         return sum(self.reasons.values())
 
     @property

@@ -1,4 +1,4 @@
-"""What charts show of a histogram: count, sum, mean and percentiles."""
+"""Count, sum, mean and percentiles of histograms, which charts show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PERCENTILES: Final[Mapping[str, float]] = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 def difference(buckets: Buckets, before: Buckets) -> Buckets | None:
-    """What was counted since `before`; None if the bounds have changed, or the counts began anew.
+    """Return what was counted since `before`; None if the bounds have changed, or the counts began anew.
 
     Example:
         >>> difference({(0.0, 1.0): 3, (1.0, 2.0): 5}, {(0.0, 1.0): 3})

@@ -1,7 +1,7 @@
 """OTLP over gRPC: a server in threads, which passes requests on to `/v1/metrics` of the server beside it.
 
-So keys, limits and answers are those of OTLP over HTTP. There is no TLS: keys in the metadata of requests are
-readable on the way, unless a proxy in front of this server encrypts.
+So keys, limits and responses are those of OTLP over HTTP. There is no TLS: keys in the metadata of requests
+are readable on the way, unless a proxy in front of this server encrypts.
 
 https://opentelemetry.io/docs/specs/otlp/#otlpgrpc
 """

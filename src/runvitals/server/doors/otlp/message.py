@@ -1,4 +1,4 @@
-"""What an OTLP request has, in protocol buffers or JSON. Exemplars are ignored.
+"""The content of an OTLP request, in protocol buffers or JSON. Exemplars are ignored.
 
 https://opentelemetry.io/docs/specs/otel/metrics/data-model/
 """
@@ -25,7 +25,7 @@ MAX_ITEMS: Final = 200_000
 MAX_RESOURCES: Final = 5000
 """Each may be a run of its own, and to store 1000 new ones takes 0.7 s."""
 MAX_BUCKETS: Final = 1000
-"""Of one point of a histogram."""
+"""The most buckets of one point of a histogram."""
 Buckets = Mapping[tuple[float, float], int]
 """Counts by the lower and upper bound."""
 
@@ -37,7 +37,7 @@ are many."""
 
 @dataclass(frozen=True, slots=True)
 class HistogramPoint:
-    """How often values were within bounds. `attributes`: encoded, see `Resource`. `count` None: a gap."""
+    """The counts of values within bounds. `attributes`: encoded, see `Resource`. `count` None: a gap."""
 
     attributes: Hashable
     start_ns: int
@@ -83,7 +83,7 @@ class SentMetric:
 
 @dataclass(slots=True)
 class Resource:
-    """What produced metrics, and these.
+    """A producer of metrics, with its metrics.
 
     Args:
         attributes_of: decodes the attributes of points. Series are recognized by the encoded ones.

@@ -20,7 +20,7 @@ from runvitals.server.ingest.envelope import Envelope
 
 _MAX_RUNS: Final = 2000
 _MAX_SERIES: Final = 500_000
-"""Of all runs; each takes about 500 bytes."""
+"""The most series of all runs; each takes about 500 bytes."""
 _MAX_RESOURCES: Final = 1000
 _CONVERTED_AT_ONCE: Final = 8 * 1024
 """Bytes of a body. A larger one is converted in a thread: 20,000 points take 0.1 s."""
@@ -31,7 +31,7 @@ _MAX_TEXT: Final = 1000
 
 
 class Received(NamedTuple):
-    """How many points were rejected, and why."""
+    """The number of points that were rejected, and why."""
 
     rejected: int
     reason: str
@@ -134,7 +134,7 @@ async def _envelopes(
     runs: Sequence[RememberedRun],
     body_bytes: int,
 ) -> list[Envelope]:
-    """What is stored of the metrics of some runs, whose locks are held."""
+    """Return envelopes with the metrics of some runs, whose locks are held."""
 
     def convert() -> list[Envelope]:
         for sent, run in zip(sent_resources, runs, strict=True):

@@ -30,7 +30,7 @@ _FEWEST: Final = 50
 _MAX_BYTES: Final = 256 * 1024
 _MAX_TEMPLATES: Final = 128
 _MAX_TEMPLATE_BYTES: Final = 8 * 1024 * 1024
-"""Of all their requests. A template takes up to 20 times as much as its request."""
+"""The most bytes of all requests with a template, which takes up to 20 times as much as its request."""
 _KEPT: Final = 1000
 """Requests. A template that none of so many had is replaced by a newer one: with more senders than templates
 each would otherwise replace another's."""
@@ -40,9 +40,9 @@ _DIFFERENT: Final = 10
 
 _Key = tuple[int, int]
 Place = tuple[int, int]
-"""Of a message: its first byte and that after the last."""
+"""The first byte of a message, and the one after its last."""
 Places = tuple[int, int, int]
-"""Of a point in a request: of its start or -1, of its time, and of its value, negative for an integer."""
+"""The positions in a point: of its start or -1, of its time, and of its value, negative for an integer."""
 
 
 class _Template:
@@ -63,7 +63,7 @@ class _Template:
         self._body = np.frombuffer(body, np.uint8)
 
     def read(self, body: bytes) -> list[Resource] | None:
-        """What a request of the same length says, if only times and values differ."""
+        """Return the resources in a request that differs only in times and values, else None."""
         data = np.frombuffer(body, np.uint8)
         if ((data ^ self._body) & self._same).any():
             self.different += 1
@@ -97,7 +97,7 @@ class RequestTemplates:
         self._lock = threading.Lock()
 
     def read(self, body: bytes) -> list[Resource] | None:
-        """What a request says; None if it is like none of before."""
+        """Return the resources in a request; None if it is like none of before."""
         key = _key(body)
         with self._lock:
             self._count += 1

@@ -30,7 +30,7 @@ from runvitals.server.ingest.envelope import WriterDescription
 LOG: Final = "runvitals.log"
 LOG_STEP: Final = "runvitals.log.step"
 OTHER: Final = "runvitals.other"
-"""What our own destination calls logged values, their steps, and keys that have no definition."""
+"""Names that our own destination gives to logged values, their steps, and keys without a definition."""
 KEY: Final = "runvitals.key"
 OUR_RUN: Final = "runvitals.run.id"
 _OF_PROCESSES: Final = ("process.executable.name", "process.pid")
@@ -113,7 +113,7 @@ class ComputedValues(NamedTuple):
 
 
 class RememberedHost:
-    """What is remembered of a host of a run.
+    """A host of a run, with what is remembered of it.
 
     Attributes:
         lists: of the keys that it sends.
@@ -139,7 +139,7 @@ class RememberedHost:
 
 
 class RememberedRun:
-    """What is remembered of a run. Its lock is held while a request changes it.
+    """A run, with what is remembered of it. Its lock is held while a request changes it.
 
     Attributes:
         keys: that this server process has stored.
@@ -160,7 +160,7 @@ class RememberedRun:
         self._derived: dict[tuple[str, str], DerivedMetric] = {}
 
     def host(self, name: str) -> RememberedHost:
-        """What is remembered of a host. The hosts that were silent longest are forgotten."""
+        """Return what is remembered of a host. The hosts that were silent longest are forgotten."""
         host = self._hosts.get(name)
         if host is None:
             host = self._hosts[name] = RememberedHost(name)
@@ -313,7 +313,7 @@ class ResourceSeries:
 
 
 def _distinguishing(attributes: Mapping[str, str], route: Route) -> dict[str, str]:
-    """What distinguishes a resource from others of the same run and host."""
+    """Return the labels that distinguish a resource from others of the same run and host."""
     names = list(_OF_CONTAINERS)
     if route.is_host_run:
         names += ["service.name", *_OF_PROCESSES]

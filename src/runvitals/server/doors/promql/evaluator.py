@@ -42,7 +42,7 @@ MAX_QUERY_POINTS: Final = 10_000_000
 """The same of all selectors of a query: `a or b or c` keeps them all in memory."""
 MAX_SUBQUERY_STEPS: Final = 50_000
 DEFAULT_STEP_MS: Final = 60_000
-"""Of subqueries that name none: how often Prometheus evaluates rules by default."""
+"""The step of subqueries that name none: how often Prometheus evaluates rules by default."""
 LOOK_BACK_MS: Final = 300_000
 """How long the last sample of a series counts, if it is not followed by a gap."""
 _WINDOWS: Final = {
@@ -59,7 +59,7 @@ RANGE_FUNCTIONS: Final = frozenset((*_WINDOWS, *OVER_TIME, "irate", "idelta", "d
 
 
 class _Query:
-    """What the evaluators of a query and of its subqueries share.
+    """The state that the evaluators of a query and of its subqueries share.
 
     Attributes:
         start, end: of the query, ms UTC.

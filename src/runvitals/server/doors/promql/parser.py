@@ -261,7 +261,7 @@ class _Parser:
         return ms
 
     def _time(self) -> At:
-        """What follows `@`: seconds since 1970, `start()` or `end()`."""
+        """Parse what follows `@`: seconds since 1970, `start()` or `end()`."""
         for name in ("start", "end"):
             if self._accept(name):
                 self._expect("(")

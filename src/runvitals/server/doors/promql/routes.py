@@ -38,7 +38,7 @@ Parameters = dict[str, list[str]]
 
 
 class PromqlServer:
-    """What the routes work with.
+    """The stores and threads that the routes work with.
 
     Args:
         clock: the time now, ms UTC.
@@ -216,7 +216,7 @@ async def alerts() -> Response:
 
 @router.get("/status/buildinfo", include_in_schema=False, dependencies=[needs("authenticated")])
 async def build_info(request: Request) -> Response:
-    """What this is: Grafana asks for it to know what it can ask for."""
+    """Return the version, from which Grafana knows what it can request."""
     return _success_response(
         {"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__}
     )
@@ -226,7 +226,7 @@ async def build_info(request: Request) -> Response:
     "/{rest:path}", methods=["GET", "POST"], include_in_schema=False, dependencies=[needs("authenticated")]
 )
 async def not_supported(request: Request, rest: str) -> Response:
-    """What Prometheus has besides: an error for clients, not the page for people."""
+    """Refuse what Prometheus has besides: with an error for clients, not the page for people."""
     return _failure_response(404, "not_found", f"{request.method} {request.url.path[:200]} is not supported")
 
 

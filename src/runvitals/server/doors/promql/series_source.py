@@ -47,7 +47,7 @@ class SelectedSeries(NamedTuple):
 
 
 Match = Callable[[str], bool]
-"""Whether the value of a label fits."""
+"""A condition on the value of a label."""
 
 
 class SeriesSource:
@@ -167,9 +167,9 @@ class SeriesSource:
 
 
 def _process(writer: str) -> str:
-    """What distinguishes a process by the name of its writer.
+    """Return the part of a writer's name that distinguishes its process.
 
-    Its number, in the names that our own clients choose; others may choose any.
+    It is the number of the process in the names that our own clients choose; others may choose any.
 
     Example:
         >>> _process("train.node1.4711.19f3b"), _process("curl")

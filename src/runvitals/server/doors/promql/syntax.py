@@ -7,7 +7,7 @@ from typing import Literal
 
 
 class QueryError(Exception):
-    """The query cannot be answered; the text is for whoever wrote it. `kind`: as Prometheus names it."""
+    """The query cannot be evaluated; the text is for whoever wrote it. `kind`: as Prometheus names it."""
 
     def __init__(self, text: str, kind: Literal["bad_data", "execution", "timeout"] = "bad_data") -> None:
         super().__init__(text)

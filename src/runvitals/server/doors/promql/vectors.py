@@ -59,7 +59,7 @@ def without(labels: Labels, names: Collection[str]) -> Labels:
 
 
 def only(labels: Labels, names: Collection[str]) -> Labels:
-    """Of the labels these."""
+    """Return only these of some labels."""
     return tuple(pair for pair in labels if pair[0] in names)
 
 

@@ -28,7 +28,7 @@ from runvitals.base.protobuf import (
 _CUSTOM: Final = -53
 _FINEST, _COARSEST = 8, -4
 MAX_BUCKETS: Final = 10_000
-"""Of one histogram."""
+"""The most buckets of one histogram."""
 _POSITIVE: Final = (11, 12, 13)
 _NEGATIVE: Final = (8, 9, 10)
 _MAX_EXPONENT: Final = 1024

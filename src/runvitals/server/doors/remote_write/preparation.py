@@ -27,7 +27,7 @@ Outputs = tuple[Target, int, dict[str, float]]
 
 @dataclass
 class Prepared:
-    """What one request stores.
+    """The envelopes of one request, and what it rejected.
 
     Args:
         columns: of the first envelopes; the others have no samples.
@@ -53,7 +53,7 @@ class Prepared:
 
     @property
     def problems(self) -> str:
-        """What was not stored, as a text; "" if everything was."""
+        """A text about what was not stored; "" if everything was."""
         causes = (
             (self.too_old, "samples are too old"),
             (self.too_new, "samples are too far in the future"),

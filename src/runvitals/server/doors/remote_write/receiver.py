@@ -41,7 +41,7 @@ Reader = Callable[[bytes, SeriesNumbers], SentSamples]
 
 
 class WriteStatistics(NamedTuple):
-    """What became of a request.
+    """The outcome of a request.
 
     The samples and histograms that were stored, and why others were not ("": all were).
     """

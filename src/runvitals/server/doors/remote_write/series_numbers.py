@@ -13,12 +13,12 @@ from runvitals.server.doors.remote_write.native_histograms import NativeHistogra
 Labels = tuple[str, ...]
 """Names and values, alternating."""
 MAX_LABELS: Final = 128
-"""Of one series."""
+"""The most labels of one series."""
 MAX_CHARACTERS: Final = 16 * 1024
-"""Of all labels of one series. A message has texts once that many series share: a small one could be of many
-series with long labels."""
+"""The most characters of all labels of one series. A message has a text once that many series share, so a
+small message could be of many series with long labels."""
 _MAX_TEXT: Final = 1024
-"""Of a name or value. Longer ones end in a checksum instead."""
+"""The most characters of a name or value. Longer ones end in a checksum instead."""
 _CHECKSUM_CHARACTERS: Final = 9
 _NAME: Final = "__name__"
 _LABEL, _VALUE = 0x0A, 0x12

@@ -20,7 +20,7 @@ from runvitals.server.runs.storage.metrics import MAX_KEY
 MAX_OTHER_KEYS: Final = 5000
 """Series of one host of a run that are no metrics of ours. Further ones are not stored."""
 MAX_SERIES: Final = 200_000
-"""Of one sender, about 1 kB each. Those with long labels count as several."""
+"""The most series of one sender, about 1 kB each. Those with long labels count as several."""
 _USUAL_CHARACTERS: Final = 1000
 NOT_STORED: Final = -1
 _NAME: Final = "__name__"

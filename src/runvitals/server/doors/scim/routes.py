@@ -39,7 +39,7 @@ from runvitals.store.errors import (
 
 T = TypeVar("T")
 _NEEDS = (needs("public"), with_accounts())
-_ANSWERED = (HTTPException, LastAdministrator, LimitReached, NameTaken, NotAllowed, NotFound)
+_REFUSALS = (HTTPException, LastAdministrator, LimitReached, NameTaken, NotAllowed, NotFound)
 _CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 
 
@@ -57,7 +57,7 @@ class ScimRoute(APIRoute):
                 return error_response(error.status, str(error), error.kind)
             except RequestValidationError:
                 return error_response(400, "the body or a parameter is not valid", "invalidSyntax")
-            except _ANSWERED as error:
+            except _REFUSALS as error:
                 meaning = meaning_of(error)
                 return error_response(meaning.status, meaning.text)
 
@@ -192,7 +192,7 @@ _add_routes("Groups", ScimGroups)
 
 @router.get("/ServiceProviderConfig", dependencies=_NEEDS)
 def configuration(access: Checked) -> Response:
-    """What this server supports of SCIM."""
+    """Return what this server supports of SCIM."""
     no = {"supported": False}
     return scim_response(
         {

@@ -48,7 +48,7 @@ from runvitals.server.services import shared_services_of
 
 T = TypeVar("T", bound=msgspec.Struct)
 MANIFEST_BYTES: Final = 128 << 20
-"""Of a manifest as sent. One is decoded at a time: it then takes about four times as much memory."""
+"""The most bytes of a manifest as sent. One is decoded at a time, in about four times as much memory."""
 _NAME: Final = "/{name:path}"
 _HEAD: Final = (
     b'{"version":1,"storagePolicy":"wandb-storage-policy-v1","storagePolicyConfig":{"storageLayout":"V2"},'
@@ -80,7 +80,7 @@ _decoder: Final = msgspec.json.Decoder(_SentManifest)
 
 @router.put(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 async def put_file(request: Request, name: str) -> Response:
-    """Take the content of a file. It is on the disk when this is answered."""
+    """Take the content of a file. It is on the disk when the response is sent."""
     allowed = await run_in_threadpool(_file_to_send, request)
     files = _files(request)
     contents = _artifacts(request).contents
@@ -330,7 +330,7 @@ def _redirect(
 
 
 def _opened(request: Request, kind: type[T]) -> tuple[T, GraphQLContext]:
-    """What the address of a request allows, and who asked for it. Reads the database.
+    """Return the permission in a request's address, and who asked for it. Reads the database.
 
     Raises:
         HTTPException: 403.

@@ -26,20 +26,20 @@ MAX_PAGE: Final = 10_000
 
 
 class FileOfVersion(msgspec.Struct):
-    """What an address allows: to read a file of a version."""
+    """Permission to read a file of a version, which a signed address carries."""
 
     version_id: int
     path: str
 
 
 class ManifestOfVersion(msgspec.Struct):
-    """What an address allows: to read the manifest of a version."""
+    """Permission to read the manifest of a version, which a signed address carries."""
 
     version_id: int
 
 
 class ListPart(NamedTuple):
-    """Which part of a list a request asks for."""
+    """The part of a list that a request asks for."""
 
     skip: int
     limit: int

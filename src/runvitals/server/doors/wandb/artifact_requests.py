@@ -1,4 +1,4 @@
-"""What the operations on artifacts have in common: finding what they are about, and refusals."""
+"""Finds the artifacts and collections of an operation, and refuses it: shared by all of them."""
 
 from __future__ import annotations
 

@@ -44,18 +44,18 @@ if TYPE_CHECKING:
 
 ARTIFACT_WRITES: Final = Resolvers("artifact_writes")
 _MAX_FILES: Final = 20_000
-"""Of one request for addresses to send files to."""
+"""The most files in one request for addresses to send them to."""
 
 
 class FileToSend(msgspec.Struct):
-    """What an address allows: to send a file of a project's artifacts."""
+    """Permission to send a file of a project's artifacts, which a signed address carries."""
 
     project_id: int
     digest: str
 
 
 class ManifestToSend(msgspec.Struct):
-    """What an address allows: to send the manifest of a draft."""
+    """Permission to send the manifest of a draft, which a signed address carries."""
 
     version_id: int
     digest: str | None

@@ -44,7 +44,7 @@ class BranchPoint(NamedTuple):
 
 
 def branch_point(internal: Mapping[str, Any]) -> BranchPoint | None:
-    """What the configuration of a run says that it goes on from.
+    """Return the run and step that a run goes on from, as its configuration says.
 
     Raises:
         InvalidArgument: it is no run and step.
@@ -63,7 +63,7 @@ async def copy_rows(
 ) -> int:
     """Copy the rows of another run of the project up to a step; returns the time of the last one.
 
-    A client repeats this until it gets an answer, so what is stored already is not stored again.
+    A client repeats this until it gets a response, so what is stored already is not stored again.
 
     Raises:
         HTTPException: 404 if there is no such run that the requester may read.

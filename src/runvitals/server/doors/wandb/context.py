@@ -1,4 +1,4 @@
-"""What the functions of GraphQL fields work with: `info.context`."""
+"""`info.context`, which the functions of GraphQL fields work with."""
 
 from __future__ import annotations
 
@@ -30,19 +30,19 @@ if TYPE_CHECKING:
     from runvitals.server.runs.storage.run_rows import RunRow
 
     Info = GraphQLResolveInfo["GraphQLContext"]
-    """What the functions of fields get as `info`."""
+    """The argument `info` of the functions of fields."""
 
 T = TypeVar("T")
 MAX_READS: Final = 3000
 _MAX_ID: Final = 2**31 - 1
 MAX_ROWS: Final = 20_000
 MAX_VALUES: Final = 250_000
-"""Values of an answer, each row of a history as one. They are put together in the event loop: 10,000 fields
+"""Values of a response, each row of a history as one. They are put together in the event loop: 10,000 fields
 take 0.1 s. The addresses for 20,000 files of an artifact are 220,000 values."""
 MAX_CPU_S: Final = 3.0
-"""Of the threads that find the values of an answer."""
+"""The most processor time of the threads that find the values of a response."""
 MAX_TEXT: Final = 16 << 20
-"""Characters of all texts of an answer."""
+"""The most characters of all texts of a response."""
 _READS_AT_ONCE: Final = 3
 _FIELDS_AT_ONCE: Final = 2
 _LIST_ROWS: Final = 25
@@ -71,7 +71,7 @@ class EntityNode:
 
 
 class GraphQLContext:
-    """A request, and what answers it.
+    """A request, with the services that it needs.
 
     Args:
         requester: who asked for the signed address of the request; None: whoever makes it.
@@ -118,7 +118,7 @@ class GraphQLContext:
             self._refuse("the query asks for too much: too many lists of artifacts")
 
     def count_value(self, value: T) -> T:
-        """Count a value of the answer; returns it. The same may be asked for under many names.
+        """Count a value of the response and return it. The same may be asked for under many names.
 
         Raises:
             InvalidArgument: too much for one request.
@@ -141,7 +141,7 @@ class GraphQLContext:
         raise self._refusal
 
     def check(self) -> None:
-        """Raise if the query was refused meanwhile, takes too long, or nobody waits for the answer any more.
+        """Raise if the query was refused meanwhile, takes too long, or nobody waits for it any more.
 
         Its other fields need no work then.
 
@@ -207,7 +207,7 @@ class GraphQLContext:
 
     @property
     def services(self) -> SharedServices:
-        """Those of the server."""
+        """The services of the server."""
         return shared_services_of(self.request)
 
     @property

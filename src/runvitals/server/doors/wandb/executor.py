@@ -35,9 +35,9 @@ from runvitals.server.error_table import FAILED, meaning_of
 _MAX_CHARACTERS: Final = 100_000
 _MAX_TOKENS: Final = 10_000
 _MAX_DEPTH: Final = 25
-"""Of selections: the introspection query of GraphQL tools has 15 levels."""
+"""The most levels of selections: the introspection query of GraphQL tools has 15."""
 _MAX_FIELDS: Final = 5_000
-"""Of a query, each fragment counted wherever it is used."""
+"""The most fields of a query, each fragment counted wherever it is used."""
 _MAX_INTROSPECTED: Final = 300
 """Fields of a query that describe the schema: that of GraphQL tools has 230."""
 _MAX_COMPARED: Final = 10_000
@@ -45,7 +45,7 @@ _MAX_COMPARED: Final = 10_000
 whether they can be merged, with all that is within."""
 _MAX_ERRORS: Final = 20
 _MAX_CACHED_CHARACTERS: Final = 256 * 1024
-"""Of all queries that are kept: parsed, they take a hundred times as much memory."""
+"""The most characters of all queries that are kept: parsed, they take a hundred times as much memory."""
 _CACHED_CHARACTERS: Final = 32 * 1024
 """A longer query is parsed anew whenever it is sent."""
 _PARSED_AT_ONCE: Final = 4 * 1024
@@ -78,7 +78,7 @@ class GraphQLResponse(NamedTuple):
 
 
 class Budgeted(Protocol):
-    """What resolvers find in `info.context`."""
+    """The part of `info.context` that the executor reads."""
 
     @property
     def refusal(self) -> Exception | None:
@@ -100,7 +100,7 @@ class GraphQLExecutor:
         self._parsing = anyio.CapacityLimiter(1)
 
     async def execute(self, request: GraphQLRequest, context: Budgeted) -> GraphQLResponse:
-        """Return the answer to a request: to an unknown operation, or one that fails, 200 with errors."""
+        """Return the response to a request; 200 with errors for an operation that is unknown or fails."""
         try:
             document, introspects = await self._check(request.query)
         except _Invalid as invalid:

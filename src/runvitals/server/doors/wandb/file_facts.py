@@ -1,4 +1,4 @@
-"""What the files that clients upload say: facts about the machine, packages, and tables."""
+"""Reads uploaded files of clients: facts about the machine, packages, and tables."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`POST /files/{entity}/{project}/{run}/file_stream`: the lines of a run.
 
-A client sends each line with its number, and sends it again until it got an answer. What is stored is noted
+A client sends each line with its number, and sends it again until it got a response. What is stored is noted
 in `MetadataStore.wandb_clients` after it is durable, so that nothing is lost if the server ends between the
 two: the rows are then stored again in their place, and count twice in the mean of a summary.
 
@@ -80,7 +80,7 @@ class _History(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What a request adds to its run.
+    """The envelopes of a request, and the state after them.
 
     Args:
         client: its state once that is durable.

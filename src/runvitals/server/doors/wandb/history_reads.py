@@ -1,4 +1,4 @@
-"""What a run logged and measured, as `wandb.Api()` reads it: history, system metrics and output."""
+"""History, system metrics and output of a run, as `wandb.Api()` reads them."""
 
 from __future__ import annotations
 
@@ -198,7 +198,7 @@ def _console_lines(view: RunView) -> list[dict[str, Any]]:
 
 
 class _Spec(NamedTuple):
-    """Which rows are requested."""
+    """The rows that a request asks for."""
 
     keys: tuple[str, ...]
     samples: int

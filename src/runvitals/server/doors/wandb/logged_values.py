@@ -1,4 +1,4 @@
-"""What clients log besides numbers, and their summary."""
+"""Media and the summary, which clients log besides numbers."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ async def is_benchmark(node: ProjectNode, info: Info) -> bool:
 
 @PROJECT_READS.field("Project", "description")
 def project_description(node: ProjectNode, info: Info) -> str:
-    """What the project is about."""
+    """Return the description of a project."""
     context = info.context
     if node.resource is None:
         return ""

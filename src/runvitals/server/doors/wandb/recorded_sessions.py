@@ -19,7 +19,7 @@ from runvitals.server.library.stored.writer_rows import WriterRows
 
 
 class MergedRows(NamedTuple):
-    """What becomes of the rows of a request.
+    """The rows of a request after merging.
 
     Args:
         new: the rows to store, with times that no stored row has.

@@ -62,7 +62,7 @@ def time(operand: Any) -> float:
 
 
 def compile_filter(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
-    """What decides whether a row fulfils a filter.
+    """Return the condition of a filter on a row.
 
     Args:
         fields: that there are, with what makes operands comparable. Where the value of one is a mapping, its

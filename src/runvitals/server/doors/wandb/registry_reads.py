@@ -43,7 +43,7 @@ _ACCESS: Final[Mapping[Visibility, str]] = {
     Visibility.PUBLIC: "USER_READ",
     Visibility.OPEN: "USER_WRITE",
 }
-"""What clients call the visibility of a project."""
+"""The visibility of a project, in the words of clients."""
 _OF_REGISTRIES: Final[Mapping[str, conditions.Convert]] = {
     "id": conditions.number,
     "project_id": conditions.number,

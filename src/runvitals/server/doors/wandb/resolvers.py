@@ -16,7 +16,7 @@ import anyio.to_thread
 from graphql import GraphQLInputObjectType, GraphQLObjectType, GraphQLSchema
 
 _MAX_THREADS: Final = 8
-"""Of all requests: those that compute in Python take turns, and the event loop waits for one too."""
+"""Threads of all requests: those that compute in Python take turns, and so does the event loop."""
 _CAPITAL = re.compile("(?<=[a-z0-9])([A-Z])")
 Resolver = TypeVar("Resolver", bound=Callable[..., Any])
 

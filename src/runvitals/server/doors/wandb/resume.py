@@ -1,4 +1,4 @@
-"""What a client needs to know of a run that it resumes; alerts."""
+"""Tells clients where a run that they resume has ended, and takes their alerts."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def model(
 def bucket(
     project: ProjectNode | _OnlyLogged, info: Info, name: str | None = None, missing_ok: bool | None = None
 ) -> dict[str, Any] | None:
-    """What a process that resumes a run goes on from; null if the requester may not log to such a run."""
+    """Return where a process resumes a run; null if the requester may not log to such a run."""
     context = info.context
     entity = project.entity
     run = find_run(context.metadata_store, entity.number, project.name, name or "")

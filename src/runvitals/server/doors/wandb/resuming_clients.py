@@ -20,7 +20,7 @@ _MAX_CLIENTS: Final = 10_000
 
 
 class ResumingClients:
-    """What clients have asked lately.
+    """The clients that have asked lately whose key they use, or were taken for `wandb sync`.
 
     It is in memory: a client that resumes a run while the server starts again is taken for `wandb sync` if
     the run was recorded offline, and gets an error once.

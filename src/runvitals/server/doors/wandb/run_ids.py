@@ -1,4 +1,4 @@
-"""Which of our runs a client means by entity, project and run id.
+"""Finds the run of ours that a client means by entity, project and run id.
 
 Run ids of wandb are unique within a project, ours within an entity. A run gets the client's id if it is valid
 and free, else one that is derived from the project and the id.

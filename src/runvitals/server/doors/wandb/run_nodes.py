@@ -126,7 +126,7 @@ class RunNode:
 
     @property
     def running(self) -> bool:
-        """Whether the run runs."""
+        """Whether the run is running."""
         return self.row.state == RUNNING
 
     @property

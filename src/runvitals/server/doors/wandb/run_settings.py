@@ -1,4 +1,4 @@
-"""What a client says about its run when it begins, as sections of ours."""
+"""Converts the description of a run that a client begins into our sections."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def was_offline(internal: Mapping[str, Any]) -> bool:
 
 
 def metric_definitions(internal: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What `define_metric` chose, as the section `metrics` has it.
+    """Return the choices of `define_metric`, as the section `metrics` has them.
 
     Example:
         >>> metric_definitions({"m": [{"1": "epoch"}, {"1": "loss", "5": 1, "7": [1], "8": 1}]})

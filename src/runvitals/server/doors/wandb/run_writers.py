@@ -59,7 +59,7 @@ class RunWriters:
         return f"{role}.{host_part}.{digest if self.client.client else 0}.{started}"
 
     def about(self, role: str, host: str | None = None) -> WriterDescription:
-        """What describes the writer when it is new."""
+        """Return the description of a writer when it is new."""
         return WriterDescription(
             role=role,
             host=host or self.client.host,

@@ -1,4 +1,4 @@
-"""How runs begin, are changed and are resumed."""
+"""Begins, changes and resumes runs."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class _Upsert(NamedTuple):
 
 @RUN_WRITES.field("UpsertBucketPayload", "serverSettings")
 async def server_settings(_: object, info: Info) -> dict[str, Any]:
-    """What the client is to show its user: nothing."""
+    """Return the messages that the client is to show its user: none."""
     return {"serverMessages": []}
 
 
@@ -173,7 +173,7 @@ def _join(context: GraphQLContext, sweep: str, name: str, place: RunPlace) -> No
 def _removed_keys(
     context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any], config: dict[str, Any]
 ) -> dict[str, list[str]]:
-    """What the client has removed. Of several that log to the same run, each knows its own part only."""
+    """Return the keys that the client has removed. Of several that log to a run, each knows only its own."""
     place = upsert.run.place
     if place is None or context.request.headers.get(ASYNC_CLIENT):
         return {}
@@ -196,7 +196,7 @@ def _number(context: GraphQLContext, upsert: _Upsert) -> int:
 def _finish(
     context: GraphQLContext, upsert: _Upsert, client: WandbClient | None, sweep: str | None
 ) -> dict[str, Any]:
-    """Return the answer about a run that has been recorded.
+    """Return the response about a run that has been recorded.
 
     Args:
         client: its state to be kept; None: unchanged.

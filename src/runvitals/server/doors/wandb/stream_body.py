@@ -1,4 +1,4 @@
-"""What one request to a run's `file_stream` sends, decoded. See docs/guides/receive-from/wandb.md."""
+"""Decodes the body of a request to `file_stream`. See docs/guides/receive-from/wandb.md."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def decode_body(data: bytes) -> StreamBody:
 
 
 def new_lines(file: StreamFile, stored: int, is_later: Callable[[str], bool]) -> NewLines:
-    """Return those of a file's lines that are not stored: a client sends lines again if it got no answer.
+    """Return those of a file's lines that are not stored: a client sends lines again if it got no response.
 
     Args:
         stored: how many lines of the file are.

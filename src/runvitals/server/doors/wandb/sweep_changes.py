@@ -163,7 +163,7 @@ def create_agent(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
 
 @SWEEP_CHANGES.field("Mutation", "agentHeartbeat")
 async def agent_heartbeat(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
-    """What an agent is to do next. One whose sweep was deleted is to end once its runs have."""
+    """Return what an agent is to do next. One whose sweep was deleted is to end once its runs have."""
     context = info.context
     running = _running(input.get("run_state"))
     number = number_of("Agent", input["id"])

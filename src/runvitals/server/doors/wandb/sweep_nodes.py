@@ -55,7 +55,7 @@ class SweepNode:
 
     @property
     def method(self) -> str:
-        """How parameters are chosen: `grid`, `random` or `bayes`."""
+        """The way parameters are chosen: `grid`, `random` or `bayes`."""
         return shown_configuration(self.row.configuration).method
 
     @property
@@ -85,7 +85,7 @@ class SweepNode:
 
     @property
     def run_count_expected(self) -> int | None:
-        """How many runs the sweep is to have; None without a limit."""
+        """The number of runs that the sweep is to have; None without a limit."""
         expected = shown_configuration(self.row.configuration).expected_runs
         return None if expected is None else min(expected, _MAX_INT)
 

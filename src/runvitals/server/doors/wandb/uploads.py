@@ -49,7 +49,7 @@ router: Final = Router()
 
 
 class FileOfRun(msgspec.Struct):
-    """What an address allows: to upload the file of this name to a run.
+    """Permission to upload the file of this name to a run, which a signed address carries.
 
     Args:
         writer_id: the writer under which the file is recorded.
@@ -113,7 +113,7 @@ def _name_fault(name: str) -> str | None:
 
 @router.put(WANDB_SIGNED + "run-files/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
 async def receive(request: Request, name: str) -> Response:
-    """Keep the file that a request uploads. It is on the disk when this is answered."""
+    """Keep the file that a request uploads. It is on the disk when the response is sent."""
     context = GraphQLContext(request)
     server = server_files(request)
     recorder = door_recorder(request)

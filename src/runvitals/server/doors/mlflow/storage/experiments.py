@@ -1,4 +1,4 @@
-"""What MLflow keeps of an experiment and a project of ours has no place for."""
+"""What MLflow keeps about an experiment and our projects do not have: its name, tags and location."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ class ScimSecret:
 
 @dataclass(frozen=True, slots=True)
 class ScimNames:
-    """What the identity provider calls a user or group. `user_name`: of users only."""
+    """The names that the identity provider gives a user or group. `user_name`: of users only."""
 
     entity_id: int
     user_name: str | None
@@ -98,7 +98,7 @@ class ScimTable:
         return digest is not None and hmac.compare_digest(digest, digest_of(secret).hex())
 
     def names_of(self, entity_ids: Collection[int]) -> dict[int, ScimNames]:
-        """What the provider calls users and groups, by their entity ids; it does not know the others."""
+        """Return the provider's names of users and groups by their entity ids, for those that it knows."""
         with self._database.read() as connection:
             mine = among(connection, scim_resource.c.entity_id, entity_ids)
             rows = connection.execute(select(*_COLUMNS).where(mine))

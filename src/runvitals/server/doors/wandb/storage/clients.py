@@ -1,4 +1,4 @@
-"""How much of their lines wandb's clients have sent: what a client repeats is not stored again."""
+"""The number of lines that wandb's clients have sent: what a client repeats is not stored again."""
 
 from __future__ import annotations
 
