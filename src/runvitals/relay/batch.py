@@ -160,7 +160,7 @@ class Samples:
             yield Moment(seq, time_ms, self.keys, width.unpack(row))
 
     def __iter__(self) -> Any:
-        """Each key with its column."""
+        """Yield each key with its column."""
         return iter(zip(self.keys, self.columns(), strict=True))
 
 

@@ -219,7 +219,7 @@ class Destination(ABC):
         """Deliver the batch, or raise `Retry`, `Rejected`, `Gone` or OSError."""
 
     def close(self) -> None:  # noqa: B027 – most destinations have nothing to close
-        """Called when the run has been delivered, or when the relay exits."""
+        """Release what the destination holds: the run has been delivered, or the relay exits."""
 
 
 class Factory(Protocol):
@@ -236,7 +236,7 @@ class Factory(Protocol):
 
 
 def __getattr__(name: str) -> Any:
-    """Deprecated names that third-party destinations may still import."""
+    """Return deprecated names that third-party destinations may still import."""
     renamed = {"NotLetIn": Unauthorized, "Refused": RejectedRecord}.get(name)
     if renamed is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -113,7 +113,7 @@ class Foreground:
     # -- which runs
 
     def _parts(self) -> Iterator[tuple[str, str, bool]]:
-        """(run, host, whether it is running there) of everything to be delivered."""
+        """Return (run, host, whether it is running there) of everything to be delivered."""
         own = own_host()
         for run_id in self.named or self._list.ids():
             folder = paths.run_dir(run_id, self.directory)

@@ -98,7 +98,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def headers(prefix: str, file: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Headers for requests to one destination.
+    """Return headers for requests to one destination.
 
     Args:
         prefix: of the variables `<prefix>_TOKEN` (a bearer token), `<prefix>_USER` and `<prefix>_PASSWORD`,

@@ -350,7 +350,7 @@ def _replace(path: str, data: bytes) -> None:
 
 
 def find_cursors(folder: str, destinations: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
-    """Every cursor in a run's folder that can be read.
+    """Yield every cursor in a run's folder that can be read.
 
     Args:
         known: destinations with their full text; the file of a destination with secrets holds only part of

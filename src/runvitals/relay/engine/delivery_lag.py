@@ -22,7 +22,7 @@ class DeliveryLag(NamedTuple):
     since_ms: int
 
     def seconds(self, now_ms: int) -> float:
-        """Age of the oldest undelivered record."""
+        """Return the age of the oldest undelivered record."""
         return max(now_ms - self.since_ms, 0) / 1000.0 if self.records else 0.0
 
 

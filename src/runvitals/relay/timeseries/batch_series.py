@@ -78,7 +78,10 @@ class BatchSeries:
         self._start_ms.setdefault(batch.writer.host, self._start(batch))
 
     def _start(self, batch: Batch) -> int:
-        """When the host's counters started. A restarted monitor continues its predecessor's counters."""
+        """Return when the host's counters started.
+
+        A restarted monitor continues its predecessor's counters.
+        """
         return self._start_ms.get(batch.writer.host) or batch.writer.started_ms
 
     def _log_times(self, batch: Batch) -> list[int]:
@@ -129,7 +132,7 @@ def columns(tables: Sequence[Samples]) -> Found:
 
 
 def _order(tables: Sequence[Samples]) -> tuple[list[int], list[int]]:
-    """(times, the index of the row for each among the rows of all tables)."""
+    """Return (times, the index of the row for each among the rows of all tables)."""
     rows: dict[int, tuple[int, int]] = {}
     pairs = [pair for table in tables for pair in zip(table.times_ms, table.seqs, strict=True)]
     for i, (time_ms, seq) in enumerate(pairs):
@@ -167,7 +170,7 @@ def _line(series: LabeledSeries, times: list[int], values: Values, start_ms: int
 
 
 def _end_ms(batch: Batch) -> int | None:
-    """When the run ended on this host, if the batch contains its end."""
+    """Return when the run ended on this host, if the batch contains its end."""
     ends = [note.time_ms for note in batch.notes_of("lifecycle") if note.value.get("what") == "end"]
     return ends[-1] if ends else None
 

@@ -66,7 +66,7 @@ class _Writer:
 async def receive_file(
     request: Request, files: ReceivedFiles, most_bytes: int | None = None, run_id: int | None = None
 ) -> AsyncIterator[Incoming]:
-    """The body of a request as a file, which is removed afterwards unless it was moved away.
+    """Yield the body of a request as a file, which is removed afterwards unless it was moved away.
 
     A body without a length counts as large as it has become so far.
 

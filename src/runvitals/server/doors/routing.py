@@ -316,7 +316,7 @@ def _fill(rule: str, attributes: Attributes) -> str | None:
 
 @lru_cache(4096)
 def _parts(rule: str) -> tuple[str, ...]:
-    """Texts and names of attributes, alternating."""
+    """Return texts and names of attributes, alternating."""
     return tuple(_ATTRIBUTE.split(rule))
 
 

@@ -40,14 +40,14 @@ def _unknown_text(request: Request) -> str:
 
 @_last_routes("/files", "/artifactsV2", "/wandb")
 async def unknown_file(request: Request) -> None:
-    """An address of wandb's clients, besides their queries."""
+    """Refuse an address of wandb's clients that is none of their queries."""
     refuse_other_methods(request)
     raise HTTPException(404, _unknown_text(request))
 
 
 @_last_routes("/graphql")
 async def unknown_query(request: Request) -> Response:
-    """Return an address of their queries."""
+    """Refuse an address of wandb's queries."""
     text, allowed = wrong_method(request) or (_unknown_text(request), "")
     body = msgspec.json.encode({"data": None, "errors": [{"message": text}]})
     headers = {"allow": allowed} if allowed else {}
@@ -56,21 +56,21 @@ async def unknown_query(request: Request) -> Response:
 
 @_last_routes("/mlflow", "/ajax-api", "/get-artifact", "/model-versions")
 async def unknown_endpoint(request: Request) -> Response:
-    """Return an address of MLflow's clients."""
+    """Refuse an address of MLflow's clients."""
     text, _ = wrong_method(request) or (_unknown_text(request), "")
     return error_response(MlflowError(ENDPOINT_NOT_FOUND, text))
 
 
 @_last_routes("/prometheus")
 async def unknown_prometheus(request: Request) -> Response:
-    """Return an address of Prometheus' API."""
+    """Refuse an address of Prometheus' API."""
     text, _ = wrong_method(request) or (_unknown_text(request), "")
     return JSONResponse({"status": "error", "errorType": "not_found", "error": text}, 404)
 
 
 @_last_routes("/scim")
 async def unknown_scim(request: Request) -> Response:
-    """Return an address of SCIM."""
+    """Refuse an address of SCIM."""
     from runvitals.server.doors.scim.messages import error_response as scim_error
 
     text, allowed = wrong_method(request) or (_unknown_text(request), "")

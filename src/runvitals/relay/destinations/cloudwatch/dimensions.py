@@ -174,13 +174,13 @@ class DimensionLookup:
 
 
 def _variable(name: str) -> str:
-    """`ClusterName` → `CLUSTER_NAME`."""
+    """Return `CLUSTER_NAME` for `ClusterName`."""
     return "".join(f"_{char}" if char.isupper() and i else char for i, char in enumerate(name)).upper()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """None: redirects are not followed."""
+        """Return None: redirects are not followed."""
 
 
 def _fetch(address: str, method: str, headers: Mapping[str, str]) -> bytes:

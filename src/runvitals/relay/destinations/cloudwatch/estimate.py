@@ -64,7 +64,10 @@ class Estimate:
         return prices.metrics_usd((len(self.sent) if count is None else count) * self.metric_sets)
 
     def requests_per_hour(self) -> float:
-        """Requests of one instance; a lower bound, because data that exceed 1 MB take more requests."""
+        """Return the requests of one instance.
+
+        It is a lower bound, because data that exceed 1 MB take more requests.
+        """
         every_s = max(self.every_s, self.resolution_s)  # a datum is sent once its time span has ended
         data_per_metric = max(1.0, every_s / max(self.resolution_s, self.interval_s))
         return ceil(len(self.sent) * data_per_metric / limits.DATA_PER_REQUEST) * 3600 / every_s
@@ -93,7 +96,7 @@ class Estimate:
         return self.metrics_usd() + self.requests_usd()
 
     def groups(self) -> Iterator[tuple[str, int, float, int, float]]:
-        """For each group: its name, metrics sent, USD per month for them, metrics left out, USD saved."""
+        """Return each group: its name, metrics sent, USD per month for them, metrics left out, USD saved."""
         sent_counts, left_out_counts = _count(self.sent.values()), _count(self.left_out.values())
         for name in sent_counts | left_out_counts:
             sent, left_out = sent_counts.get(name, 0), left_out_counts.get(name, 0)

@@ -120,7 +120,7 @@ def _of_first_device(metric: str) -> str:
 
 
 def known_metrics() -> list[MetricReading]:
-    """Every metric that a report can contain, for one core and one device."""
+    """Return every metric that a report can contain, for one core and one device."""
     return neuron_report.read(json.dumps(_EXAMPLE).encode()).readings
 
 

@@ -20,7 +20,7 @@ _LAST_SEQ = b"runvitals.last_seq"
 
 
 def schema(table: str, columns: Columns) -> Any:
-    """`time`, the columns of `ROW_COLUMNS`, and the values."""
+    """Return the schema: `time`, the columns of `ROW_COLUMNS`, and the values."""
     names = free_names(table, columns)
     fields = [pa.field("time", _TIME, nullable=False)]
     fields += [pa.field(name, _TYPES[kind]) for name, kind in ROW_COLUMNS[table].items()]

@@ -132,7 +132,7 @@ class ClientStore:
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:
-        """MLflow's client in the training's environment; its errors are converted to ours."""
+        """Yield MLflow's client in the training's environment; its errors are converted to ours."""
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 

@@ -175,7 +175,7 @@ class MlflowDestination(Destination):
             yield point._replace(key=prefix + point.key)
 
     def _node(self, batch: Batch) -> str:
-        """`node/`, or "". Distinguishes the hosts of a run if one of them created the MLflow run."""
+        """Return `node/` if one of several hosts created the MLflow run, to tell them apart; else ""."""
         node = self._address.node
         if node == "host" or (not node and self._state["joined"]):
             node = naming.metric_name(batch.writer.host)
@@ -210,7 +210,10 @@ class MlflowDestination(Destination):
         return metrics
 
     def _params(self, batch: Batch, problems: list[str]) -> list[NamedText]:
-        """New parameters. MLflow does not allow changes: a changed value is reported and not sent."""
+        """Return new parameters.
+
+        MLflow does not allow changes: a changed value is reported and not sent.
+        """
         params: dict[str, str] = dict(self._state["params"])
         fresh: dict[str, str] = {}
         for note in batch.notes_of(INFO):
@@ -276,7 +279,7 @@ class MlflowDestination(Destination):
 
 
 def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
-    """REST for HTTP URIs; MLflow's own client for everything else, including other authentication."""
+    """Return a store: REST for HTTP URIs, MLflow's own client for all else and for other authentication."""
     by_client = any(context.environ.get(name) for name in _ONLY_BY_CLIENT)
     if address.is_web and not (by_client and is_trusted(address.uri, context.environ)):
         from runvitals.relay.destinations.mlflow.rest_store import RestStore

@@ -66,7 +66,7 @@ def text(value: Any) -> str:
 
 
 def tags(facts: Mapping[str, Any]) -> Iterator[NamedText]:
-    """Facts about a run and its machine as MLflow tags.
+    """Return facts about a run and its machine as MLflow tags.
 
     >>> list(tags({"t": 0, "machine": {"command": ["python", "train.py"]}}))
     [NamedText(key='mlflow.source.name', value='python train.py')]

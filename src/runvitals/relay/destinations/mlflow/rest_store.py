@@ -261,7 +261,7 @@ def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _credentials_from_file() -> tuple[str, str]:
-    """User and password from `~/.mlflow/credentials`, "" if there are none."""
+    """Return user and password from `~/.mlflow/credentials`, "" if there are none."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read(os.path.expanduser("~/.mlflow/credentials"), encoding="utf-8")

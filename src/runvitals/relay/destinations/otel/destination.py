@@ -76,7 +76,7 @@ _OPTIONS = ("encoding", "headers")
 
 
 def setting(name: str, environ: Mapping[str, str]) -> str:
-    """OTEL_EXPORTER_OTLP_METRICS_<name>, else OTEL_EXPORTER_OTLP_<name>, else ""."""
+    """Return OTEL_EXPORTER_OTLP_METRICS_<name>, else OTEL_EXPORTER_OTLP_<name>, else ""."""
     own = environ.get(f"OTEL_EXPORTER_OTLP_METRICS_{name}", "")
     return (own or environ.get(f"OTEL_EXPORTER_OTLP_{name}", "")).strip()
 

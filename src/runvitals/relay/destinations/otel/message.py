@@ -49,7 +49,7 @@ class Protobuf:
         return text(1, text(1, about) + text(2, scope + b"".join(encoded)))
 
     def partial_success(self, body: bytes) -> tuple[int, str]:
-        """(the number of rejected points, why) from a response.
+        """Return how many points a response rejects, and why.
 
         Example:
             >>> Protobuf().complaint(bytes.fromhex("0a0708031203626164"))
@@ -153,7 +153,7 @@ class Json:
         )
 
     def partial_success(self, body: bytes) -> tuple[int, str]:
-        """(the number of rejected points, the reason) from a response."""
+        """Return how many points a response rejects, and why."""
         try:
             partial = loads(body).get("partialSuccess") or {}
             return int(partial.get("rejectedDataPoints") or 0), str(partial.get("errorMessage") or "")

@@ -52,7 +52,7 @@ def read_address(text: str) -> tuple[str, int]:
 
 
 def read_names(text: str) -> frozenset[str]:
-    """Return the host names the server answers to in addition to this host's own.
+    """Return the host names whose requests the server accepts besides this host's own.
 
     Raises:
         ValueError: unknown option.
@@ -102,7 +102,7 @@ class Exporter:
             return self._latest.setdefault(run_id, LatestRunValues())
 
     def add_names(self, names: Collection[str]) -> None:
-        """Answer requests for more host names."""
+        """Accept requests for more host names."""
         with self._lock:
             self._names.update(names)
 
@@ -141,7 +141,7 @@ def _server(address: tuple[str, int], exporter: Exporter) -> ThreadingHTTPServer
         block_on_close = False
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A scraper disconnected early: nothing to report, it will scrape again."""
+            """Report nothing: a scraper that disconnected early will scrape again."""
 
     class Handler(_Handler):
         runs = exporter
@@ -185,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Scrapes are not logged."""
+        """Log nothing about a scrape."""
 
 
 # All runs of a process that are exposed at one address share its server.

@@ -61,7 +61,10 @@ class RemoteWriteDestination(PushingDestination):
         return response
 
     def was_stored(self, batch: Batch, error: str) -> bool:
-        """Prometheus stores a request completely or not at all, and no samples older than the newest."""
+        """Return whether a request was stored.
+
+        Prometheus stores a request completely or not at all, and no samples older than the newest.
+        """
         text = error.casefold()
         return batch.repeated and ("out of order" in text or "duplicate sample" in text)
 

@@ -89,7 +89,7 @@ class Version2:
         return b"".join([*(text(4, symbol) for symbol in symbols), *series])
 
     def forget(self) -> None:
-        """Nothing to do: each request is complete in itself."""
+        """Do nothing: each request is complete in itself."""
 
 
 @lru_cache(_MAX_CACHED)

@@ -259,7 +259,10 @@ class RunvitalsDestination(Destination):
     def _request_of_file(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> ServerResponse:
-        """As `_request`, but 503 and 507 are returned: that a file cannot be stored concerns nothing else."""
+        """Send a request like `_request`, but return 503 and 507.
+
+        That a file cannot be stored concerns nothing else.
+        """
         return self._request(method, path, body, headers, (*_HANDLED, *_NO_SPACE))
 
     def _request(
@@ -308,6 +311,7 @@ class RunvitalsDestination(Destination):
         )
 
     def _retry_unexpected(self, response: ServerResponse) -> Retry:
+        """Return a retry after any other response of a proxy or another server: the run is not at fault."""
         return Retry(f"{self._http.url} sent an unexpected response: {response.text()}")
 
     def _why_unauthorized(self, response: ServerResponse, has_token: bool) -> str:
@@ -358,7 +362,7 @@ def _identification(batch: Batch) -> dict[str, Any]:
 
 
 def _author(environ: Mapping[str, str]) -> dict[str, str]:
-    """Headers that name the author of runs that a service account sends."""
+    """Return headers that name the author of runs that a service account sends."""
     names = {
         "X-Runvitals-Username": environ.get("RUNVITALS_USERNAME") or environ.get("WANDB_USERNAME"),
         "X-Runvitals-User-Email": environ.get("RUNVITALS_USER_EMAIL") or environ.get("WANDB_USER_EMAIL"),

@@ -156,7 +156,7 @@ def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], 
 
 
 def _earliest_after(rows: list[LogRow]) -> list[int]:
-    """For each row, the earliest time among it and later rows that the server may accept."""
+    """Return, for each row, the earliest time among it and later rows that the server may accept."""
     times_ms: list[int] = []
     earliest_ms = TIME_MS
     for row in reversed(rows):
@@ -199,7 +199,7 @@ def _log_table(keys: tuple[str, ...], members: list[_TimedRow]) -> EnvelopeTable
 
 
 def _bytes(numbers: array[Any]) -> bytes:
-    """Little-endian."""
+    """Return an array as little-endian bytes."""
     if sys.byteorder == "big":
         numbers = numbers[:]
         numbers.byteswap()

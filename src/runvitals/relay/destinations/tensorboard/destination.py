@@ -113,7 +113,7 @@ class TensorBoardDestination(Destination):
         return os.path.join(self._root, base, folder, files[folder])
 
     def _began_ms(self, batch: Batch) -> int:
-        """When the run started on this host, according to the first record delivered."""
+        """Return when the run started on this host, according to the first record delivered."""
         if "began_ms" not in self._state:
             self._state["began_ms"] = batch.writer.started_ms or next(_times(batch), 0)
         return int(self._state["began_ms"])

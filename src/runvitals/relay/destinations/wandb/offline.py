@@ -84,7 +84,7 @@ class OfflineRun:
         self._state["length"] = append(path, length, data)
 
     def heartbeat(self) -> None:
-        """A file needs no heartbeat."""
+        """Do nothing: a file needs no heartbeat."""
 
     def end(self, exit_code: int, ended_ms: int) -> None:
         """Append the record of the run's end."""
@@ -92,4 +92,4 @@ class OfflineRun:
         self._append(ended_ms, iter([encoding.exited(exit_code, runtime_s)]))
 
     def close(self) -> None:
-        """The file is not kept open."""
+        """Do nothing: the file is not kept open."""

@@ -161,7 +161,7 @@ _SWAP = Derived("swap", _swap, frozenset(("SwapTotal", "SwapFree")))
 
 
 def _cpu(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
-    """Shares of the processors' time since the moment before."""
+    """Return shares of the processors' time since the moment before."""
     if before is None:
         return {}
     of_cpu: dict[str, dict[str, float]] = {}

@@ -121,7 +121,7 @@ def total_of(key: str, factor: float = 1.0) -> Derived:
 
 
 def growth(before: float, now: float) -> float:
-    """By how much a counter grew; one that fell started again from zero."""
+    """Return by how much a counter grew; one that fell started again from zero."""
     return now - before if now >= before else now
 
 

@@ -134,7 +134,7 @@ def _sorting(sent: Mapping[str, Any]) -> _Sorting:
 def _value_of(
     part: _Sorting, measured: Mapping[str, Iterable[ModelMetric]]
 ) -> Callable[[LoggedModel], Value | None]:
-    """Returns the value of a model that it is sorted by. Of a metric, the newest one counts."""
+    """Return a function for the value of a model that it is sorted by. Of a metric, the newest one counts."""
     if part.by.kind != "metric":
         return lambda model: _value(model, part.by)
     newest: dict[str, ModelMetric] = {}

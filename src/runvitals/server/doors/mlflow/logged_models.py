@@ -106,7 +106,7 @@ class LoggedModels:
         return f"{root.rstrip('/')}/models/{model.uid}/artifacts"
 
     def with_metrics(self, models: Sequence[LoggedModel]) -> list[dict[str, Any]]:
-        """Models as in MLflow's responses, with the newest values of their metrics."""
+        """Return models as in MLflow's responses, with the newest values of their metrics."""
         measured: dict[str, list[ModelMetric]] = {}
         for metric in self.metrics.of_models([model.uid for model in models]):
             measured.setdefault(metric.model_uid, []).append(metric)

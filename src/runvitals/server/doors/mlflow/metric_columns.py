@@ -38,7 +38,7 @@ class SentBatch(msgspec.Struct):
 
     @classmethod
     def decode(cls, body: bytes) -> SentBatch | None:
-        """Return the batch; None if it has another form, which `requests.parsed` may accept."""
+        """Return the batch; None if it has another form, which `requests.parse_message` may accept."""
         try:
             return _decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
@@ -86,7 +86,7 @@ class MetricColumns(NamedTuple):
 
     @classmethod
     def of_objects(cls, metrics: Iterable[Mapping[str, Any]], field: str = "") -> MetricColumns:
-        """Metrics in any form that MLflow accepts.
+        """Return metrics from any form that MLflow accepts.
 
         Args:
             field: of the message that has them, in which case errors say which of them is meant.
@@ -130,7 +130,7 @@ class MetricColumns(NamedTuple):
         )
 
     def where(self, mask: np.ndarray[Any, np.dtype[np.bool_]], repeats: Integers) -> MetricColumns:
-        """Some of the values. `repeats`: of all values."""
+        """Return some of the values. `repeats`: of all values."""
         return self._replace(repeats=repeats)._where(mask)
 
     def points(self) -> Iterator[HistoryPoint]:
@@ -229,7 +229,7 @@ class MetricRows(NamedTuple):
 
 
 def checked_metric(sent: Mapping[str, Any], where: str) -> tuple[str, float, int, int]:
-    """Key, value, timestamp and step of a metric.
+    """Return key, value, timestamp and step of a metric.
 
     Args:
         where: how the names of its fields begin in errors.

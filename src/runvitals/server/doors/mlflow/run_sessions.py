@@ -145,7 +145,7 @@ class RunSession:
         )
 
     def heartbeat(self) -> Envelope:
-        """Says that the client is alive."""
+        """Return an envelope that says that the client is alive."""
         envelope = recording.heartbeat(
             self.uid, self.writer(MONITOR), project=self.project, entity=self.entity
         )
@@ -249,7 +249,7 @@ class RunSessions:
         }
 
     def _rows_of(self, number: int, writer: str) -> tuple[Callable[[int, int], StoredRows], int]:
-        """Reads the stored rows of a writer; and the time of its newest one, -1 if there is none."""
+        """Return a reader of a writer's stored rows, and the time of its newest one; -1 without any."""
 
         def read(t0_ms: int, t1_ms: int) -> StoredRows:
             lane = self._lane(number, writer)

@@ -98,7 +98,9 @@ class MlflowDoor:
         self._names = 0
 
     def to_stored(self, metrics: MetricColumns) -> StoredMetrics:
-        """Metrics under the names with which they are stored. Lists of names repeat, so they are remembered.
+        """Return metrics under the names with which they are stored.
+
+        Lists of names repeat, so they are remembered.
 
         Raises:
             MlflowError: a name is not allowed.
@@ -336,7 +338,7 @@ def tag_sections(tags: Mapping[str, str]) -> dict[str, Any]:
 
 @lru_cache(maxsize=10_000)
 def _system_match(name: str) -> Match | None:
-    """Our key of a system metric of MLflow; None for other names."""
+    """Return our key of a system metric of MLflow; None for other names."""
     return mlflow_names.from_mlflow(name) if name.startswith(mlflow_names.PREFIX) else None
 
 
@@ -345,7 +347,7 @@ def _is_system(name: str) -> bool:
 
 
 def _row_envelopes(session: RunSession, metrics: MetricColumns, accepted: tuple[int, int]) -> list[Envelope]:
-    """Logged rows. `accepted`: the first and the last time that the store accepts."""
+    """Return logged rows. `accepted`: the first and the last time that the store accepts."""
     envelopes = []
     for names, timestamps, steps, repeats, values in metrics.tables():
         with session.lock:
@@ -356,7 +358,7 @@ def _row_envelopes(session: RunSession, metrics: MetricColumns, accepted: tuple[
 
 
 def _system_envelopes(session: RunSession, metrics: MetricColumns) -> list[Envelope]:
-    """System metrics under our keys in our units. Those of a client come every 10 s, 20 at a time."""
+    """Return system metrics under our keys in our units. Those of a client come every 10 s, 20 at a time."""
     by_host: dict[str, dict[int, dict[str, float]]] = {}
     for name, value, timestamp, _ in metrics.points():
         match = _system_match(name)

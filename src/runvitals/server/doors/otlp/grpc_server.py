@@ -67,7 +67,7 @@ class OtlpGrpcServer:
         self._grpc.start()
 
     def close(self) -> None:
-        """Answer the requests in flight, and end."""
+        """Finish the requests in flight, and end."""
         self._grpc.stop(grace=3).wait()
         self._threads.shutdown()
         for connection in self._idle:
@@ -91,7 +91,7 @@ class OtlpGrpcServer:
         return response
 
     def _post(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, str | None, bytes]:
-        """Status, Retry-After and body of the server's response."""
+        """Return status, Retry-After and body of the server's response."""
         while True:
             kept = self._idle.pop() if self._idle else None
             connection = kept or http.client.HTTPConnection(*self._server, timeout=_TIMEOUT_S)
@@ -140,7 +140,7 @@ def _abort(context: Any, code: int, message: str, retry_after: str | None = None
 
 
 def _status(body: bytes) -> tuple[int, str]:
-    """Code and message of a google.rpc.Status; code 0 if it is none."""
+    """Return code and message of a google.rpc.Status; code 0 if it is none."""
     code, message = 0, body[:200].decode("utf-8", "replace")
     try:
         for number, _, value in fields(body):

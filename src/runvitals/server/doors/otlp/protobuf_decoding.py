@@ -380,7 +380,7 @@ def _sint64(value: int | bytes) -> int:
 
 
 def _uint64s(value: int | bytes) -> list[int]:
-    """Packed numbers of type fixed64."""
+    """Return packed numbers of type fixed64."""
     if not isinstance(value, bytes) or len(value) % 8:
         raise Malformed("expected numbers of 8 bytes each")
     return list(struct.unpack(f"<{len(value) // 8}Q", value))

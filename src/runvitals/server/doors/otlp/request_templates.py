@@ -148,7 +148,7 @@ class RequestTemplates:
 
 
 def _key(body: bytes) -> _Key:
-    """Length, and the hash of the first resource: different for different senders.
+    """Return the length and the hash of the first resource, which differ for different senders.
 
     Requests that have the same key by chance differ in their bytes, which are compared.
     """

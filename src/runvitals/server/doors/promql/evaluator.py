@@ -389,7 +389,7 @@ class Evaluator:
 
 
 def _predict(ranges: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
-    """`predict_linear`: the line through the samples of each window, at a time after its origin."""
+    """Evaluate `predict_linear`: the line through the samples of each window, at a time after its origin."""
     lines = []
     for samples in ranges:
         first, after = windows.bounds(samples)

@@ -92,12 +92,12 @@ def map_values(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
 
 
 def round_to(values: Floats, nearest: Floats) -> Floats:
-    """To the nearest multiple; halves upwards."""
+    """Round to the nearest multiple; halves upwards."""
     return np.asarray(np.floor(values / nearest + 0.5) * nearest)
 
 
 def single(vector: Vector, steps: int) -> Floats:
-    """`scalar`: the value of the only series at each step, else NaN."""
+    """Evaluate `scalar`: the value of the only series at each step, else NaN."""
     if not vector:
         return np.full(steps, np.nan)
     present = np.array([line.present for line in vector])
@@ -106,7 +106,7 @@ def single(vector: Vector, steps: int) -> Floats:
 
 
 def absence(vector: Vector, labels: Labels, steps: int) -> Vector:
-    """1 where no series is."""
+    """Return 1 where no series is."""
     there = np.zeros(steps, np.bool_)
     for line in vector:
         there |= line.present

@@ -97,7 +97,7 @@ def _groups(vector: Vector, matching: Matching) -> dict[Labels, Vector]:
 
 
 def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
-    """`and`, `or`, `unless`."""
+    """Evaluate `and`, `or` or `unless`."""
     theirs = {
         signature: np.logical_or.reduce([line.present for line in lines])
         for signature, lines in _groups(right, node.matching).items()

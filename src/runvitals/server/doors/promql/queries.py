@@ -32,7 +32,7 @@ _ALL: Final = (Matcher(NAME, "!=", ""),)
 
 
 def query(source: SeriesSource, text: str, t: int) -> dict[str, Any]:
-    """`/query`: the value of an expression at a time, ms UTC.
+    """Return the result of `/query`: the value of an expression at a time, ms UTC.
 
     Raises:
         QueryError: the query is wrong or too large.
@@ -57,7 +57,7 @@ def _keeps_order(node: Expression) -> bool:
 
 
 def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: int) -> dict[str, Any]:
-    """`/query_range`: the values of an expression from `start` to `end`, ms UTC.
+    """Return the result of `/query_range`: values of an expression from `start` to `end`, ms UTC.
 
     Raises:
         QueryError: the query is wrong or too large.
@@ -90,7 +90,7 @@ def select_series(source: SeriesSource, matches: Sequence[str], start: int, end:
 
 
 def series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[dict[str, str]]:
-    """`/series`.
+    """Return the result of `/series`.
 
     Raises:
         QueryError: no selector, an invalid one, or too many series.
@@ -101,7 +101,7 @@ def series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -
 
 
 def labels(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[str]:
-    """`/labels`: their names."""
+    """Return the result of `/labels`: their names."""
     return sorted(
         {
             name
@@ -112,7 +112,7 @@ def labels(source: SeriesSource, matches: Sequence[str], start: int, end: int) -
 
 
 def label_values(source: SeriesSource, label: str, matches: Sequence[str], start: int, end: int) -> list[str]:
-    """`/label/<name>/values`.
+    """Return the result of `/label/<name>/values`.
 
     Raises:
         QueryError: an invalid name, an invalid selector, or too many series.
@@ -126,7 +126,7 @@ def label_values(source: SeriesSource, label: str, matches: Sequence[str], start
 
 
 def exemplars(text: str) -> list[Any]:
-    """`/query_exemplars`: there are none.
+    """Return the result of `/query_exemplars`: there are none.
 
     Raises:
         QueryError: the query is wrong.
@@ -136,7 +136,7 @@ def exemplars(text: str) -> list[Any]:
 
 
 def metadata(name: str | None, limit: int | None) -> dict[str, list[dict[str, str]]]:
-    """`/metadata`: kind and description of our metrics."""
+    """Return the result of `/metadata`: kind and description of our metrics."""
     entries = {
         metric.prometheus: [{"type": metric.kind, "help": metric.text, "unit": ""}]
         for metric in DEFINITIONS.metrics

@@ -65,7 +65,7 @@ def _adjust(values: Floats) -> Floats:
 
 
 def extrapolate(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> VectorSeries:
-    """`rate`, `increase` and `delta`.
+    """Evaluate `rate`, `increase` or `delta`.
 
     The growth between the first and last sample of each window, extrapolated to the ends of the window as
     Prometheus does.
@@ -95,7 +95,7 @@ def extrapolate(samples: Range, windows: Windows, is_counter: bool, per_second: 
 
 
 def instant(samples: Range, windows: Windows, is_rate: bool) -> VectorSeries:
-    """`irate` and `idelta`: of the last two samples of each window."""
+    """Evaluate `irate` or `idelta`: of the last two samples of each window."""
     first, after = windows.bounds(samples)
     present = after - first >= 2
     last = np.where(present, after - 1, 1 if len(samples.t) > 1 else 0)
@@ -131,7 +131,7 @@ def deriv(samples: Range, windows: Windows) -> VectorSeries:
 
 
 def smooth(samples: Range, windows: Windows, smoothing: Floats, trend: Floats) -> VectorSeries:
-    """`double_exponential_smoothing`: the smoothed value at the end of each window with two samples or more.
+    """Evaluate `double_exponential_smoothing` at the end of each window with two samples or more.
 
     Raises:
         QueryError: a factor is not between 0 and 1.
@@ -164,7 +164,7 @@ def _smoothed_end(values: list[float], smoothing: float, trend: float) -> float:
 
 
 def quantile(fraction: float, values: Floats) -> float:
-    """Prometheus' quantile: interpolated; infinite outside 0 to 1."""
+    """Return Prometheus' quantile: interpolated; infinite outside 0 to 1."""
     if np.isnan(fraction) or not len(values):
         return float("nan")
     if fraction < 0 or fraction > 1:

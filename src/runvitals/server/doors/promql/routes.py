@@ -86,7 +86,7 @@ def _failure_response(
 
 
 async def _parameters(request: Request) -> Parameters:
-    """Return those of the address, and of a form in the body."""
+    """Return the parameters of the address, and those of a form in the body."""
     try:
         parameters = parse_qs(request.url.query, max_num_fields=1000)
     except ValueError:
@@ -151,14 +151,14 @@ def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
 @router.get("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query(request: Request) -> Response:
-    """Return an expression at one time."""
+    """Evaluate an expression at one time."""
     return await _respond(request, partial(_query, shared_services_of(request).promql.clock()))
 
 
 @router.get("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query_range(request: Request) -> Response:
-    """Return an expression over a range of time."""
+    """Evaluate an expression over a range of time."""
     return await _respond(request, _query_range)
 
 
@@ -185,7 +185,7 @@ async def label_values(request: Request, label: str) -> Response:
 @router.get("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def exemplars(request: Request) -> Response:
-    """No exemplars are stored."""
+    """Return no exemplars: none are stored."""
     return await _respond(
         request, lambda source, parameters: queries.exemplars(_required(parameters, "query"))
     )
@@ -193,7 +193,7 @@ async def exemplars(request: Request) -> Response:
 
 @router.get("/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
 async def metadata(request: Request) -> Response:
-    """Kinds and descriptions of metrics."""
+    """Return kinds and descriptions of metrics."""
 
     def found(source: SeriesSource, parameters: Parameters) -> Any:
         name = parameters["metric"][0] if "metric" in parameters else None
@@ -204,13 +204,13 @@ async def metadata(request: Request) -> Response:
 
 @router.get("/rules", include_in_schema=False, dependencies=[needs("authenticated")])
 async def rules() -> Response:
-    """Grafana lists the rules of its data sources. Ours are not written in PromQL."""
+    """Return no rules, which Grafana lists for its data sources: ours are not written in PromQL."""
     return _success_response({"groups": []})
 
 
 @router.get("/alerts", include_in_schema=False, dependencies=[needs("authenticated")])
 async def alerts() -> Response:
-    """Return the alerts of such rules."""
+    """Return no alerts, because there are no such rules."""
     return _success_response({"alerts": []})
 
 

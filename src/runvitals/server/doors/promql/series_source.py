@@ -194,7 +194,7 @@ def _is_external(key: str) -> bool:
 
 @lru_cache(16_384)
 def _external(key: str) -> _Named:
-    """Name and labels of a key that remote write made of them."""
+    """Return name and labels of a key that remote write made of them."""
     match = _EXTERNAL.fullmatch(key)
     if match is None:
         return _own(key)

@@ -181,7 +181,7 @@ def _buckets(
 
 
 def _integers(value: int | bytes) -> list[int]:
-    """Packed varints, or one that is not packed."""
+    """Return packed varints, or one that is not packed."""
     if isinstance(value, int):
         return [value]
     integers, at = [], 0

@@ -141,7 +141,7 @@ def _run_name(target: Target, time_ms: int) -> Envelope | None:
 
 
 def _is_blank(values: Floats) -> NDArray[np.bool_]:
-    """DCGM's codes for "no value"; NaN, which ends a series, is not one of them."""
+    """Return where values are DCGM's codes for "no value"; NaN, which ends a series, is not one of them."""
     low, high = _BLANK_32
     blank: NDArray[np.bool_] = (np.abs(values) >= _BLANK_64) | (
         (values >= low) & (values <= high) & (values == np.floor(values))

@@ -88,7 +88,9 @@ class Target:
         return key in self._columns
 
     def column_lists(self, columns: Sequence[int], packed: bytes) -> list[ColumnList]:
-        """Ascending columns as lists: one list, if requests have had the same columns before, or have all.
+        """Return ascending columns as lists.
+
+        It is one list if requests have had the same columns before, or have all.
 
         Args:
             packed: the columns as bytes, by which they are recognized.
@@ -135,7 +137,9 @@ class Target:
 
 
 def aligned_parts(columns: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending columns as ranges that begin at a multiple of their length, a power of two: (first, end).
+    """Return ascending columns as ranges (first, end).
+
+    Each begins at a multiple of its length, a power of two.
 
     Example:
         >>> aligned_parts([0, 1, 2, 3, 4, 6, 7])

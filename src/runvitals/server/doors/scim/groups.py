@@ -114,7 +114,7 @@ class ScimGroups:
         self._accounts.scim.forget(team.id)
 
     def json(self, teams: Sequence[TeamRow]) -> list[dict[str, Any]]:
-        """Teams as SCIM has them."""
+        """Return teams as SCIM has them."""
         ids = [team.id for team in teams]
         names = self._accounts.scim.names_of(ids)
         members = self._accounts.members.of_teams(ids)

@@ -103,7 +103,7 @@ class ScimResources(Protocol[T]):
         """Return those that fit a filter, or all."""
 
     def get(self, id: str) -> T:
-        """One of them. Raises ScimError 404."""
+        """Return one of them. Raises ScimError 404."""
 
     def create(self, body: Mapping[str, Any]) -> T:
         """Create one."""
@@ -118,7 +118,7 @@ class ScimResources(Protocol[T]):
         """Delete one."""
 
     def json(self, rows: Sequence[T]) -> list[dict[str, Any]]:
-        """Resources as SCIM has them."""
+        """Return resources as SCIM has them."""
 
 
 OpenResources = Callable[[AccountStore, Actor, int, str], ScimResources[T]]

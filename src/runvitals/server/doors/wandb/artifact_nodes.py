@@ -224,7 +224,7 @@ class ArtifactNode:
 def artifact_nodes(
     context: GraphQLContext, versions: Sequence[Version], place: ProjectNode | None = None
 ) -> list[ArtifactNode]:
-    """Versions, with their aliases.
+    """Return versions, with their aliases.
 
     Args:
         place: the project through which the requester reads them; None: their own.

@@ -194,7 +194,7 @@ def _file_to_send(file: Input, address: str | None) -> dict[str, Any]:
 
 @ARTIFACT_WRITES.field("Mutation", "completeMultipartUploadArtifact")
 def complete_multipart(_: None, info: Info, input: Input) -> None:
-    """Files are sent whole: this server offers no addresses of parts."""
+    """Refuse: files are sent whole, and this server offers no addresses of parts."""
     raise InvalidArgument("this server takes files whole, not in parts")
 
 

@@ -159,7 +159,7 @@ class GraphQLContext:
 
     @contextmanager
     def working(self, changes: bool = False) -> Iterator[None]:
-        """The limits of the whole request for a block, which runs in a thread.
+        """Apply the limits of the whole request to a block, which runs in a thread.
 
         Args:
             changes: the block changes something: it is completed whoever waits for it and whatever it takes

@@ -78,7 +78,7 @@ async def files(
 
 @FILE_READS.field("Mutation", "deleteFiles")
 async def delete_files(_: None, info: Info, input: dict[str, Any]) -> None:
-    """A run keeps its files."""
+    """Refuse: a run keeps its files."""
     raise InvalidArgument("files of a run cannot be deleted on this server: delete the run")
 
 

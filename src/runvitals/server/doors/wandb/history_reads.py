@@ -63,7 +63,7 @@ async def history(
 
 @HISTORY_READS.field("Run", "sampledHistory")
 async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> list[Any]:
-    """For each spec the rows that have all of its keys."""
+    """Return, for each spec, the rows that have all of its keys."""
     if len(specs) > _MAX_SPECS:
         raise InvalidArgument(f"{len(specs)} specs; expected at most {_MAX_SPECS}")
     if all(spec == _NOTHING for spec in specs):  # what asks for the state of a sweep
@@ -126,7 +126,7 @@ async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
 
 @HISTORY_READS.field("Run", "parquetHistory")
 async def parquet_history(node: RunNode, info: Info, live_keys: Sequence[str]) -> dict[str, list[Any]]:
-    """No files.
+    """Return no files.
 
     Clients keep a file by its place in the list, whatever its address, and never ask for it again: after a
     resume they would show the rows from before. A run with rows has one that is in no file, so that clients

@@ -94,7 +94,7 @@ class HistoryRows:
         first_step: float | None = None,
         end_step: float | None = None,
     ) -> Integers:
-        """At most `samples` rows, evenly spaced, the first and the last among them.
+        """Return at most `samples` rows, evenly spaced, the first and the last among them.
 
         Args:
             keys: only rows with all of these.
@@ -152,7 +152,7 @@ class HistoryRows:
 
 
 def _spread(count: int, samples: int) -> Integers:
-    """At most this many places among `count`, evenly spaced, the first and the last among them."""
+    """Return at most this many places among `count`, evenly spaced, the first and the last among them."""
     positions: Integers = np.linspace(0, count - 1, min(samples, count)).round().astype(np.int64)
     return positions
 

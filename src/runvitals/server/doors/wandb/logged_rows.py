@@ -83,7 +83,7 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
 
 
 def history_envelopes(rows: Sequence[HistoryLine], writers: RunWriters) -> list[Envelope]:
-    """Envelopes with the numbers of rows."""
+    """Return envelopes with the numbers of rows."""
     groups: dict[tuple[str, ...], list[HistoryLine]] = {}
     for row in rows:
         groups.setdefault(tuple(row.numbers), []).append(row)
@@ -170,7 +170,7 @@ def _valid_ms(seconds: object, now_ms: int) -> int | None:
 
 
 def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[list[Envelope], int]:
-    """Envelopes with the system metrics in lines, and how many lines are damaged."""
+    """Return envelopes with the system metrics in lines, and how many lines are damaged."""
     tables: dict[tuple[str, tuple[str, ...]], tuple[list[int], list[list[float]]]] = {}
     damaged = 0
     for line in lines.lines:

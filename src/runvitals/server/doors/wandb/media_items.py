@@ -63,7 +63,10 @@ def media_record(value: object) -> tuple[str, list[Item]] | None:
 
 
 def media_item(value: object) -> Item | None:
-    """One medium as an item; None if it is none. One without SHA-256 has that of the saved file `file`."""
+    """Return one medium as an item; None if it is none.
+
+    One without SHA-256 has that of the saved file `file`.
+    """
     if not isinstance(value, dict) or value.get("_type") not in _KINDS:
         return None
     kind = _KINDS[value["_type"]]

@@ -79,14 +79,14 @@ def _projects(context: GraphQLContext, entity_name: str | None) -> list[ProjectN
 
 @PROJECT_READS.field("Project", "createdAt")
 def project_created_at(node: ProjectNode, info: Info) -> str:
-    """When the project was created."""
+    """Return when the project was created."""
     context = info.context
     return iso_time(context.metadata_store.projects.created_ms(node.number))
 
 
 @PROJECT_READS.field("Project", "isBenchmark")
 async def is_benchmark(node: ProjectNode, info: Info) -> bool:
-    """There are no benchmarks."""
+    """Return false: there are no benchmarks."""
     return False
 
 
@@ -101,7 +101,7 @@ def project_description(node: ProjectNode, info: Info) -> str:
 
 @PROJECT_READS.field("Project", "allViews")
 async def all_views(node: ProjectNode, info: Info, **_: Any) -> dict[str, Any]:
-    """None: `wandb.Api().reports()` finds no reports."""
+    """Return none: `wandb.Api().reports()` finds no reports."""
     end = {"endCursor": None, "hasNextPage": False, "hasPreviousPage": False, "startCursor": None}
     return {"edges": [], "pageInfo": end, "totalCount": 0}
 
@@ -182,7 +182,7 @@ def users(
 
 @PROJECT_READS.field("User", "apiKeys")
 async def api_keys(user: UserNode, info: Info) -> dict[str, Any]:
-    """None: secrets of keys cannot be read again."""
+    """Return none: secrets of keys cannot be read again."""
     return {"edges": []}
 
 
@@ -212,7 +212,7 @@ def members(node: EntityNode, info: Info) -> list[dict[str, Any]]:
 
 
 def _constant(type_name: str, field: str, value: object) -> None:
-    """A field that is the same for everyone."""
+    """Declare a field that is the same for everyone."""
 
     async def constant(_: object, info: Info) -> object:
         return value

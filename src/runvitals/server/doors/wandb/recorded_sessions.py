@@ -55,7 +55,7 @@ def merge_rows(
 def _stored_moments(
     rows: Sequence[HistoryLine], stored: Sequence[WriterRows]
 ) -> set[tuple[int, float | None]]:
-    """Time and step of the stored rows of the time of some rows."""
+    """Return time and step of the rows that are stored at the times of some rows."""
     times = [row.sent_ms for row in rows]
     stored_moments: set[tuple[int, float | None]] = set()
     for part in stored:

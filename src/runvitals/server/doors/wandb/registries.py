@@ -50,7 +50,7 @@ def organization_named(_: None, info: Info, name: str) -> EntityNode | None:
 
 @REGISTRIES.field("User", "organizations")
 def organizations(user: UserNode, info: Info) -> list[EntityNode]:
-    """None besides the one of each entity."""
+    """Return none besides the one of each entity."""
     return []
 
 

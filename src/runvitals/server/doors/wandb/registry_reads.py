@@ -171,12 +171,12 @@ def versions_of_registries(
 
 @REGISTRY_READS.field("Project", "updatedAt")
 async def project_updated_at(node: ProjectNode, info: Info) -> None:
-    """Nobody notes when a project was changed."""
+    """Return null: changes of a project are not noted."""
 
 
 @REGISTRY_READS.field("Project", "allowAllArtifactTypesInRegistry")
 async def allows_all_types(node: ProjectNode, info: Info) -> bool:
-    """Return a registry does not restrict the types."""
+    """Return true: a registry does not restrict the types."""
     return True
 
 
@@ -222,7 +222,7 @@ def _collections(
 
 
 def _membership_nodes(context: GraphQLContext, rows: Sequence[CollectionVersion]) -> list[MembershipNode]:
-    """Versions in collections whose projects the requester may read."""
+    """Return versions in collections whose projects the requester may read."""
     by_project: dict[int, list[CollectionVersion]] = {}
     for row in rows:
         by_project.setdefault(row.collection.project_id, []).append(row)

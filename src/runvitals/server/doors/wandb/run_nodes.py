@@ -242,7 +242,7 @@ def find_run(context: GraphQLContext, project: ProjectNode, name: str) -> RunRow
 
 
 def run_to_change(context: GraphQLContext, number: int, action: Action) -> RunRow:
-    """Return a run that the requester may change so.
+    """Return a run on which the requester may do an action.
 
     Raises:
         HTTPException: 401, 403, or 404.
@@ -347,7 +347,7 @@ def run_item(project: Project, row: RunRow) -> ProjectItem:
 
 
 def _user(row: RunRow) -> dict[str, Any]:
-    """Whose run it is; an empty name if nobody is known, because clients cannot read null."""
+    """Return whose run it is; an empty name if nobody is known, because clients cannot read null."""
     if row.author is not None:
         return {"name": row.author.display_name or row.author.name or "", "username": row.author.name}
     if row.service_account is not None:

@@ -78,7 +78,7 @@ def wrapped_config(values: Mapping[str, Any]) -> str:
 
 
 def internal_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Wandb's own entries of a configuration: the client's version, metric definitions, machines."""
+    """Return wandb's own entries of a configuration: client version, metric definitions, machines."""
     values = _unwrap(sent.get(INTERNAL, {}))
     return values if isinstance(values, dict) else {}
 

@@ -97,7 +97,7 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
 
 
 def _resumed_lines(context: GraphQLContext, upsert: _Upsert, values: Mapping[str, Any]) -> int:
-    """After how many lines of history a client that begins to send goes on.
+    """Return after how many lines of history a client that begins to send goes on.
 
     Raises:
         InvalidArgument: it was taken for `wandb sync` when it asked where the run had ended.

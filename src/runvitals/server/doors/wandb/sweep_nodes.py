@@ -208,7 +208,7 @@ def best_loss(node: SweepNode, info: Info) -> float | None:
 
 @SWEEPS.field("Sweep", "heartbeatAt")
 def heartbeat_at(node: SweepNode, info: Info) -> str | None:
-    """When an agent was last heard from."""
+    """Return when an agent was last heard from."""
     agents = info.context.metadata_store.sweeps.agents.of_sweep(node.row.id)
     return iso_time(max(agent.heard_ms for agent, _ in agents)) if agents else None
 

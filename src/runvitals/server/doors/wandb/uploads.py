@@ -64,7 +64,7 @@ class FileOfRun(msgspec.Struct):
 
 @UPLOADS.field("Mutation", "createRunFiles")
 async def create_run_files(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
-    """Addresses to which the client uploads files of a run."""
+    """Return addresses to which the client uploads files of a run."""
     context = info.context
     names: list[str] = input["files"]
     if len(names) > _MAX_FILES:
@@ -94,7 +94,7 @@ async def create_run_files(_: None, info: Info, input: dict[str, Any]) -> dict[s
 
 @UPLOADS.field("Mutation", "markRunFilesUploaded")
 async def mark_run_files_uploaded(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
-    """Files are known as soon as they have arrived."""
+    """Do nothing: files are known as soon as they have arrived."""
     return {"success": True}
 
 

@@ -105,7 +105,7 @@ class ScimTable:
             return {row.entity_id: ScimNames(**row._asdict()) for row in rows}
 
     def by_user_name(self, user_name: str) -> int | None:
-        """Return the entity id of the user whom the provider calls so; None if there is none."""
+        """Return the entity id of the user with this name of the provider; None if there is none."""
         mine = select(scim_resource.c.entity_id).where(scim_resource.c.user_name_key == user_name.casefold())
         with self._database.read() as connection:
             return connection.execute(mine).scalar()
