@@ -80,7 +80,7 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
         [(('a', 'b'), [5])]
     """
     different = set[int]().union(*points.values())
-    if len(different) == 1:  # as of a program that reads its clock once: it saves two thirds of the time
+    if len(different) == 1:  # a program that reads its clock once; this takes a third of the time
         (time,) = different
         for listed in lists.split(list(points)):
             yield listed, [time], np.array([[points[key][time] for key in listed]], np.float64)
@@ -89,7 +89,7 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
     groups: dict[tuple[int, ...], dict[str, list[float]]] = {}
     times: tuple[int, ...]
     for key, values in points.items():
-        if len(values) == 1:  # as of nearly all senders: it saves half of the time
+        if len(values) == 1:  # nearly all senders; this takes half of the time
             ((time, value),) = values.items()
             times, column = (aligned[time],), [value]
         else:

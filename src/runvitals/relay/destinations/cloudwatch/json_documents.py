@@ -18,7 +18,7 @@ class JsonDocuments:
 
     Example:
         >>> documents = JsonDocuments()
-        >>> list(documents.feed(b'{"a": 1}\\n{"b"')), list(documents.feed(b': 2}\\n'))
+        >>> list(documents.feed(b'{"a": 1}\n{"b"')), list(documents.feed(b': 2}\n'))
         ([b'{"a": 1}'], [b'{"b": 2}'])
     """
 

@@ -18,7 +18,7 @@ def line_numbers(text: str) -> dict[Path, int]:
         text: valid JSON.
 
     Example:
-        >>> line_numbers('{\\n"a": [1,\\n2]}')
+        >>> line_numbers('{\n"a": [1,\n2]}')
         {(): 1, ('a',): 2, ('a', 0): 2, ('a', 1): 3}
     """
     numbers: dict[Path, int] = {}

@@ -59,7 +59,7 @@ def valid_name(text: str, length: int = NAME_LENGTH) -> str:
 
     Example:
         >>> valid_name("disk./données.usagePercent")
-        'disk./donn\\\\xe9es.usagePercent'
+        'disk./donn\\xe9es.usagePercent'
     """
     name = "".join(c if " " <= c <= "~" else c.encode("ascii", "backslashreplace").decode() for c in text)
     name = "".join(c if " " <= c <= "~" else f"\\x{ord(c):02x}" for c in name).strip() or "_"

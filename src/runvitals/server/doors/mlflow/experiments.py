@@ -49,7 +49,7 @@ class Experiments:
         self.is_operator = isinstance(principal, Operator)
         self.home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
 
-    # Which there are
+    # Finding
 
     def find(self, experiment_id: str, action: Action = Action.PROJECT_READ) -> StoredExperiment:
         """Return an experiment by its id, also one in the trash, on which the requester may do an action.
@@ -136,7 +136,7 @@ class Experiments:
             return name
         return f"{experiment.entity}/{name}"
 
-    # What the requester may do
+    # Rights
 
     def may(self, experiment: StoredExperiment, action: Action) -> bool:
         """Return whether the requester may do an action on an experiment."""

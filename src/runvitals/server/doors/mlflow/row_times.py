@@ -136,7 +136,7 @@ class RowTimes:
             if stored is not None:
                 return stored
             if rows.has(base):
-                t = self._floor + 1  # between stored rows there may be no free time near
+                t = self._floor + 1  # there may be no free time near between stored rows
         t = self._free(t)
         self._times[row] = t
         self._after[t] = t + 1

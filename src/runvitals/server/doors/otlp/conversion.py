@@ -240,7 +240,7 @@ class Conversion:
             return
         _, before = self._states.get(id(histogram_series), (histogram_series, histogram_series.state))
         if point.time_ns <= before.last_ns:
-            return  # sent again
+            return  # the point was sent before
         if point.count is None:
             self._set(series, histogram_series, point, dict.fromkeys(("count", "sum"), _NAN), into)
             return

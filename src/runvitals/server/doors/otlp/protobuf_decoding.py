@@ -178,7 +178,7 @@ def _numbers(metric: SentMetric, message: bytes, count: ItemCount) -> list[Numbe
             elif kind == _INT:
                 time, integer = _TIMED_INT(message, at)
                 point = 0, time, float(integer)
-        # Flags, two bytes at the end, are rare; what looks so may be part of an attribute's value as well.
+        # Flags, two bytes at the end, are rare. The same bytes may also be a part of an attribute's value.
         if point is None or (after < stop and (message[after] != _ATTRIBUTES or message[stop - 2] == _FLAGS)):
             points.append(_number(message[at:stop]))
         else:

@@ -170,7 +170,7 @@ def _places(body: bytes) -> list[Places] | None:
         if at + 2 * _FIXED > end or body[at] != _TIME or body[at + _FIXED] not in (_DOUBLE, _INT):
             return None
         value, after = at + _FIXED + 1, at + 2 * _FIXED
-        # Flags say that a point has no value. What looks so may be part of an attribute's value as well.
+        # Flags say that a point has no value. The same bytes may also be a part of an attribute's value.
         if after < end and (body[after] != _ATTRIBUTES or body[end - 2] == _FLAGS):
             return None
         resource_places.append((start, at + 1, value if body[at + _FIXED] == _DOUBLE else -value))

@@ -77,7 +77,7 @@ class SeriesNumbers:
         series.bounds.update(histogram.buckets)
         yield self._part(series, "_count"), histogram.observations
         yield self._part(series, "_sum"), histogram.sum
-        # Also bounds of before: a series that is there has a value at each time.
+        # Earlier bounds too: a series that exists has a value at each time.
         bounds = sorted(series.bounds)
         for bound, count in zip(bounds, histogram.at_most(bounds), strict=True):
             yield self._part(series, "_bucket", bound), count

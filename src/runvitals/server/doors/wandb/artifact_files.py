@@ -119,13 +119,13 @@ async def put_manifest(request: Request, name: str) -> Response:
 
 
 def _file_to_send(request: Request) -> FileToSend:
-    allowed, who = _opened(request, FileToSend)
+    allowed, who = _read_address(request, FileToSend)
     require(who, Action.ARTIFACT_CREATE, project_with(who, allowed.project_id, "", None))
     return allowed
 
 
 def _manifest_to_send(request: Request) -> ManifestToSend:
-    allowed, who = _opened(request, ManifestToSend)
+    allowed, who = _read_address(request, ManifestToSend)
     try:
         draft_to_complete(who, allowed.version_id)
     except InvalidArgument as error:
@@ -192,7 +192,7 @@ def _birth(id: str | None) -> int | None:
 @router.get(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 def get_file(request: Request, name: str) -> Response:
     """Return a file of a version, or the range of it that is requested."""
-    allowed, who = _opened(request, FileOfVersion)
+    allowed, who = _read_address(request, FileOfVersion)
     _require_of_version(who, allowed.version_id, Action.ARTIFACT_DOWNLOAD)
     entry = _artifacts(request).entries.get(allowed.version_id, allowed.path)
     content = None if entry is None else _open(request, entry)
@@ -235,7 +235,7 @@ def _open(request: Request, entry: Entry) -> OpenedContent | None:
 )
 def get_manifest(request: Request, name: str) -> Response:
     """Return the manifest of a version, written in parts."""
-    allowed, who = _opened(request, ManifestOfVersion)
+    allowed, who = _read_address(request, ManifestOfVersion)
     _require_of_version(who, allowed.version_id, Action.ARTIFACT_READ)
     return StreamingResponse(
         _manifest(_artifacts(request), allowed.version_id), media_type="application/json"
@@ -329,7 +329,7 @@ def _redirect(
     return RedirectResponse(address, 307)
 
 
-def _opened(request: Request, kind: type[T]) -> tuple[T, GraphQLContext]:
+def _read_address(request: Request, kind: type[T]) -> tuple[T, GraphQLContext]:
     """Return the permission in a request's address, and who asked for it. Reads the database.
 
     Raises:

@@ -113,14 +113,14 @@ class GraphQLExecutor:
             variable_values=request.variables,
             operation_name=request.operationName or None,
         )
-        if introspects:  # what describes the schema is found at once, without waiting for anything
+        if introspects:  # descriptions of the schema are resolved without awaiting anything
             result = await anyio.to_thread.run_sync(begin, limiter=self._introspecting)
         else:
             result = begin()
         if isawaitable(result):
             result = await result
         assert isinstance(result, ExecutionResult)
-        if context.refusal is not None:  # of the whole, wherever it was noticed
+        if context.refusal is not None:  # it refuses the whole request
             return GraphQLResponse(errors_body(str(context.refusal)))
         return _to_response(result)
 

@@ -65,7 +65,7 @@ def _projects(context: GraphQLContext, entity_name: str | None) -> list[ProjectN
         return [ProjectNode(project.id, project.name, entity, None) for project in stored]
     try:
         owner = context.entity_named(entity_name)
-    except HTTPException:  # as if it had no projects: the requester may not know of it
+    except HTTPException:  # the requester may not know of the entity: it seems to have no projects
         return []
     if owner.number is None:
         return []

@@ -82,7 +82,7 @@ def bucket(
     stored = own.get("summary", {})
     lines = client.history_lines
     if was_offline(internal) and not context.follows_viewer:
-        # A run whose last session was recorded most likely has another one, whose rows keep their steps.
+        # A run whose last session was recorded offline most likely has another, whose rows keep their steps.
         context.services.resuming_clients.note_synced(context, run_id)
         stored, lines = {key: value for key, value in stored.items() if key != STEP}, 0
     tail = {key: value for key, value in stored.items() if _is_own(key, value)}

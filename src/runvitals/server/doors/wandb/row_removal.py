@@ -158,7 +158,7 @@ def _join(part: LoggedValues, other: LoggedValues) -> LoggedValues:
 def _replace_summary(context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues]) -> None:
     """Let the summary of a run be that of the rows that are left."""
     store, now_ms = context.metadata_store, context.now_ms()
-    store.pending_summaries.flush({run_id})  # not after the summary is that of fewer rows
+    store.pending_summaries.flush({run_id})  # else they would be added to the summary of fewer rows
     logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, now_ms))
     # The client has sent its own summary too, which counts more.
     summary = store.sections.read([run_id], ("summary",))[run_id].shared.get("summary", {})

@@ -120,7 +120,7 @@ async def receive(request: Request, name: str) -> Response:
     try:
         upload = await run_in_threadpool(_check_address, request, context)
         announced = parse_integer(request.headers.get("content-length", ""), _MAX_LENGTH) or 0
-        # Before it arrives: a client that is refused later sends the whole file again.
+        # Check before the file arrives: a client that is refused later sends the whole file again.
         with recorder.in_flight(2 * PIECE_BYTES + decoding_bytes(upload.name, announced)) as in_flight:
             async with receive_file(request, server.files, run_id=upload.run_id) as incoming:
                 in_flight.reserve(2 * PIECE_BYTES + decoding_bytes(upload.name, incoming.size))
