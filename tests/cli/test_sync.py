@@ -15,7 +15,7 @@ from runvitals.cli import main
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
 from runvitals.relay.engine.cursor import find_cursors
-from runvitals.relay.engine.undelivered import undelivered
+from runvitals.relay.engine.undelivered import find_undelivered
 from runvitals.server.files.received_files import FileLimits
 from tests.relay.journals import RUN, Journal, MediaJournal
 from tests.relay.receiver import Receiver, now_ms
@@ -176,7 +176,7 @@ def test_no_relay_continues_what_a_sync_has_begun(
     assert main(["sync", "one", "--to", destination]) == 1
     (cursor,) = find_cursors(str(data / "runs" / "one"))
     assert cursor.by_hand
-    assert undelivered(str(data), "node1", []) == {}
+    assert find_undelivered(str(data), "node1", []) == {}
 
 
 def test_failing_run_does_not_block_others(

@@ -14,7 +14,7 @@ from runvitals.model.filter import Filter
 from runvitals.model.mongo_filter import BadFilter, parse_filters, parse_order
 from runvitals.model.run import Run
 from runvitals.readers.journals import run_filter
-from runvitals.server.doors.wandb.run_states import STATES
+from runvitals.server.doors.wandb.run_nodes import OUR_STATES
 
 T0 = 1_760_000_000_000  # 2025-10-09T08:53:20Z
 
@@ -54,7 +54,7 @@ RUNS = [
 
 
 def _ids(mongo_filter: object) -> str:
-    terms = parse_filters(json.dumps(mongo_filter), STATES)
+    terms = parse_filters(json.dumps(mongo_filter), OUR_STATES)
     return "".join(run.id for run in run_filter.matching(RUNS, Filter(terms=terms)))
 
 
@@ -167,7 +167,7 @@ def test_which_runs_a_filter_selects(mongo_filter: object, expected: str) -> Non
 )
 def test_what_is_wrong_with_a_filter(mongo_filter: object, message: str) -> None:
     with pytest.raises(BadFilter, match=message):
-        parse_filters(json.dumps(mongo_filter), STATES)
+        parse_filters(json.dumps(mongo_filter), OUR_STATES)
 
 
 def test_hostile_texts_are_refused() -> None:
@@ -202,9 +202,9 @@ _filters = st.recursive(
 
 
 @given(_filters)
-def test_any_filter_is_answered_or_refused(wanted: object) -> None:
+def test_any_filter_is_answered_or_refused(mongo_filter: object) -> None:
     try:
-        terms = parse_filters(json.dumps(wanted), STATES)
+        terms = parse_filters(json.dumps(mongo_filter), OUR_STATES)
     except BadFilter:
         return
     run_filter.matching(RUNS, Filter(terms=terms))

@@ -15,7 +15,7 @@ from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.relay.engine.cursor import Cursor, find_cursors
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.engine.undelivered import undelivered
+from runvitals.relay.engine.undelivered import find_undelivered
 from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, Journal, Sender
 from tests.relay.recording_server import RecordingServer
@@ -69,8 +69,8 @@ def test_undelivered_runs_need_the_secret_of_their_destination(journal: Journal,
     assert not found.spec.is_whole
     assert found.path == cursor.path
     data = str(Path(journal.folder).parents[1])
-    assert undelivered(data, HOST, []) == {}
-    assert list(undelivered(data, HOST, [spec])) == [spec.text]
+    assert find_undelivered(data, HOST, []) == {}
+    assert list(find_undelivered(data, HOST, [spec])) == [spec.text]
 
 
 def test_data_folder_of_a_repository_names_no_destinations(tmp_path: Path) -> None:
@@ -81,10 +81,10 @@ def test_data_folder_of_a_repository_names_no_destinations(tmp_path: Path) -> No
         for destination in ("files:/home/me", "https://mine.example"):
             Cursor(str(folder), DestinationSpec(destination), HOST).save()
     mine = DestinationSpec("https://mine.example")
-    found = undelivered(str(tmp_path / "data"), HOST, [mine])
+    found = find_undelivered(str(tmp_path / "data"), HOST, [mine])
     assert sorted(found) == ["files:/home/me", mine.text]
-    assert list(undelivered(str(tmp_path / ".runvitals"), HOST, [mine])) == [mine.text]
-    assert undelivered(str(tmp_path / ".runvitals"), HOST, []) == {}
+    assert list(find_undelivered(str(tmp_path / ".runvitals"), HOST, [mine])) == [mine.text]
+    assert find_undelivered(str(tmp_path / ".runvitals"), HOST, []) == {}
 
 
 def test_continues_with_files_of_an_earlier_version(journal: Journal) -> None:

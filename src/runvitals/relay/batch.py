@@ -45,11 +45,12 @@ class RunFacts:
 
     @property
     def tags(self) -> list[str]:
+        """The user's tags of the run."""
         return [str(tag) for tag in self.run.get("tags") or ()]
 
 
 class WriterFacts:
-    """Which process wrote the records, as recorded in the writer's own files.
+    """The process that wrote the records, as recorded in the writer's own files.
 
     Attributes:
         name: `monitor.<host>.<start>`, `train.<host>.<pid>.<start>` or `console.<host>.<pid>.<start>`.
@@ -94,8 +95,9 @@ class WriterFacts:
         self.clock: RunClock | None = None
 
     def now_ms(self, now_ms: int) -> int:
-        """The time by the writer's clock at `now_ms` of ours; they differ if our clock was set since the run
-        began.
+        """Return the time by the writer's clock at `now_ms` of ours.
+
+        The clocks differ if ours was set since the run began.
         """
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
@@ -141,7 +143,10 @@ class Samples:
         self._rows.append(packed)
 
     def columns(self) -> list[array[float]]:
-        """The values, one `array('d')` per key; NaN means no value at that time. Takes 20 ns per value."""
+        """Return the values, one `array('d')` per key; NaN means no value at that time.
+
+        Takes 20 ns per value.
+        """
         flat = array("d", b"".join(self._rows))
         if sys.byteorder == "big":
             flat.byteswap()
@@ -149,18 +154,18 @@ class Samples:
         return [flat[i::width] for i in range(width)]
 
     def moments(self) -> Iterator[Moment]:
-        """The rows in order."""
+        """Yield the rows in order."""
         width = struct.Struct(f"<{len(self.keys)}d")
         for seq, time_ms, row in zip(self.seqs, self.times_ms, self._rows, strict=True):
             yield Moment(seq, time_ms, self.keys, width.unpack(row))
 
     def __iter__(self) -> Any:
-        """Each key with its column."""
+        """Yield each key with its column."""
         return iter(zip(self.keys, self.columns(), strict=True))
 
 
 def in_order(tables: Sequence[Samples]) -> Iterator[Moment]:
-    """The rows of several tables of one writer, in the order they were taken."""
+    """Return the rows of several tables of one writer, in the order they were taken."""
     return merge(*(table.moments() for table in tables), key=lambda moment: moment.seq)
 
 
@@ -183,8 +188,9 @@ class LogRow:
         self.data = data
 
     def numbers(self) -> dict[str, float]:
-        """The numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1. Nested ones,
-        such as the minimum of an array, have dotted names.
+        """Return the numeric values of `data`, including NaN and infinities; a bool counts as 0 or 1.
+
+        Nested ones, such as the minimum of an array, have dotted names.
 
         Example:
             >>> LogRow(0, 0, 1, {"loss": 0.5, "train": {"acc": 1}, "note": "x"}).numbers()
@@ -219,6 +225,7 @@ class Note:
 
     @property
     def time_ms(self) -> int:
+        """When the record was written, ms UTC; 0 if it has no time."""
         return int(self.value.get("t", 0))
 
 
@@ -256,7 +263,7 @@ class Batch:
         return not (self.samples or self.logs or self.notes)
 
     def moments(self) -> Iterator[Moment]:
-        """All samples in the order they were taken, across all sets of keys.
+        """Return all samples in the order they were taken, across all sets of keys.
 
         Use this for computations that depend on the previous sample (rates, ascending steps): the tables
         overlap in time, because slowly changing metrics are not in every sample.
@@ -276,4 +283,5 @@ class Batch:
         )
 
     def notes_of(self, kind: str) -> list[Note]:
+        """Return the records of a kind, in the order in which they were written."""
         return [note for note in self.notes if note.kind == kind]

@@ -29,7 +29,7 @@ class RelayClient:
         self._lock = threading.Lock()
 
     def messages(self) -> list[dict[str, Any]] | None:
-        """The messages received; None if the connection was closed or sent an invalid message."""
+        """Return the messages received; None if the connection was closed or sent an invalid message."""
         try:
             data = self.sock.recv(65536)
         except BlockingIOError:

@@ -148,13 +148,14 @@ class Gone(Exception):
 
 
 class Paused(Gone):
-    """The run was moved to the server's trash and may be restored. The batch is kept, and retried every few
-    seconds while the run is running.
+    """The run was moved to the server's trash and may be restored.
+
+    The batch is kept, and retried every few seconds while the run is running.
     """
 
 
 class Context:
-    """What the relay provides to a destination.
+    """The facts and services that the relay provides to a destination.
 
     Attributes:
         run_id: id of the run.
@@ -218,7 +219,7 @@ class Destination(ABC):
         """Deliver the batch, or raise `Retry`, `Rejected`, `Gone` or OSError."""
 
     def close(self) -> None:  # noqa: B027 – most destinations have nothing to close
-        """Called when the run has been delivered, or when the relay exits."""
+        """Release what the destination holds: the run has been delivered, or the relay exits."""
 
 
 class Factory(Protocol):
@@ -230,11 +231,12 @@ class Factory(Protocol):
         ModuleNotFoundError: a package is missing; the relay says which extra to install.
     """
 
-    def __call__(self, address: str, context: Context) -> Destination: ...
+    def __call__(self, address: str, context: Context) -> Destination:
+        """Return the destination at an address."""
 
 
 def __getattr__(name: str) -> Any:
-    """Deprecated names that third-party destinations may still import."""
+    """Return deprecated names that third-party destinations may still import."""
     renamed = {"NotLetIn": Unauthorized, "Refused": RejectedRecord}.get(name)
     if renamed is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -89,7 +89,10 @@ class Foreground:
         return not any(c.error or c.rejection or c.closed in ("", STOPPED) for c in cursors)
 
     def _is_done(self, key: tuple[str, str, str]) -> bool:
-        """Whether nothing is left to do now. Records held because of `TooEarly` are delivered later."""
+        """Return whether nothing is left to do now.
+
+        Records held because of `TooEarly` are delivered later.
+        """
         cursor = self._cursors[key]
         return bool(cursor.closed) or (bool(cursor.held) and self._threads[key[2]].find(key[0]) is None)
 
@@ -110,7 +113,7 @@ class Foreground:
     # -- which runs
 
     def _parts(self) -> Iterator[tuple[str, str, bool]]:
-        """(run, host, whether it is running there) of everything to be delivered."""
+        """Return (run, host, whether it is running there) of everything to be delivered."""
         own = own_host()
         for run_id in self.named or self._list.ids():
             folder = paths.run_dir(run_id, self.directory)
@@ -118,9 +121,9 @@ class Foreground:
             if run is None:
                 continue
             running = {paths.safe_name(host.name) for host in run.hosts if host.ending.state == "running"}
-            known = [host for known_id, host in self._live if known_id == run_id]
-            for host in hosts_of_run(folder) if self.named else dict.fromkeys([own, *known]):
-                if self.named or host in running or host in known:
+            hosts = [host for known_id, host in self._live if known_id == run_id]
+            for host in hosts_of_run(folder) if self.named else dict.fromkeys([own, *hosts]):
+                if self.named or host in running or host in hosts:
                     yield run_id, host, host in running
 
     def _start(self, key: tuple[str, str, str], spec: DestinationSpec, live: bool) -> None:
@@ -153,8 +156,9 @@ class Foreground:
     # -- the end
 
     def _finish(self) -> None:
-        """Send the last records, release the runs, and record in their cursors that they were stopped, so
-        that no background relay continues them.
+        """Send the last records, release the runs, and record in their cursors that they were stopped.
+
+        No background relay continues those.
         """
         until_s = time.monotonic() + FLUSH_S
         for (run_id, _, text), cursor in self._cursors.items():

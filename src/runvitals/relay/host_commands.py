@@ -71,10 +71,10 @@ class HostCommands:
     def _run(self, run_id: str, number: int, name: str) -> None:
         try:
             with self._room:
-                found = self._outcome(run_id, registered(name, self._environ))
+                outcome = self._outcome(run_id, registered_command(name, self._environ))
         except (ValueError, OSError) as error:
-            found = f"was not run: {error}"
-        self._report(run_id, f"command {number} ({name[:64]}) {redaction.text(inert(found))}")
+            outcome = f"was not run: {error}"
+        self._report(run_id, f"command {number} ({name[:64]}) {redaction.text(inert(outcome))}")
 
     def _outcome(self, run_id: str, command: list[str]) -> str:
         environment = {name: self._environ[name] for name in _KEPT if name in self._environ}
@@ -98,7 +98,7 @@ class HostCommands:
 
 
 def _last_output(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
-    """The last output of a process, which has ended or has run for too long when this returns."""
+    """Return the last output of a process, which has ended or has run for too long when this returns."""
     assert process.stdout is not None
     file = process.stdout.fileno()
     readable = select.poll()
@@ -123,8 +123,8 @@ def _last_output(process: subprocess.Popen[bytes], timeout_s: float) -> bytes:
     return output
 
 
-def registered(name: str, environ: Mapping[str, str]) -> list[str]:
-    """The command that the user registered by this name.
+def registered_command(name: str, environ: Mapping[str, str]) -> list[str]:
+    """Return the command that the user registered by this name.
 
     Raises:
         ValueError: there is none, or the file cannot be used.
@@ -150,11 +150,11 @@ def registered(name: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _is_first(folder: str, number: int) -> bool:
-    """Whether the command of a request was not begun yet, also by a relay before this one."""
-    place = os.path.join(folder, "relay")
+    """Return whether the command of a request was not begun yet, also by a relay before this one."""
+    path = os.path.join(folder, "relay")
     try:
-        os.makedirs(place, exist_ok=True)
-        os.close(os.open(os.path.join(place, f"command-{int(number)}"), os.O_CREAT | os.O_EXCL, 0o600))
+        os.makedirs(path, exist_ok=True)
+        os.close(os.open(os.path.join(path, f"command-{int(number)}"), os.O_CREAT | os.O_EXCL, 0o600))
     except OSError:
         return False  # begun, or nothing can be noted: better not run than run twice
     return True

@@ -1,5 +1,7 @@
-"""Relays of other interpreters. A data folder has one relay; where that lacks a package for a destination, a
-relay of the interpreter of the training delivers, which may have it.
+"""Relays of other interpreters.
+
+A data folder has one relay; where that lacks a package for a destination, a relay of the interpreter of the
+training delivers, which may have it.
 """
 
 from __future__ import annotations
@@ -37,7 +39,9 @@ class Handover(NamedTuple):
 
     @classmethod
     def of(cls, cursor: Cursor, request: Mapping[str, Any] | None) -> Handover | None:
-        """The handover of a delivery; None if its training had this interpreter, or one that is not there.
+        """Return the handover of a delivery.
+
+        None if its training had this interpreter, or one that is not there.
 
         The interpreter of a file is only trusted if no other user, and no repository, can have written it.
         """
@@ -93,7 +97,7 @@ class OtherRelays:
         return sock.fileno()
 
     def messages(self, fd: int) -> list[dict[str, Any]] | None:
-        """What a relay has sent for the monitor of a run; None if it has gone."""
+        """Return what a relay has sent for the monitor of a run; None if it has gone."""
         handover, client = self._connections[fd]
         messages = client.messages()
         if messages is None:
@@ -103,11 +107,11 @@ class OtherRelays:
         return messages
 
     def handover(self, fd: int) -> Handover | None:
-        """What was handed over on a connection; None if it is none of ours."""
+        """Return the delivery that was handed over on a connection; None if it is none of ours."""
         return self._connections[fd][0] if fd in self._connections else None
 
     def of_run(self, run_id: str) -> list[int]:
-        """The descriptors of a run's connections."""
+        """Return the descriptors of a run's connections."""
         return [fd for fd, (handover, _) in self._connections.items() if handover.run_id == run_id]
 
     def close(self, fd: int) -> None:
@@ -116,18 +120,19 @@ class OtherRelays:
         client.sock.close()
 
     def flush(self, handover: Handover, until_s: float) -> dict[str, object] | None:
-        """What that relay has delivered of a run when it is done, or when the time is up; None without an
-        answer. It may still be starting.
+        """Return what that relay has delivered of a run when it is done, or when the time is up.
+
+        None without a response: it may still be starting.
         """
         while True:
             left_s = max(until_s - time.monotonic(), 0.0)
             message = {"op": "flush", "run": handover.run_id, "timeout_s": left_s}
-            answer = relay_connection.ask(self._directory, message, left_s + 1.0, handover.python)
-            reports = [] if answer is None else answer["destinations"]
-            found = [report for report in reports if report["destination"] == handover.destination]
-            is_served = any(report["delivered"] or report["error"] for report in found)
+            response = relay_connection.ask(self._directory, message, left_s + 1.0, handover.python)
+            reports = [] if response is None else response["destinations"]
+            own_reports = [report for report in reports if report["destination"] == handover.destination]
+            is_served = any(report["delivered"] or report["error"] for report in own_reports)
             if is_served or not left_s:  # else it waits for the lock that this relay has just given up
-                return found[0] if found else None
+                return own_reports[0] if own_reports else None
             time.sleep(_ASK_AGAIN_S)
 
 

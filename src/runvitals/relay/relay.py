@@ -27,7 +27,7 @@ from runvitals.relay.engine.delivery import DELIVERED, RunDelivery
 from runvitals.relay.engine.delivery_lag import delivery_lag
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.engine.undelivered import own_host, undelivered
+from runvitals.relay.engine.undelivered import find_undelivered, own_host
 from runvitals.relay.host_commands import HostCommands
 from runvitals.relay.other_relays import Handover, OtherRelays
 from runvitals.relay.run_environments import RunEnvironments
@@ -79,8 +79,8 @@ class Relay:
         self._known: dict[str, DestinationSpec] = {
             spec.text: spec for spec in configured_destinations(os.environ)
         }
-        known = self._known.values()
-        self._undelivered = {} if is_helper else undelivered(directory, self.host, known)
+        specs = self._known.values()
+        self._undelivered = {} if is_helper else find_undelivered(directory, self.host, specs)
         self._others = OtherRelays(directory)
         self._requests: dict[str, dict[str, Any]] = {}  # of the monitors, by run
         self._handed_over: dict[tuple[str, str], Handover] = {}  # by run and destination
@@ -122,7 +122,7 @@ class Relay:
         self._stopping = True
 
     def _is_done(self) -> bool:
-        """Whether to exit: nothing left to do, or no client and no success for a long time."""
+        """Return whether to exit: nothing left to do, or no client and no success for a long time."""
         now_s = time.monotonic()
         left = self._undelivered or self._waiting or self._to_hand_over
         idle = not left and all(t.done for t in self._threads.values())
@@ -197,7 +197,7 @@ class Relay:
             client.send({"op": "hello", "pid": os.getpid(), "runs": self._running()})
 
     def _running(self) -> list[str]:
-        """The runs whose monitor is connected."""
+        """Return the runs whose monitor is connected."""
         return sorted({run_id for client in self._clients.values() for run_id in client.runs})
 
     def _flush(self, client: RelayClient, run_id: str, timeout_s: float) -> None:
@@ -209,7 +209,7 @@ class Relay:
             if delivery is not None:
                 done = thread.flush(run_id, max(until_s - time.monotonic(), 0.0))
                 reports[delivery.cursor.spec.text] = delivery_report(delivery.cursor, done)
-        for handover in [one for one in list(self._handed_over.values()) if one.run_id == run_id]:
+        for handover in [each for each in list(self._handed_over.values()) if each.run_id == run_id]:
             report = self._others.flush(handover, until_s)
             if report is not None:
                 reports[handover.destination] = report
@@ -251,8 +251,9 @@ class Relay:
         self._start_deliveries()
 
     def _start_deliveries(self) -> None:
-        """Start the deliveries whose lock has become free, and those left behind by earlier relays, of which
-        each destination serves one at a time.
+        """Start the deliveries whose lock has become free, and those that earlier relays left behind.
+
+        A destination serves one at a time of the latter.
         """
         waiting, self._waiting = self._waiting, []
         for cursor, live in waiting:
@@ -314,7 +315,7 @@ class Relay:
         for run_id in self._environments.run_ids():
             if run_id not in running and not any(t.find(run_id) for t in self._threads.values()):
                 self._environments.forget(run_id)
-        waiting = {one.run_id for one in list(self._to_hand_over)}  # threads add to it
+        waiting = {handover.run_id for handover in list(self._to_hand_over)}  # threads add to it
         for run_id in self._requests.keys() - set(running) - waiting:
             if not any(thread.find(run_id) for thread in self._threads.values()):
                 del self._requests[run_id]
@@ -322,7 +323,10 @@ class Relay:
     # -- relays of other interpreters
 
     def _offer(self, delivery: RunDelivery) -> bool:
-        """Whether the interpreter of the training delivers what this one cannot. Called by a thread."""
+        """Return whether the interpreter of the training delivers what this one cannot.
+
+        Called by a thread.
+        """
         handover = Handover.of(delivery.cursor, self._requests.get(delivery.run_id))
         if handover is None:
             return False
@@ -358,7 +362,7 @@ class Relay:
 
 
 def delivery_report(cursor: Cursor, done: bool) -> dict[str, object]:
-    """The state of a delivery, as a trainer's `finish()` shows it."""
+    """Return the state of a delivery, as a trainer's `finish()` shows it."""
     return {
         "destination": cursor.spec.text,
         "delivered": (done and not cursor.held) or cursor.closed == DELIVERED,

@@ -30,7 +30,7 @@ class RunEnvironments:
         self._received.add(run_id)
 
     def environ(self, run_id: str, destination: str) -> Mapping[str, str]:
-        """The environment of a run's destinations.
+        """Return the environment of a run's destinations.
 
         For a run whose training sent no variables, credentials are removed unless they belong to
         `destination`: it is only known from a file in the run's folder.
@@ -44,7 +44,7 @@ class RunEnvironments:
         return environ
 
     def run_ids(self) -> Collection[str]:
-        """The runs whose environment is stored."""
+        """Return the runs whose environment is stored."""
         return list(self._environs)
 
     def forget(self, run_id: str) -> None:

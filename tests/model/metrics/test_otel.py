@@ -7,7 +7,7 @@ import pytest
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.metrics.metric import Metric, placeholders
 from runvitals.model.metrics.otel import find
-from runvitals.relay.destinations.otel.naming import named
+from runvitals.relay.destinations.otel.naming import name_metric
 
 _VALUES = {"i": "3", "core": "2", "port": "1", "n": "4", "gi": "5", "ci": "6", "path": "/data", "nic": "eth0"}
 
@@ -17,12 +17,12 @@ def test_every_name_of_ours_leads_back_to_its_key(metric: Metric) -> None:
     key = metric.key.format(**{name: _VALUES.get(name, "x0") for name in placeholders(metric.key)})
     match = DEFINITIONS.find(key)
     assert match is not None
-    family, attributes, factor = named(key)
-    back = find(family.name, dict(attributes), family.unit, family.kind == "counter")
-    assert back is not None, (family, attributes)
-    assert back.key == match.key
-    assert back.factor * factor == pytest.approx(1.0)
-    assert back.is_counter == (match.metric.kind == "counter")
+    family, attributes, factor = name_metric(key)
+    found = find(family.name, dict(attributes), family.unit, family.kind == "counter")
+    assert found is not None, (family, attributes)
+    assert found.key == match.key
+    assert found.factor * factor == pytest.approx(1.0)
+    assert found.is_counter == (match.metric.kind == "counter")
 
 
 @pytest.mark.parametrize(

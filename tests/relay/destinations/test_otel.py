@@ -22,7 +22,7 @@ from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.metrics.metric import placeholders
 from runvitals.relay.destination import Retry
 from runvitals.relay.destinations.otel.destination import endpoint
-from runvitals.relay.destinations.otel.naming import named
+from runvitals.relay.destinations.otel.naming import name_metric
 from tests.relay.journals import Journal, Sender
 from tests.relay.real_servers import VictoriaMetrics
 from tests.relay.recording_server import RecordingServer, Request
@@ -216,7 +216,7 @@ def test_metric_names_are_distinct_and_of_one_kind() -> None:
         if not row.name:
             continue
         key = row.key.format(**dict.fromkeys(placeholders(row.key), "7"))
-        family, labels, _ = named(key)
+        family, labels, _ = name_metric(key)
         assert (family.name, labels) not in seen, (row.key, seen[family.name, labels])
         seen[family.name, labels] = row.key
         families[family.name].add((family.kind, family.unit))

@@ -14,7 +14,7 @@ from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.relay.destination import Gone, Retry
 from runvitals.relay.engine.cursor import Cursor, find_cursors
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.engine.undelivered import undelivered
+from runvitals.relay.engine.undelivered import find_undelivered
 from tests.relay.journals import HOST, RUN, Journal, Sender
 from tests.relay.receiver import Receiver
 
@@ -283,7 +283,7 @@ def test_a_run_whose_positions_cannot_be_listed(journal: Journal) -> None:
     Path(journal.folder, "relay").symlink_to("relay")
     assert list(find_cursors(journal.folder)) == []
     directory = str(Path(journal.folder).parents[1])
-    assert undelivered(directory, HOST, []) == {}
+    assert find_undelivered(directory, HOST, []) == {}
 
 
 def test_a_run_whose_positions_have_no_folder(journal: Journal) -> None:

@@ -12,10 +12,10 @@ from runvitals.server.doors.routing import (
     MAX_RULES,
     InvalidRules,
     NamedPlace,
-    addressed,
+    address_of,
     checked_rules,
     device,
-    routed,
+    route_of,
     run_id,
     writer_host,
 )
@@ -44,7 +44,7 @@ SERVICE = {"service.name": "train", "service.instance.id": "3", "host.name": "no
     ],
 )
 def test_the_run(attributes: dict[str, str], run: str, is_host_run: bool) -> None:
-    route = routed(attributes)
+    route = route_of(attributes)
     assert (route.run, route.is_host_run) == (run, is_host_run)
 
 
@@ -62,15 +62,15 @@ def test_the_run(attributes: dict[str, str], run: str, is_host_run: bool) -> Non
     ],
 )
 def test_the_host(attributes: dict[str, str], host: str) -> None:
-    assert routed(attributes).host == host
+    assert route_of(attributes).host == host
 
 
 def test_the_name_of_a_run() -> None:
-    assert routed({"runvitals.run": "r1"}).run_name is None
-    assert routed({"runvitals.run": "r1", "runvitals.run.name": "best"}).run_name == "best"
-    assert routed({"slurm.job.id": "7", "slurm.job.name": "train"}).run_name == "train"
-    assert routed({"runvitals.run": "a/b"}).run_name == "a/b"
-    assert routed({"instance": "node1:9100"}).run_name == "node1"
+    assert route_of({"runvitals.run": "r1"}).run_name is None
+    assert route_of({"runvitals.run": "r1", "runvitals.run.name": "best"}).run_name == "best"
+    assert route_of({"slurm.job.id": "7", "slurm.job.name": "train"}).run_name == "train"
+    assert route_of({"runvitals.run": "a/b"}).run_name == "a/b"
+    assert route_of({"instance": "node1:9100"}).run_name == "node1"
 
 
 @pytest.mark.parametrize("text", ["a/b", "-x", "", "é", "x" * 1000, "a b", "..", "\ud800"])
@@ -83,27 +83,27 @@ def test_run_ids_of_other_names_are_valid_and_different(text: str) -> None:
 
 def test_runs_of_a_host_in_several_projects_are_different() -> None:
     attributes = {"instance": "node1:9100"}
-    assert routed(attributes, place=NamedPlace(None, "a")).run == "a.host-node1"
-    assert routed(attributes, place=NamedPlace(None, "b")).run == "b.host-node1"
-    assert routed({"runvitals.run": "r1"}, place=NamedPlace(None, "a")).run == "r1"
+    assert route_of(attributes, place=NamedPlace(None, "a")).run == "a.host-node1"
+    assert route_of(attributes, place=NamedPlace(None, "b")).run == "b.host-node1"
+    assert route_of({"runvitals.run": "r1"}, place=NamedPlace(None, "a")).run == "r1"
 
 
 def test_the_project() -> None:
     attributes = {"runvitals.project": "mine", "runvitals.entity": "vision"}
-    assert addressed(attributes, NamedPlace("ada", "digits")) == NamedPlace("vision", "mine")
-    assert addressed({}, NamedPlace("ada", "digits")) == NamedPlace("ada", "digits")
+    assert address_of(attributes, NamedPlace("ada", "digits")) == NamedPlace("vision", "mine")
+    assert address_of({}, NamedPlace("ada", "digits")) == NamedPlace("ada", "digits")
     rules = checked_rules({"project": ["{k8s.namespace.name}"]})
     place = NamedPlace(None, "cluster")
-    assert routed({"k8s.namespace.name": "ml", "host.name": "a"}, rules, place).project == "ml"
-    assert routed({"host.name": "a"}, rules, place).project == "cluster"
-    assert routed({"host.name": "a"}).project is None
+    assert route_of({"k8s.namespace.name": "ml", "host.name": "a"}, rules, place).project == "ml"
+    assert route_of({"host.name": "a"}, rules, place).project == "cluster"
+    assert route_of({"host.name": "a"}).project is None
 
 
 @pytest.mark.parametrize(
     ("text", "rank"), [("3", 3), ("-1", None), ("x", None), ("٣", None), ("9" * 30, None), ("0", 0)]
 )
 def test_the_rank(text: str, rank: int | None) -> None:
-    assert routed({"rank": text}).rank == rank
+    assert route_of({"rank": text}).rank == rank
 
 
 @pytest.mark.parametrize(
@@ -124,9 +124,9 @@ def test_the_device(attributes: dict[str, str], number: int | None) -> None:
 
 def test_rules_of_a_project_replace_the_default_ones_of_a_field() -> None:
     rules = checked_rules({"run": ["{job}-{trial}", "{job}"], "device": ["{card}"]})
-    assert routed({"job": "a", "trial": "7", "runvitals.run": "x"}, rules).run == "a-7"
-    assert routed({"job": "a"}, rules).run == "a"
-    assert routed({"runvitals.run": "x", "host.name": "node1"}, rules).run == "host-node1"
+    assert route_of({"job": "a", "trial": "7", "runvitals.run": "x"}, rules).run == "a-7"
+    assert route_of({"job": "a"}, rules).run == "a"
+    assert route_of({"runvitals.run": "x", "host.name": "node1"}, rules).run == "host-node1"
     assert device({"gpu": "0", "card": "5"}, rules) == 5
     assert rules.host == DEFAULT_RULES.host
     assert checked_rules({}) == DEFAULT_RULES

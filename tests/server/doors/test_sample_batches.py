@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from runvitals.server.doors.folded_keys import folded_key
-from runvitals.server.doors.sample_batches import KeyLists, batches
+from runvitals.server.doors.sample_batches import KeyLists, batches, folded_key
 
 
 def shape(points: dict[str, dict[int, float]], lists: KeyLists | None = None) -> list[object]:

@@ -161,7 +161,7 @@ def test_provisioning_has_a_token_that_is_shown_once(page: Browser, people: Peop
     first = page.text("[aria-label='Token for SCIM']")
     assert people.accounts.scim.check(first)
     assert page.text("[aria-label='Address for SCIM']") == f"{people.url}/scim/v2"
-    people.accounts.scim.used(people.now_ms)
+    people.accounts.scim.note_use(people.now_ms)
     page.open("/-/organisation/sign-in")
     shown(page, "Last request of the provider")
     assert first not in page.evaluate("document.body.innerText")

@@ -20,7 +20,7 @@ MAX_WAIT_S = 120.0
 
 
 def hosts_of_run(folder: str) -> list[str]:
-    """The hosts that wrote to a run, as they appear in writer names."""
+    """Return the hosts that wrote to a run, as they appear in writer names."""
     return sorted({paths.role_and_host(writer)[1] for writer in paths.segments(folder)})
 
 
@@ -100,7 +100,10 @@ def _deliver_all(
 
 
 def cursor_for(folder: str, destination: str, host: str, cwd: str) -> Cursor:
-    """The cursor of a host's part of a run; `cwd` is the base of relative paths if the cursor is new."""
+    """Return the cursor of a host's part of a run.
+
+    `cwd` is the base of relative paths if the cursor is new.
+    """
     cursor = Cursor(folder, DestinationSpec(destination), host)
     cursor.cwd = cursor.cwd or cwd
     cursor.python = cursor.python or sys.executable

@@ -26,7 +26,7 @@ SERVERS = {
 
 
 def credentials_are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool:
-    """Whether the environment's credentials for a kind of destination belong to the server of a URL.
+    """Return whether the environment's credentials for a kind of destination belong to the server of a URL.
 
     They belong to the servers named by the variables in `SERVERS`. If there are none, they belong to the only
     server of that kind in `RUNVITALS_DESTINATIONS`; if that lists several, they belong to none of them.
@@ -47,7 +47,7 @@ def credentials_are_for(url: str, kind: str, environ: Mapping[str, str]) -> bool
 
 
 def environ_for_undelivered(destination: str, environ: Mapping[str, str]) -> Mapping[str, str]:
-    """The environment for a run whose destination is only known from a file in its folder.
+    """Return the environment for a run whose destination is only known from a file in its folder.
 
     It includes credentials only if the environment or the user's settings name that destination or its
     server.
@@ -62,8 +62,9 @@ def environ_for_undelivered(destination: str, environ: Mapping[str, str]) -> Map
 
 
 def configured_destinations(environ: Mapping[str, str]) -> list[DestinationSpec]:
-    """The destinations named by the environment and the user's settings; empty if these are invalid, which is
-    reported when a run starts.
+    """Return the destinations named by the environment and the user's settings.
+
+    There are none if these are invalid, which is reported when a run starts.
     """
     try:
         return [DestinationSpec(text) for text in resolve({}, environ, os.sep)["destinations"]]
@@ -87,7 +88,7 @@ def _addresses(kind: str, environ: Mapping[str, str]) -> list[str]:
 
 
 def _origin(url: str) -> tuple[str, str, int | None]:
-    """The scheme, host and port of a URL, which identify a server."""
+    """Return the scheme, host and port of a URL, which identify a server."""
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -97,7 +98,7 @@ def _origin(url: str) -> tuple[str, str, int | None]:
 
 
 def headers(prefix: str, file: str | None, environ: Mapping[str, str]) -> dict[str, str]:
-    """Headers for requests to one destination.
+    """Return headers for requests to one destination.
 
     Args:
         prefix: of the variables `<prefix>_TOKEN` (a bearer token), `<prefix>_USER` and `<prefix>_PASSWORD`,

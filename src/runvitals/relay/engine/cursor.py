@@ -1,4 +1,4 @@
-"""How far a run has been delivered to a destination: a small file in the run's folder, replaced atomically.
+"""The position of a run's delivery to a destination: a small file in its folder, replaced atomically.
 
 `<run>/relay/<kind>-<checksum of the destination>@<host>.json` covers the writers of one host. For each writer
 it holds the next record to deliver and the range that is being sent. The range is saved before it is sent, so
@@ -47,6 +47,7 @@ class Position:
         self.carry: dict[str, str] = dict(value.get("carry", {}))
 
     def as_json(self) -> dict[str, Any]:
+        """Return the position as the cursor's file holds it."""
         return {"next": self.next_seq, "flight": self.flight, "about": self.about, "carry": self.carry}
 
 
@@ -93,6 +94,7 @@ class Cursor:
 
     @property
     def path(self) -> str:
+        """The cursor's file, in the folder of the run."""
         return os.path.join(self.folder, FOLDER, f"{self.spec.slug}@{self.host}.json")
 
     @property
@@ -123,6 +125,7 @@ class Cursor:
         self._texts["held_why"] = self.spec.redacted(text)
 
     def position(self, writer: str) -> Position:
+        """Return the position in a writer's journal, which is its beginning for a new writer."""
         position = self.positions.get(writer)
         if position is None:
             position = self.positions[writer] = Position()
@@ -161,8 +164,11 @@ class Cursor:
         return self.path.removesuffix(".json") + ".refused.jsonl"
 
     def save_rejection(self, batch: Batch, error: Rejected) -> None:
-        """Append the rejected records and the reason to `rejected_path`, up to `MAX_REJECTED_BYTES`, for the
-        user to inspect. The records also stay in the journal.
+        """Append rejected records and the reason to `rejected_path`, up to `MAX_REJECTED_BYTES`.
+
+        The file is for the user. The records also stay in the journal.
+
+        The records also stay in the journal.
 
         Raises:
             OSError: the file could not be written.
@@ -217,8 +223,10 @@ class Cursor:
         self.error, self.rejection = str(value["error"]), str(value["rejection"])
         self.closed, self.cwd = str(value["closed"]), str(value["cwd"])
         self.python, self.by_hand = str(value.get("python", "")), bool(value.get("by_hand"))
-        held = value.get("held", {}).items()  # not in files of the first versions
-        self.held = {writer: [(int(first), int(last)) for first, last in ranges] for writer, ranges in held}
+        held_back = value.get("held", {}).items()  # not in files of the first versions
+        self.held = {
+            writer: [(int(first), int(last)) for first, last in ranges] for writer, ranges in held_back
+        }
         self.held_why = str(value.get("held_why", ""))
         self.delivered_ms = int(value["delivered_ms"])
 
@@ -262,7 +270,7 @@ class Cursor:
             os.rmdir(os.path.dirname(self.path))
 
     def load_facts(self) -> dict[str, Any] | None:
-        """The run's facts as saved by `save_facts`, or None."""
+        """Return the run's facts as saved by `save_facts`, or None."""
         try:
             value = _read(self._facts_path())
         except (OSError, ValueError):
@@ -270,8 +278,7 @@ class Cursor:
         return value if isinstance(value, dict) else None
 
     def save_facts(self, facts: dict[str, Any]) -> None:
-        """Save the facts from the run's records so far, if they changed, so that the records need not be read
-        again.
+        """Save the facts from the run's records so far if they changed, so that they need not be read again.
 
         Raises:
             OSError: the file could not be written.
@@ -302,6 +309,7 @@ class Cursor:
         return True
 
     def unlock(self) -> None:
+        """Release the lock, if this cursor holds it."""
         if self._lock_fd >= 0:
             os.close(self._lock_fd)
             self._lock_fd = -1
@@ -341,14 +349,14 @@ def _replace(path: str, data: bytes) -> None:
     os.replace(part, path)
 
 
-def find_cursors(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
-    """Every cursor in a run's folder that can be read.
+def find_cursors(folder: str, destinations: Iterable[DestinationSpec] = ()) -> Iterator[Cursor]:
+    """Yield every cursor in a run's folder that can be read.
 
     Args:
         known: destinations with their full text; the file of a destination with secrets holds only part of
             it.
     """
-    specs = {spec.slug: spec for spec in known}
+    specs = {spec.slug: spec for spec in destinations}
     where = os.path.join(folder, FOLDER)
     try:
         names = sorted(os.listdir(where))
@@ -360,20 +368,20 @@ def find_cursors(folder: str, known: Iterable[DestinationSpec] = ()) -> Iterator
             yield cursor
 
 
-def _read_cursor(folder: str, path: str, known: Mapping[str, DestinationSpec]) -> Cursor | None:
+def _read_cursor(folder: str, path: str, specs: Mapping[str, DestinationSpec]) -> Cursor | None:
     slug = os.path.basename(path).rpartition("@")[0]
     try:
         value = _read(path)
         spec = DestinationSpec(value["destination"])
         if slug not in (spec.slug, spec.old_slug):
-            spec = known.get(slug) or DestinationSpec(value["destination"], slug)
+            spec = specs.get(slug) or DestinationSpec(value["destination"], slug)
         return Cursor(folder, spec, str(value["host"]))
     except (OSError, ValueError, TypeError, AttributeError, KeyError):
         return None
 
 
 def _read(path: str) -> Any:
-    """The JSON value of a regular file: opening a FIFO must not wait for a process that writes to it.
+    """Return the JSON value of a regular file: opening a FIFO must not wait for a process that writes to it.
 
     Raises:
         OSError: it could not be read.

@@ -72,6 +72,7 @@ class RunDelivery:
 
     @property
     def run_id(self) -> str:
+        """The id of the run that is delivered."""
         return self.run.id
 
     def _load_facts(self) -> None:
@@ -94,7 +95,7 @@ class RunDelivery:
     # -- the destination
 
     def open(self) -> Destination:
-        """The destination; created at the first call.
+        """Return the destination; created at the first call.
 
         Raises:
             ValueError, ImportError: it could not be created.
@@ -256,7 +257,7 @@ class RunDelivery:
         segments: list[int],
         now_s: float,
     ) -> bool:
-        """Whether the destination accepted all of them."""
+        """Return whether the destination accepted all of them."""
         about = self.cursor.position(writer).about
         for first, last in ranges:
             for begin in range(first, last + 1, _MAX_HELD_RECORDS):
@@ -327,7 +328,7 @@ class RunDelivery:
 
 
 def is_over(folder: str, host: str) -> bool:
-    """Whether no more records are expected from a host.
+    """Return whether no more records are expected from a host.
 
     That is so if its newest monitor recorded the end of the run, or died more than `ORPHAN_GRACE_S` ago
     without being restarted, or if the host never had a monitor. Reads the end of one file.

@@ -1,4 +1,4 @@
-"""How far a delivery is behind its journal."""
+"""The lag of a delivery behind its journal."""
 
 from __future__ import annotations
 
@@ -16,21 +16,20 @@ _CONTENT_TYPES = frozenset(
 
 
 class DeliveryLag(NamedTuple):
-    """Undelivered records, counted up to a limit, and the time of the oldest (ms, UTC); 0 and 0 if there are
-    none.
-    """
+    """Undelivered records, up to a limit, and the time of the oldest (ms UTC); 0 and 0 if there are none."""
 
     records: int
     since_ms: int
 
     def seconds(self, now_ms: int) -> float:
-        """Age of the oldest undelivered record."""
+        """Return the age of the oldest undelivered record."""
         return max(now_ms - self.since_ms, 0) / 1000.0 if self.records else 0.0
 
 
 def delivery_lag(cursor: Cursor, max_records: int = MAX_RECORDS) -> DeliveryLag:
-    """Count the undelivered records of a delivery. Takes about 10 µs per record. Held batches lie before the
-    position and are not counted.
+    """Count the undelivered records of a delivery.
+
+    Takes about 10 µs per record. Held batches lie before the position and are not counted.
 
     Args:
         max_records: stop counting at this many records.

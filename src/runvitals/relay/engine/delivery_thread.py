@@ -72,7 +72,7 @@ class DeliveryThread(threading.Thread):
             self._wake.notify_all()
 
     def find(self, run_id: str) -> RunDelivery | None:
-        """The delivery of a run, if this thread serves it."""
+        """Return the delivery of a run, if this thread serves it."""
         with self._wake:
             return next(
                 (delivery for delivery in (*self._live, *self._left) if delivery.run_id == run_id), None
@@ -142,7 +142,7 @@ class DeliveryThread(threading.Thread):
             self._release(delivery)
 
     def wait_s(self, now_s: float) -> float:
-        """How many seconds to wait before the next attempt; negative: do not wait."""
+        """Return how many seconds to wait before the next attempt; negative: do not wait."""
         return self._backoff.until_s - now_s
 
     def serve_due(self, now_s: float) -> bool:
@@ -171,11 +171,11 @@ class DeliveryThread(threading.Thread):
                 self._report_unauthorized(delivery, error, now_s)
             except (ImportError, UnknownDestination) as error:
                 if not self._hand_over(delivery):
-                    self._failed(delivery, error, now_s, flushing)
+                    self._handle_failure(delivery, error, now_s, flushing)
                     return False
                 self._remove(delivery, "")
             except Exception as error:  # noqa: BLE001 - an error in one destination must not stop other runs
-                self._failed(delivery, error, now_s, flushing)
+                self._handle_failure(delivery, error, now_s, flushing)
                 return False
             else:
                 self._backoff.note_success()
@@ -222,7 +222,7 @@ class DeliveryThread(threading.Thread):
             cursor.error = str(error)  # the run's folder was deleted, or its disk is full
         cursor.unlock()
 
-    def _failed(self, delivery: RunDelivery, error: Exception, now_s: float, flushing: bool) -> None:
+    def _handle_failure(self, delivery: RunDelivery, error: Exception, now_s: float, flushing: bool) -> None:
         """Back off, and move the run to the end of the queue."""
         delivery.cursor.error = _text(error)
         _save(delivery.cursor)
@@ -234,8 +234,9 @@ class DeliveryThread(threading.Thread):
             self._put_last(delivery)
 
     def _report_unauthorized(self, delivery: RunDelivery, error: Unauthorized, now_s: float) -> None:
-        """Report it, and skip the run until its credentials may have changed. Other runs may have valid
-        ones.
+        """Report it, and skip the run until its credentials may have changed.
+
+        Other runs may have valid ones.
         """
         delivery.cursor.error = _text(error)
         _save(delivery.cursor)
@@ -303,7 +304,9 @@ def _text(error: Exception) -> str:
 
 
 def backoff() -> Backoff:
-    """The backoff of deliveries: the delay the server asks for, else 1, 2, 4 … 60 s, plus up to half of it,
-    so that a thousand senders do not come back simultaneously.
+    """Return the backoff of deliveries.
+
+    It is the delay that the server requests, else 1, 2, 4 … 60 s. Up to half of it is added, so that a
+    thousand senders do not come back simultaneously.
     """
     return Backoff(1.0, MAX_WAIT_S, random.random)

@@ -37,8 +37,10 @@ class DestinationSpec:
     __slots__ = ("_slug", "address", "name", "text")
 
     def __init__(self, text: str, slug: str = "") -> None:
-        """Args:
-        slug: for a destination whose text is only known without its secrets.
+        """Parse a destination such as `mlflow:http://host`.
+
+        Args:
+            slug: for a destination whose text is only known without its secrets.
         """
         self.text = text.rstrip("/") if "://" in text else text
         self.name, _, address = self.text.partition(":")
@@ -70,14 +72,14 @@ class DestinationSpec:
         return redaction.text(self.text)
 
     def redacted(self, text: str) -> str:
-        """A text about this destination, such as an error, without its secrets and others."""
+        """Return a text about this destination, such as an error, without its secrets and others."""
         if not text:
             return text
         text = text.replace(self.text, self.shown)
         return redaction.text(redaction.without_known(text, self._secrets()))
 
     def _secrets(self) -> list[str]:
-        """The parts of the text that are not shown, but for very short ones."""
+        """Return the parts of the text that are not shown, but for very short ones."""
         secrets, at = [], 0
         for part in self.shown.split(redaction.HIDDEN):
             begin = self.text.find(part, at) if part else len(self.text)
@@ -86,7 +88,7 @@ class DestinationSpec:
         return [secret for secret in secrets if len(secret) >= _MIN_SECRET_LENGTH]
 
     def create(self, context: Context) -> Destination:
-        """The destination.
+        """Return the destination.
 
         Raises:
             ValueError: unknown destination, or invalid address.
@@ -108,13 +110,13 @@ class DestinationSpec:
             raise ValueError(self.redacted(str(error))) from None
 
     def installation(self, package: str) -> str:
-        """The command that installs a package for this destination, into the interpreter that runs this."""
+        """Return the command that installs a package for this destination into this interpreter."""
         extra = EXTRAS.get(self.name)
         what = f"'runvitals[{extra}]'" if extra else package
         return f"{shlex.quote(sys.executable)} -m pip install {what}"
 
     def factory(self) -> Factory:
-        """The factory of this destination.
+        """Return the factory of this destination.
 
         Raises:
             ValueError: unknown destination; the text lists the known ones.

@@ -1,5 +1,6 @@
-"""Exactly-once delivery for destinations that write files: state that changes as a whole, and files that are
-truncated to their known length before each write.
+"""Exactly-once delivery for destinations that write files.
+
+It takes state that changes as a whole, and files that are truncated to their known length before each write.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Any
 
 @contextmanager
 def all_or_nothing(state: dict[str, Any]) -> Iterator[None]:
-    """Restore a destination's state if the block raises: the same batch will be delivered again and must have
-    the same effect.
+    """Restore a destination's state if the block raises.
+
+    The same batch will be delivered again and must have the same effect.
 
     Example:
         >>> with all_or_nothing(context.state):
@@ -30,8 +32,9 @@ def all_or_nothing(state: dict[str, Any]) -> Iterator[None]:
 
 
 def append(path: str, length: int, data: bytes | bytearray) -> int:
-    """Append to a file whose first `length` bytes are known to be good; anything after them, left by a crash,
-    is truncated. The data are synced to disk before this returns.
+    """Append to a file whose first `length` bytes are known to be good.
+
+    Anything after them, left by a crash, is truncated. The data are synced to disk before this returns.
 
     Returns:
         the new length.

@@ -16,12 +16,14 @@ FOREIGN_AGE_S = 900.0
 
 
 def own_host() -> str:
-    """This host's name as it appears in writer names."""
+    """Return this host's name as it appears in writer names."""
     return paths.safe_name(socket.gethostname() or "localhost")
 
 
-def undelivered(directory: str, host: str, known: Collection[DestinationSpec]) -> dict[str, list[Cursor]]:
-    """The cursors of runs that are not completely delivered, by destination.
+def find_undelivered(
+    directory: str, host: str, specs: Collection[DestinationSpec]
+) -> dict[str, list[Cursor]]:
+    """Return the cursors of runs that are not completely delivered, by destination.
 
     Includes the runs of this host, and of other hosts whose relay has not written for `FOREIGN_AGE_S`, but
     not those that only `runvitals sync` has tried to deliver.
@@ -34,14 +36,14 @@ def undelivered(directory: str, host: str, known: Collection[DestinationSpec]) -
             repository: its cursors could name any server, or any file to write.
     """
     cursors: dict[str, list[Cursor]] = {}
-    names = {spec.text for spec in known}
+    names = {spec.text for spec in specs}
     is_own = os.path.basename(os.path.abspath(directory)) != paths.FOLDER_HERE
     try:
         runs = sorted(os.listdir(paths.runs_dir(directory)))
     except FileNotFoundError:
         return cursors
     for run_id in runs:
-        for cursor in find_cursors(os.path.join(paths.runs_dir(directory), run_id), known):
+        for cursor in find_cursors(os.path.join(paths.runs_dir(directory), run_id), specs):
             is_wanted = cursor.spec.is_whole and not cursor.by_hand and (is_own or cursor.spec.text in names)
             if is_wanted and not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
                 cursors.setdefault(cursor.spec.text, []).append(cursor)

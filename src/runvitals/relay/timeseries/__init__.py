@@ -1,0 +1,1 @@
+"""Batches as series with labels, for destinations that are time series databases."""

@@ -51,23 +51,26 @@ class BatchSeries:
         self._namers: dict[str, Namer] = {}
 
     def lines(self, batch: Batch) -> list[SeriesPoints]:
-        """The series of a batch, each once."""
+        """Return the series of a batch, each once."""
         namer = self._naming.of(batch, self._namers)
         start_ms = self._start(batch)
-        found = columns([table for table in batch.samples if len(table)])
+        lines_by_series = columns([table for table in batch.samples if len(table)])
         ended_ms = _end_ms(batch)
         if ended_ms is not None:
-            _end(found, self._keys.get(batch.writer.name, []), ended_ms)
-        lines = [_line(namer.series(key), times, values, start_ms) for key, (times, values) in found.items()]
-        return lines + self._logged(batch, namer)
+            _end(lines_by_series, self._keys.get(batch.writer.name, []), ended_ms)
+        lines = [
+            _line(namer.series(key), times, values, start_ms)
+            for key, (times, values) in lines_by_series.items()
+        ]
+        return lines + self._logged_series(batch, namer)
 
     def advance(self, batch: Batch) -> None:
         """Update the state; call it when the batch has been delivered."""
         writer = batch.writer.name
-        known = self._keys.setdefault(writer, [])
+        keys = self._keys.setdefault(writer, [])
         for table in batch.samples:
-            if len(known) < _MAX_KEYS:
-                known += dict.fromkeys(table.keys).keys() - set(known)
+            if len(keys) < _MAX_KEYS:
+                keys += dict.fromkeys(table.keys).keys() - set(keys)
         if _end_ms(batch) is not None:
             del self._keys[writer]
         if batch.logs:
@@ -75,11 +78,14 @@ class BatchSeries:
         self._start_ms.setdefault(batch.writer.host, self._start(batch))
 
     def _start(self, batch: Batch) -> int:
-        """When the host's counters started. A restarted monitor continues its predecessor's counters."""
+        """Return when the host's counters started.
+
+        A restarted monitor continues its predecessor's counters.
+        """
         return self._start_ms.get(batch.writer.host) or batch.writer.started_ms
 
     def _log_times(self, batch: Batch) -> list[int]:
-        """The times of log rows, strictly ascending, because a time identifies a row."""
+        """Return the times of log rows, strictly ascending, because a time identifies a row."""
         last_ms = self._log_ms.get(batch.writer.name, 0)
         times = []
         for row in batch.logs:
@@ -87,24 +93,24 @@ class BatchSeries:
             times.append(last_ms)
         return times
 
-    def _logged(self, batch: Batch, namer: Namer) -> list[SeriesPoints]:
-        found: dict[LabeledSeries, tuple[list[int], Values]] = {}
+    def _logged_series(self, batch: Batch, namer: Namer) -> list[SeriesPoints]:
+        by_series: dict[LabeledSeries, tuple[list[int], Values]] = {}
         for row, time_ms in zip(batch.logs, self._log_times(batch), strict=True):
-            numbers = [(namer.logged(name), value) for name, value in row.numbers().items()]
+            numbers = [(namer.logged_series(name), value) for name, value in row.numbers().items()]
             if row.step is not None:
                 numbers.append((namer.step, float(row.step)))
             for series, value in numbers:
-                times, values = found.setdefault(series, ([], []))
+                times, values = by_series.setdefault(series, ([], []))
                 times.append(time_ms)
                 values.append(value)
-        return [SeriesPoints(series, times, values, 0) for series, (times, values) in found.items()]
+        return [SeriesPoints(series, times, values, 0) for series, (times, values) in by_series.items()]
 
 
 Found = dict[str, tuple[list[int], Values]]
 
 
 def columns(tables: Sequence[Samples]) -> Found:
-    """The times, strictly ascending, and values of each key; NaN is a gap.
+    """Return the times, strictly ascending, and values of each key; NaN is a gap.
 
     A key may be in several tables, because slowly changing metrics are not in every sample. Of samples with
     the same time the last one is used.
@@ -114,19 +120,19 @@ def columns(tables: Sequence[Samples]) -> Found:
         for key, column in table:
             parts.setdefault(key, []).append((number, column.tolist()))
     orders: dict[tuple[int, ...], tuple[list[int], list[int]]] = {}
-    found: Found = {}
+    by_series: Found = {}
     for key, pieces in parts.items():
         where = tuple(number for number, _ in pieces)
         if where not in orders:
             orders[where] = _order([tables[number] for number in where])
         times, order = orders[where]
         flat = [value for _, values in pieces for value in values]
-        found[key] = (times, [flat[i] for i in order])
-    return found
+        by_series[key] = (times, [flat[i] for i in order])
+    return by_series
 
 
 def _order(tables: Sequence[Samples]) -> tuple[list[int], list[int]]:
-    """(times, the index of the row for each among the rows of all tables)."""
+    """Return (times, the index of the row for each among the rows of all tables)."""
     rows: dict[int, tuple[int, int]] = {}
     pairs = [pair for table in tables for pair in zip(table.times_ms, table.seqs, strict=True)]
     for i, (time_ms, seq) in enumerate(pairs):
@@ -136,12 +142,12 @@ def _order(tables: Sequence[Samples]) -> tuple[list[int], list[int]]:
     return times, [rows[time_ms][1] for time_ms in times]
 
 
-def _end(found: Found, keys: Iterable[str], ended_ms: int) -> None:
+def _end(by_series: Found, keys: Iterable[str], ended_ms: int) -> None:
     """Mark the end of all series, because the run has ended."""
-    for key in {**dict.fromkeys(keys), **found}:
-        times, values = found.get(key, ([], []))
+    for key in {**dict.fromkeys(keys), **by_series}:
+        times, values = by_series.get(key, ([], []))
         last_ms = max(ended_ms, times[-1] + 1) if times else ended_ms
-        found[key] = ([*times, last_ms], [*values, None])
+        by_series[key] = ([*times, last_ms], [*values, None])
 
 
 def _line(series: LabeledSeries, times: list[int], values: Values, start_ms: int) -> SeriesPoints:
@@ -164,7 +170,7 @@ def _line(series: LabeledSeries, times: list[int], values: Values, start_ms: int
 
 
 def _end_ms(batch: Batch) -> int | None:
-    """When the run ended on this host, if the batch contains its end."""
+    """Return when the run ended on this host, if the batch contains its end."""
     ends = [note.time_ms for note in batch.notes_of("lifecycle") if note.value.get("what") == "end"]
     return ends[-1] if ends else None
 

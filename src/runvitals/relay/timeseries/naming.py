@@ -29,19 +29,20 @@ class LabeledSeries(NamedTuple):
 
 
 def base_labels(batch: Batch) -> dict[str, str]:
-    """The labels of everything in a batch: run, project, host; for a training process its rank, or its
-    process id if it has none; and the user's own labels.
+    """Return the labels of everything in a batch: run, project, host.
+
+    Those of a training process have its rank, or its process id if it has none; and the user's own labels.
     """
     writer = batch.writer
-    found = {"run": batch.run.id, "project": batch.run.project, "host": writer.host}
+    labels = {"run": batch.run.id, "project": batch.run.project, "host": writer.host}
     if writer.role != "monitor":
         if writer.rank is not None:
-            found["rank"] = str(writer.rank)
+            labels["rank"] = str(writer.rank)
         elif writer.pid is not None:
-            found["process"] = str(writer.pid)
+            labels["process"] = str(writer.pid)
     for name, text in writer.labels.items():
-        found[free_label(valid_name(name).replace(":", "_"))] = str(text)
-    return found
+        labels[free_label(valid_name(name).replace(":", "_"))] = str(text)
+    return labels
 
 
 class Namer:
@@ -64,51 +65,54 @@ class Namer:
         self.step = self._series(self.log_step, {}, 1.0)
 
     @classmethod
-    def of(cls, batch: Batch, known: dict[str, Namer]) -> Namer:
-        """The writer's namer from `known`, or a new one if its labels have changed."""
-        namer = known.get(batch.writer.name)
+    def of(cls, batch: Batch, namers: dict[str, Namer]) -> Namer:
+        """Return the writer's namer from `known`, or a new one if its labels have changed."""
+        namer = namers.get(batch.writer.name)
         if namer is None or not namer._matches(batch):
-            namer = known[batch.writer.name] = cls(batch)
+            namer = namers[batch.writer.name] = cls(batch)
         return namer
 
     def _matches(self, batch: Batch) -> bool:
         return self._base == self.base(batch) and self._endpoints is batch.run.machine.get("openmetrics")
 
     def base(self, batch: Batch) -> dict[str, str]:
-        """The labels of everything in a batch."""
+        """Return the labels of everything in a batch."""
         return base_labels(batch)
 
-    def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
-        """The family of a key, its own labels, and the factor to the family's unit."""
+    def name_metric(self, key: str) -> tuple[MetricFamily, Labels, float]:
+        """Return the family of a key, its own labels, and the factor to the family's unit."""
         return to_prometheus(key)
 
     def series(self, key: str) -> LabeledSeries:
-        """The series of a sample's key."""
-        found = self._known.get(key)
-        if found is None:
+        """Return the series of a sample's key."""
+        series = self._known.get(key)
+        if series is None:
             if len(self._known) >= _MAX_SERIES:
                 self._known.clear()
-            found = self._known[key] = self._of_key(key)
-        return found
+            series = self._known[key] = self._of_key(key)
+        return series
 
-    def logged(self, name: str) -> LabeledSeries:
-        """The series of a logged name."""
-        found = self._logged.get(name)
-        if found is None:
+    def logged_series(self, name: str) -> LabeledSeries:
+        """Return the series of a logged name."""
+        series = self._logged.get(name)
+        if series is None:
             if len(self._logged) >= _MAX_SERIES:
                 self._logged.clear()
-            found = self._logged[name] = self._series(self.log, {self.log_label: name}, 1.0)
-        return found
+            series = self._logged[name] = self._series(self.log, {self.log_label: name}, 1.0)
+        return series
 
     def _of_key(self, key: str) -> LabeledSeries:
         series = self._of_endpoint(key)
         if series is not None:
             return series
-        family, labels, factor = self.named(key)
+        family, labels, factor = self.name_metric(key)
         return self._series(family, dict(labels), factor)
 
     def _of_endpoint(self, key: str) -> LabeledSeries | None:
-        """The original name and labels of a metric scraped from an exporter; None for any other key."""
+        """Return the original name and labels of a metric scraped from an exporter.
+
+        None for any other key.
+        """
         match = DEFINITIONS.find(key) if key.startswith("openmetrics.") else None
         if match is None or not isinstance(self._endpoints, Mapping):
             return None

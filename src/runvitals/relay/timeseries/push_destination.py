@@ -25,8 +25,9 @@ class RejectedPoints(NamedTuple):
 
 
 class PushingDestination(Destination):
-    """Sends batches as series, in one or more requests each. Requests that were answered are counted in the
-    state and not sent again.
+    """Sends batches as series, in one or more requests each.
+
+    Requests that were answered are counted in the state and not sent again.
 
     Args:
         context: its state keeps what is needed to resume.
@@ -71,6 +72,7 @@ class PushingDestination(Destination):
             raise Rejected("; ".join(texts), sum(rejected.points for rejected in problems))
 
     def close(self) -> None:
+        """Close the connection."""
         self.http.close()
 
     # -- implemented by the destinations
@@ -80,11 +82,11 @@ class PushingDestination(Destination):
         """Send some of a batch's series."""
 
     def partial_rejections(self, response: ServerResponse) -> list[RejectedPoints]:
-        """Values that the server dropped although it accepted the request."""
+        """Return values that the server dropped although it accepted the request."""
         return []
 
     def was_stored(self, batch: Batch, error: str) -> bool:
-        """Whether a request was rejected because its data had arrived before."""
+        """Return whether a request was rejected because its data had arrived before."""
         return False
 
     # -- sending

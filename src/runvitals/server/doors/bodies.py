@@ -28,7 +28,7 @@ async def read_body(
     most_bytes: int | None = None,
     most_unpacked: int | None = None,
 ) -> bytes:
-    """The body of a request, without its content encoding.
+    """Return the body of a request, without its content encoding.
 
     Args:
         in_flight: what `DoorRecorder.in_flight` yields; it reserves the memory.

@@ -14,7 +14,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.mlflow.errors import MlflowError
 from runvitals.server.doors.mlflow.experiments import experiments_of
-from runvitals.server.doors.mlflow.run_numbers import find_run as find_mlflow_run
+from runvitals.server.doors.mlflow.runs import find_run as find_mlflow_run
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.run_nodes import find_project, find_run
 from runvitals.server.http.router import Router
@@ -25,6 +25,8 @@ _MAX_NAME: Final = 512
 
 
 class ClientLink(BaseModel):
+    """The project or run that an address means."""
+
     entity: str | None = Field(description="The team or user; null on a server without accounts.")
     project: str
     run: str | None = Field(description="The run id; null: the address is that of a project.")
@@ -36,15 +38,15 @@ OptionalName = Annotated[str | None, Query(max_length=_MAX_NAME)]
 
 @router.get("/wandb", response_model=ClientLink, dependencies=[needs("filtered run:read")])
 def wandb_link(request: Request, entity: Name, project: Name, run: OptionalName = None) -> ClientLink:
-    """What `/{entity}/{project}/runs/{run}` means, as wandb's clients print it."""
+    """Return the project or run of `/{entity}/{project}/runs/{run}`, as wandb's clients print it."""
     context = GraphQLContext(request)
-    found = find_project(context, project, entity)
-    if found is None:
+    node = find_project(context, project, entity)
+    if node is None:
         raise HTTPException(404, f"there is no project {project!r}")
-    owner = found.entity.name if context.has_accounts else None
+    owner = node.entity.name if context.has_accounts else None
     if run is None:
-        return ClientLink(entity=owner, project=found.name, run=None)
-    row = find_run(context, found, run)
+        return ClientLink(entity=owner, project=node.name, run=None)
+    row = find_run(context, node, run)
     if row is None:
         raise HTTPException(404, f"there is no run {run!r} in the project {project!r}")
     return ClientLink(entity=row.entity if context.has_accounts else None, project=row.project, run=row.uid)
@@ -52,12 +54,12 @@ def wandb_link(request: Request, entity: Name, project: Name, run: OptionalName 
 
 @router.get("/mlflow", response_model=ClientLink, dependencies=[needs("filtered run:read")])
 def mlflow_link(request: Request, experiment: Name, run: OptionalName = None) -> ClientLink:
-    """What `/#/experiments/{experiment}/runs/{run}` means, as MLflow's clients print it."""
+    """Return the project or run of `/#/experiments/{experiment}/runs/{run}`, as MLflow's clients print it."""
     experiments = experiments_of(request)
     try:
         if run is None:
-            found = experiments.find(experiment)
-            return ClientLink(entity=found.entity, project=found.project, run=None)
+            experiment_row = experiments.find(experiment)
+            return ClientLink(entity=experiment_row.entity, project=experiment_row.project, run=None)
         number = find_mlflow_run(request, run, Action.RUN_READ).run_id
     except MlflowError as error:
         raise HTTPException(404, error.message) from None

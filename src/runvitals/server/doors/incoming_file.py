@@ -66,7 +66,7 @@ class _Writer:
 async def receive_file(
     request: Request, files: ReceivedFiles, most_bytes: int | None = None, run_id: int | None = None
 ) -> AsyncIterator[Incoming]:
-    """The body of a request as a file, which is removed afterwards unless it was moved away.
+    """Yield the body of a request as a file, which is removed afterwards unless it was moved away.
 
     A body without a length counts as large as it has become so far.
 
@@ -90,7 +90,7 @@ async def receive_file(
             files.reserve(path, written)
 
         with files.space.writing():
-            incoming = await _written(request, path, grown if size is None else None)
+            incoming = await _receive(request, path, grown if size is None else None)
             if size is not None and incoming.size != size:
                 raise HttpRejection(400, f"the body has {incoming.size:,} bytes, not {size:,} as announced")
             yield incoming
@@ -103,7 +103,7 @@ def _check_size(size: int, most_bytes: int | None) -> None:
         raise HttpRejection(413, f"a body of {size:,} bytes; at most {most_bytes:,} are allowed")
 
 
-async def _written(request: Request, path: str, grown: Callable[[int], None] | None) -> Incoming:
+async def _receive(request: Request, path: str, grown: Callable[[int], None] | None) -> Incoming:
     """Write the file's body; returns what was written.
 
     Args:

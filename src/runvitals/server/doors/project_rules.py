@@ -49,7 +49,10 @@ class ProjectRules:
         self._kept: dict[tuple[str | int | None, str], _Kept] = {}
 
     async def of(self, scope: Scope, place: NamedPlace) -> RoutingRules:
-        """The rules of the project that an authenticated request names; the defaults if it names none."""
+        """Return the rules of the project that an authenticated request names.
+
+        They are the defaults if it names none.
+        """
         if place.project is None:
             return DEFAULT_RULES
         whose = place.entity or home_of(scope)
@@ -76,7 +79,7 @@ class ProjectRules:
 
 
 def home_of(scope: Scope) -> int | None:
-    """The team or user that gets what a key sends without naming one."""
+    """Return the team or user that gets what a key sends without naming one."""
     requester: Requester | None = scope.get(SCOPE_KEY)
     principal = None if requester is None else requester.principal
     return principal.home if isinstance(principal, (User, ServiceAccount)) else None

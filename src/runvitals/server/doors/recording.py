@@ -45,7 +45,7 @@ class WriterNumbers:
         self._last: LRUCache[_WriterKey, int] = LRUCache(_MAX_WRITERS)
 
     def next(self, entity: str, run: str, writer: str) -> int:
-        """The next number of a writer."""
+        """Return the next number of a writer."""
         key = (entity, run, writer)
         last = self._last.get(key)
         number = self._clock_ms() * _NUMBERS_PER_MS if last is None else last + 1
@@ -122,7 +122,7 @@ class DoorRecorder:
             body_bytes: size of the body that they came in, for the server's own metrics.
 
         Raises:
-            HttpRejection: as `/api/v1/ingest` answers: 400, 413 and 422 for invalid envelopes, 401 and 403
+            HttpRejection: as of `/api/v1/ingest`: 400, 413 and 422 for invalid envelopes, 401 and 403
                 for what the key may not send, 429 and 503 to try again later.
         """
         started_s = time.monotonic()
@@ -135,7 +135,7 @@ class DoorRecorder:
         for first in range(0, len(valid), _RECORDED_AT_ONCE):
             some = valid[first : first + _RECORDED_AT_ONCE]
             acks += await self._recorder.record(some, access)
-        points = sum(one.columns.values.size for one in valid if one.columns is not None)
+        points = sum(checked.columns.values.size for checked in valid if checked.columns is not None)
         self._counters.count_ingested(len(envelopes), points, body_bytes, time.monotonic() - started_s)
         return acks
 
@@ -162,7 +162,7 @@ def samples(
     steps: Sequence[float] | Integers | None = None,
     seq: int | None = None,
 ) -> Envelope:
-    """An envelope with samples. It takes the arrays as they are: nobody may change them afterwards.
+    """Return an envelope with samples. It takes the arrays as they are: nobody may change them afterwards.
 
     Args:
         times_ms: UTC, one for each row.
@@ -198,7 +198,7 @@ def records(
     about: WriterDescription | None = None,
     seq: int | None = None,
 ) -> Envelope:
-    """An envelope with records: (number, kind, value), as docs/reference/ingest.md describes them.
+    """Return an envelope with records: (number, kind, value), as docs/reference/ingest.md describes them.
 
     The number identifies an event or a console line of the writer: one that repeats is not stored again.
     """
@@ -206,7 +206,10 @@ def records(
 
 
 def heartbeat(run: str, writer: str, *, project: str | None = None, entity: str | None = None) -> Envelope:
-    """An envelope that says that the writer is alive. Its ack says whether a user asked the run to stop."""
+    """Return an envelope that says that the writer is alive.
+
+    Its ack says whether a user asked the run to stop.
+    """
     return Envelope(run, writer, None, project, entity)
 
 

@@ -9,9 +9,9 @@ from runvitals.server.http.router import RouterModule
 DOOR_ROUTERS: Final = (
     RouterModule("doors.client_links", ("/api/v1/client-links",)),
     RouterModule("doors.promql.routes", ("/prometheus/api/v1/",)),
-    RouterModule("doors.wandb.routers", ("/graphql", "/files/", "/artifactsV2/", "/wandb/signed/")),
+    RouterModule("doors.wandb.routes", ("/graphql", "/files/", "/artifactsV2/", "/wandb/signed/")),
     RouterModule(
-        "doors.mlflow.routers",
+        "doors.mlflow.routes",
         (
             "/api/2.0/mlflow",
             "/mlflow/signed/",
@@ -21,7 +21,7 @@ DOOR_ROUTERS: Final = (
             "/version",
         ),
     ),
-    RouterModule(  # the last: what no other answers
+    RouterModule(  # the last: paths that no other has
         "doors.unknown_paths",
         (
             "/files",

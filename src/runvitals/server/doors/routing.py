@@ -5,9 +5,9 @@ there; of the rules for a field, the first one that applies counts. Attributes a
 label `service_name` is found as `service.name`.
 
 Example:
-    >>> routed({"service.name": "train", "slurm.job.id": "7", "host.name": "node1"}).run
+    >>> route_of({"service.name": "train", "slurm.job.id": "7", "host.name": "node1"}).run
     'slurm-7'
-    >>> routed({"instance": "node1:9100", "job": "node"})[2:5]
+    >>> route_of({"instance": "node1:9100", "job": "node"})[2:5]
     ('host-node1', 'node1', 'node1')
 """
 
@@ -25,7 +25,7 @@ from runvitals.model.limits import LABEL_CHARACTERS
 from runvitals.model.names import shorten
 
 Attributes = Mapping[str, str]
-"""Of an OTLP resource, a data point, or the labels of a Prometheus series."""
+"""The attributes of an OTLP resource or a data point, or the labels of a Prometheus series."""
 MAX_RULES: Final = 20
 """For one field."""
 MAX_RULE_CHARACTERS: Final = 256
@@ -37,7 +37,7 @@ _HIGHEST_RANK = 1 << 31
 _WITHOUT_RULE: Final = frozenset(
     ("runvitals.entity", "runvitals.project", "service.name", "service.instance.id", "process.pid")
 )
-"""What routes also depend on, without a rule."""
+"""Attributes that routes also depend on, without a rule."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class RoutingRules:
 
     @cached_property
     def of_route(self) -> frozenset[str]:
-        """The names of all attributes and labels that `addressed` and `routed` look at."""
+        """The names of all attributes and labels that `address_of` and `route_of` look at."""
         rules = (rule for field in FIELDS if field != "device" for rule in getattr(self, field))
         names = {*_WITHOUT_RULE, *(name for rule in rules for name in _ATTRIBUTE.findall(rule))}
         return frozenset(names | {label_name(name) for name in names})
@@ -118,12 +118,12 @@ class InvalidRules(ValueError):
     """Rules that cannot be used. `fields`: what is wrong, by the place: `{"run[0]": "…"}`."""
 
     def __init__(self, problems: Mapping[str, str]) -> None:
-        super().__init__("; ".join(f"{place}: {problem}" for place, problem in problems.items()))
+        super().__init__("; ".join(f"{index}: {problem}" for index, problem in problems.items()))
         self.fields = dict(problems)
 
 
-def checked_rules(given: Mapping[str, Sequence[str]]) -> RoutingRules:
-    """The rules of a project. Fields that are missing keep the default rules.
+def checked_rules(patterns: Mapping[str, Sequence[str]]) -> RoutingRules:
+    """Return the rules of a project. Fields that are missing keep the default rules.
 
     Raises:
         InvalidRules: names every field that is wrong.
@@ -133,17 +133,17 @@ def checked_rules(given: Mapping[str, Sequence[str]]) -> RoutingRules:
         ('{trial}',)
     """
     problems: dict[str, str] = {}
-    for field, rules in given.items():
+    for field, rules in patterns.items():
         if field not in FIELDS:
             problems[field] = f"there is no field {field!r}; expected {', '.join(FIELDS)}"
         elif len(rules) > MAX_RULES:
             problems[field] = f"{len(rules)} rules; expected at most {MAX_RULES}"
         else:
-            faults = ((place, _fault(rule)) for place, rule in enumerate(rules))
-            problems |= {f"{field}[{place}]": fault for place, fault in faults if fault is not None}
+            faults = ((index, _fault(rule)) for index, rule in enumerate(rules))
+            problems |= {f"{field}[{index}]": fault for index, fault in faults if fault is not None}
     if problems:
         raise InvalidRules(problems)
-    return RoutingRules(**{field: tuple(rules) for field, rules in given.items()})
+    return RoutingRules(**{field: tuple(rules) for field, rules in patterns.items()})
 
 
 def _fault(rule: str) -> str | None:
@@ -187,8 +187,8 @@ class Route(NamedTuple):
     is_host_run: bool
 
 
-def addressed(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPlace:
-    """The project whose rules count.
+def address_of(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPlace:
+    """Return the project whose rules count.
 
     That in `runvitals.entity` and `runvitals.project`, otherwise the one that the sender names.
     """
@@ -196,14 +196,14 @@ def addressed(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPla
     return NamedPlace(entity, _value(attributes, "runvitals.project") or sender.project)
 
 
-def routed(
+def route_of(
     attributes: Attributes, rules: RoutingRules = DEFAULT_RULES, place: NamedPlace = NO_PLACE
 ) -> Route:
-    """Where the values with these attributes belong.
+    """Return where the values with these attributes belong.
 
     Args:
         rules: of the project at `place`.
-        place: as `addressed` returns it.
+        place: as `address_of` returns it.
     """
     project = _first(rules.project, attributes) or place.project
     named_host = _first(rules.host, attributes)
@@ -230,7 +230,9 @@ def routed(
 
 
 def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int | None:
-    """The number of the device that the attributes of a data point name; None if they name none by number.
+    """Return the number of the device that the attributes of a data point name.
+
+    None if they name none by number.
 
     Example:
         >>> device({"hw.id": "gpu1"}), device({"gpu": "0"}), device({"hw.id": "0000:3b:00.0"})
@@ -239,15 +241,15 @@ def device(attributes: Attributes, rules: RoutingRules = DEFAULT_RULES) -> int |
     if rules.of_device.isdisjoint(attributes):
         return None
     for rule in rules.device:
-        text = _filled(rule, attributes)
-        found = _DEVICE.fullmatch(text) if text else None
-        if found is not None:
-            return int(found[1])
+        text = _fill(rule, attributes)
+        match = _DEVICE.fullmatch(text) if text else None
+        if match is not None:
+            return int(match[1])
     return None
 
 
 def run_id(text: str) -> str:
-    """A valid run id for a name in another system.
+    """Return a valid run id for a name in another system.
 
     The name itself, if it is valid; otherwise what is valid of it and a part of its SHA-256.
 
@@ -262,14 +264,14 @@ def run_id(text: str) -> str:
 
 
 def writer_host(host: str) -> str:
-    """A host's name as a part of names of writers, different for different hosts."""
+    """Return a host's name as a part of names of writers, different for different hosts."""
     safe = safe_name(host)
     return safe if safe == host else f"{safe}-{_digest(host)}"
 
 
 @lru_cache(4096)
 def label_name(attribute: str) -> str:
-    """The name of an attribute as a Prometheus label.
+    """Return the name of an attribute as a Prometheus label.
 
     Example:
         >>> label_name("k8s.job.name")
@@ -279,7 +281,7 @@ def label_name(attribute: str) -> str:
 
 
 def _run_without_rule(attributes: Attributes, host: str | None) -> tuple[str, bool]:
-    """The run that the service names, otherwise that of the host; and whether it is that of a host."""
+    """Return the run that the service names, otherwise that of the host; and whether it is that of a host."""
     service = _value(attributes, "service.name")
     if service is not None:
         instance, pid = _value(attributes, "service.instance.id"), _value(attributes, "process.pid")
@@ -294,32 +296,32 @@ def _run_without_rule(attributes: Attributes, host: str | None) -> tuple[str, bo
 
 def _first(rules: Sequence[str], attributes: Attributes) -> str | None:
     for rule in rules:
-        text = _filled(rule, attributes)
+        text = _fill(rule, attributes)
         if text is not None:
             return text
     return None
 
 
-def _filled(rule: str, attributes: Attributes) -> str | None:
-    """The text of a rule; None if it does not apply."""
+def _fill(rule: str, attributes: Attributes) -> str | None:
+    """Return the text of a rule; None if it does not apply."""
     parts = _parts(rule)
-    found = list(parts)
-    for place in range(1, len(parts), 2):
-        value = _value(attributes, parts[place])
+    filled = list(parts)
+    for index in range(1, len(parts), 2):
+        value = _value(attributes, parts[index])
         if value is None:
             return None
-        found[place] = value
-    return "".join(found)
+        filled[index] = value
+    return "".join(filled)
 
 
 @lru_cache(4096)
 def _parts(rule: str) -> tuple[str, ...]:
-    """Texts and names of attributes, alternating."""
+    """Return texts and names of attributes, alternating."""
     return tuple(_ATTRIBUTE.split(rule))
 
 
 def _value(attributes: Attributes, name: str) -> str | None:
-    """An attribute that is there and not empty."""
+    """Return an attribute that is there and not empty."""
     return attributes.get(name) or attributes.get(label_name(name)) or None
 
 
@@ -330,8 +332,8 @@ def _without_port(host: str) -> str:
         >>> _without_port("node1:9100"), _without_port("[fe80::1]:9100"), _without_port("fe80::1")
         ('node1', 'fe80::1', 'fe80::1')
     """
-    found = _PORT.fullmatch(host)
-    return host if found is None else found[1] or found[2] or host
+    match = _PORT.fullmatch(host)
+    return host if match is None else match[1] or match[2] or host
 
 
 def _is_rank(text: str) -> bool:

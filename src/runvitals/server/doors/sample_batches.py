@@ -12,14 +12,33 @@ from typing import Final
 import numpy as np
 
 from runvitals.base.buckets import Floats
+from runvitals.model.names import sanitized_name
 
 ALIGN_MS: Final = 50
 """Times of one request that are this close are taken as one, unless a series has both: senders read the clock
 once for each instrument."""
+MAX_KEYS: Final = 10_000
+"""The most keys of one run in the life of a server process. More are rejected."""
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n"})
 _MAX_LISTS = 64
 _UNCOVERED_LISTS = 8
 Points = Mapping[str, Mapping[int, float]]
 """By key and time in ms."""
+
+
+def folded_key(name: str, attributes: Mapping[str, str]) -> str:
+    """Return a key for a metric with attributes, as Prometheus writes them.
+
+    One that is too long ends in a checksum.
+
+    Example:
+        >>> folded_key("http.requests", {"route": "/users", "code": "200"})
+        'http.requests{code="200",route="/users"}'
+    """
+    if not attributes:
+        return sanitized_name(name)
+    inner = ",".join(f'{key}="{attributes[key].translate(_ESCAPED)}"' for key in sorted(attributes))
+    return sanitized_name(f"{name}{{{inner}}}")
 
 
 class KeyLists:
@@ -29,48 +48,48 @@ class KeyLists:
         self._known: dict[frozenset[str], tuple[str, ...]] = {}
 
     def split(self, keys: Sequence[str]) -> list[tuple[str, ...]]:
-        """The keys as lists: a known one if there is one of all; otherwise known ones of some, and new ones.
+        """Return the keys as lists: a known list of all, or else known ones of some and new ones.
 
         Example:
             >>> KeyLists().split(["b", "a"])
             [('a', 'b')]
         """
-        wanted = frozenset(keys)
-        if wanted in self._known:
-            return [self._known[wanted]]
-        found: list[tuple[str, ...]] = []
-        rest = set(wanted)
+        all_keys = frozenset(keys)
+        if all_keys in self._known:
+            return [self._known[all_keys]]
+        lists: list[tuple[str, ...]] = []
+        rest = set(all_keys)
         if len(self._known) >= _UNCOVERED_LISTS:
-            for known, ordered in sorted(self._known.items(), key=lambda pair: -len(pair[0])):
-                if known <= rest:
-                    found.append(ordered)
-                    rest -= known
+            for key_set, ordered in sorted(self._known.items(), key=lambda pair: -len(pair[0])):
+                if key_set <= rest:
+                    lists.append(ordered)
+                    rest -= key_set
         if len(self._known) >= _MAX_LISTS:
-            return [*found, *((key,) for key in sorted(rest))]
+            return [*lists, *((key,) for key in sorted(rest))]
         if rest:
             ordered = self._known[frozenset(rest)] = tuple(sorted(rest))
-            found.append(ordered)
-        return found
+            lists.append(ordered)
+        return lists
 
 
 def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], list[int], Floats]]:
-    """Keys, times and values (rows × keys) of each batch.
+    """Yield keys, times and values (rows × keys) of each batch.
 
     Example:
         >>> [(keys, times) for keys, times, _ in batches({"a": {5: 1.0}, "b": {7: 2.0}}, KeyLists())]
         [(('a', 'b'), [5])]
     """
     different = set[int]().union(*points.values())
-    if len(different) == 1:  # as of a program that reads its clock once: it saves two thirds of the time
+    if len(different) == 1:  # a program that reads its clock once; this takes a third of the time
         (time,) = different
         for listed in lists.split(list(points)):
             yield listed, [time], np.array([[points[key][time] for key in listed]], np.float64)
         return
-    aligned = _aligned(points, sorted(different))
+    aligned = _align(points, sorted(different))
     groups: dict[tuple[int, ...], dict[str, list[float]]] = {}
     times: tuple[int, ...]
     for key, values in points.items():
-        if len(values) == 1:  # as of nearly all senders: it saves half of the time
+        if len(values) == 1:  # nearly all senders; this takes half of the time
             ((time, value),) = values.items()
             times, column = (aligned[time],), [value]
         else:
@@ -85,8 +104,8 @@ def batches(points: Points, lists: KeyLists) -> Iterator[tuple[tuple[str, ...], 
             yield listed, list(times), np.array([columns[key] for key in listed], np.float64).T
 
 
-def _aligned(points: Points, times: Sequence[int]) -> dict[int, int]:
-    """The time to use for each of some ascending times: that of the first one within `ALIGN_MS` before it."""
+def _align(points: Points, times: Sequence[int]) -> dict[int, int]:
+    """Return the time to use for each of some ascending times: the first within `ALIGN_MS` before it."""
     aligned: dict[int, int] = {}
     first = -ALIGN_MS
     for time in times:

@@ -35,7 +35,7 @@ _MAX_TOKEN: Final = 8192
 
 
 class _Signed(msgspec.Struct, Generic[T], array_like=True):
-    """What is signed. `owner`: who asked for the address."""
+    """The signed content of an address. `owner`: who asked for it."""
 
     expires_ms: int
     owner: CredentialOwner
@@ -43,7 +43,7 @@ class _Signed(msgspec.Struct, Generic[T], array_like=True):
 
 
 class AddressInUse(NamedTuple, Generic[T]):
-    """What an address allows, and who asked for it, with the rights that they have now."""
+    """The permission that an address carries, and who asked for it, with the rights that they have now."""
 
     allowed: T
     requester: Requester
@@ -62,7 +62,7 @@ class SignedPaths:
     Example:
         >>> paths = SignedPaths(key, now_ms)
         >>> token = paths.token(owner, FileOfVersion(7, "model.pt"), DOWNLOAD_MS)
-        >>> paths.opened(token, FileOfVersion)
+        >>> paths.open(token, FileOfVersion)
         (CredentialOwner(kind='user', id=3, key_id=None), FileOfVersion(version_id=7, path='model.pt'))
     """
 
@@ -71,12 +71,12 @@ class SignedPaths:
         self._clock = clock
 
     def token(self, owner: CredentialOwner, allowed: msgspec.Struct, life_ms: int) -> str:
-        """The text that stands for what the owner asked for."""
+        """Return the text that stands for what the owner asked for."""
         body = msgspec.json.encode(_Signed(self._clock() + life_ms, owner, allowed))
         return _text(body) + "." + _text(self._signature(type(allowed), body))
 
-    def opened(self, token: str, kind: type[T]) -> tuple[CredentialOwner, T]:
-        """Who asked for what.
+    def open(self, token: str, kind: type[T]) -> tuple[CredentialOwner, T]:
+        """Return who asked for what.
 
         Raises:
             HttpRejection: 403: the signature is not valid, or the time is over.
@@ -102,7 +102,7 @@ class SignedPaths:
 def signed_address(
     request: Request, what: str, name: str, allowed: msgspec.Struct, life_ms: int, below: str = WANDB_SIGNED
 ) -> str:
-    """An address under which the server does what is allowed, as long as the requester may do it.
+    """Return an address under which the server does what is allowed, as long as the requester may do it.
 
     Args:
         what: the path below one of `SIGNED_PATHS`: `below`.
@@ -113,13 +113,13 @@ def signed_address(
 
 
 def address_in_use(request: Request, kind: type[T]) -> AddressInUse[T]:
-    """What the address of a request allows to whom. Reads the database.
+    """Return the permission in a request's address, and whose it is. Reads the database.
 
     Raises:
         HttpRejection: 403: its signature is not valid, its time is over, or whoever asked for it has no
             account any more, or revoked the key.
     """
-    owner, allowed = _paths(request).opened(request.query_params.get("token", ""), kind)
+    owner, allowed = _paths(request).open(request.query_params.get("token", ""), kind)
     access = access_of(request)
     identity = access.directory.owner_now(owner)
     if identity is None or (isinstance(identity.principal, Operator) and access.mode() == "accounts"):
@@ -142,7 +142,7 @@ def _paths(request: Request) -> SignedPaths:
 
 
 def base_url(request: Request) -> str:
-    """The address of the server, as the client of a request knows it."""
+    """Return the address of the server, as the client of a request knows it."""
     return str(request.base_url).rstrip("/")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from runvitals.model.metrics import DEFINITIONS
-from runvitals.server.doors.exporters import translated
+from runvitals.server.doors.exporters import translate
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Derived
 
@@ -15,7 +15,7 @@ Scrape = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 def plain(name: str, **labels: str) -> tuple[str | None, float]:
     """Our key and the factor of a series."""
-    found = translated(name, labels, None)
+    found = translate(name, labels, None)
     assert found is not None
     return found.key, found.factor
 
@@ -30,14 +30,14 @@ def computed(*scrapes: Scrape) -> list[dict[str, float]]:
     found: list[dict[str, float]] = []
     for number, scrape in enumerate(scrapes):
         for (name, labels), value in scrape.items():
-            translation = translated(name, dict(labels), None)
+            translation = translate(name, dict(labels), None)
             assert translation is not None, name
             for given in translation.inputs:
                 metric = metrics.setdefault(given.of.name, DerivedMetric(given.of))
                 metric.add(given.name, number * 10_000, value)
         outputs: dict[str, float] = {}
         for metric in metrics.values():
-            for moment in metric.completed():
+            for moment in metric.pop_completed():
                 outputs.update(moment.outputs)
         found.append(outputs)
     return found
@@ -74,8 +74,8 @@ def test_series_with_a_key_of_ours(key: str, factor: float, name: str, labels: d
 
 def test_what_we_have_no_key_for_is_left_to_others() -> None:
     for name in ("up", "node_exporter_build_info", "DCGM_FI_DEV_UNKNOWN", "gpu_nodes_total", "neuron_other"):
-        assert translated(name, {"gpu": "0"}, 0) is None
-    assert translated("DCGM_FI_DEV_GPU_TEMP", {}, None) is None
+        assert translate(name, {"gpu": "0"}, 0) is None
+    assert translate("DCGM_FI_DEV_GPU_TEMP", {}, None) is None
 
 
 def test_the_memory_of_a_host() -> None:
@@ -125,7 +125,7 @@ def test_virtual_interfaces_and_partitions_are_not_counted_twice() -> None:
         ("node_network_transmit_bytes_total", "veth12"),
         ("node_disk_read_bytes_total", "dm-0"),
     ):
-        found = translated(name, {"device": device}, None)
+        found = translate(name, {"device": device}, None)
         assert found is not None
         assert found.inputs == ()
 
@@ -158,9 +158,9 @@ def test_inputs_of_one_time_may_come_in_parts_and_late() -> None:
     for t in (0, 1, 2):
         metric.add("a", t, 1.0)
         metric.add("b", t, 1.0)
-    assert [moment.outputs["sum"] for moment in metric.completed()] == [2.0, 2.0, 2.0]
+    assert [moment.outputs["sum"] for moment in metric.pop_completed()] == [2.0, 2.0, 2.0]
     metric.add("a", 3, 10.0)
-    assert list(metric.completed()) == []
+    assert list(metric.pop_completed()) == []
     metric.add("b", 3, 10.0)
     metric.add("b", 2, 99.0)  # repeated by its sender
-    assert [(moment.t, moment.outputs["sum"]) for moment in metric.completed()] == [(3, 20.0)]
+    assert [(moment.t, moment.outputs["sum"]) for moment in metric.pop_completed()] == [(3, 20.0)]

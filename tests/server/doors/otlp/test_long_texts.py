@@ -8,7 +8,7 @@ from runvitals.model.limits import NAME_CHARACTERS
 from runvitals.server.doors.otlp import protobuf_decoding
 from runvitals.server.doors.otlp.conversion import Conversion
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
-from runvitals.server.doors.routing import DEFAULT_RULES, routed
+from runvitals.server.doors.routing import DEFAULT_RULES, route_of
 from runvitals.server.http.body_limits import Limits
 from tests.server.doors.otlp.messages import gauge, request
 
@@ -20,7 +20,7 @@ def converted(body: bytes, run: RememberedRun) -> list[str]:
     """The keys that a request is stored under."""
     conversion = Conversion(NOW_MS, Limits())
     for resource in protobuf_decoding.decode(body):
-        route = routed(resource.attributes, DEFAULT_RULES)
+        route = route_of(resource.attributes, DEFAULT_RULES)
         conversion.add(resource, ResourceSeries(resource.attributes, route, DEFAULT_RULES, run), run)
     assert list(conversion.envelopes())
     assert conversion.rejected == 0

@@ -17,7 +17,7 @@ from runvitals.server.doors.otlp import protobuf_decoding
 from runvitals.server.doors.otlp.conversion import Conversion
 from runvitals.server.doors.otlp.grpc_server import OtlpGrpcServer
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
-from runvitals.server.doors.routing import DEFAULT_RULES, routed
+from runvitals.server.doors.routing import DEFAULT_RULES, route_of
 from runvitals.server.http.body_limits import Limits
 from tests.forked_command import ForkedCommand
 from tests.patience import PATIENCE_S
@@ -57,7 +57,7 @@ def test_differences_that_were_not_stored_count_when_they_are_sent_again() -> No
     body = request({}, total("tokens", "1", point, temporality=DELTA)).SerializeToString()
     (resource,) = protobuf_decoding.decode(body)
     run = RememberedRun()
-    series = ResourceSeries({}, routed({}), DEFAULT_RULES, run)
+    series = ResourceSeries({}, route_of({}), DEFAULT_RULES, run)
 
     def converted() -> tuple[Conversion, int]:
         conversion = Conversion(NOW_MS, Limits())

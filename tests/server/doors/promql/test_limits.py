@@ -11,7 +11,7 @@ from runvitals.base import deadline
 from runvitals.server.doors.promql.evaluator import MAX_QUERY_POINTS, Evaluator
 from runvitals.server.doors.promql.functions import label_join, label_replace
 from runvitals.server.doors.promql.parser import parse
-from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.range_functions import Windows, over_windows
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import Range, VectorSeries
@@ -34,7 +34,7 @@ _LONG = "a" * 3000
 )
 def test_patterns_that_may_take_exponential_time_are_refused(pattern: str) -> None:
     with pytest.raises(QueryError, match="not supported"):
-        compiled(pattern)
+        compile_pattern(pattern)
 
 
 @pytest.mark.parametrize(
@@ -51,7 +51,7 @@ def test_patterns_that_may_take_exponential_time_are_refused(pattern: str) -> No
     ],
 )
 def test_patterns_with_few_repetitions_are_allowed(pattern: str, text: str) -> None:
-    assert compiled(pattern).fullmatch(text)
+    assert compile_pattern(pattern).fullmatch(text)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from hypothesis import strategies as some
 
 from runvitals.base.protobuf import Malformed, double, text, uint
 from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
-from runvitals.server.doors.remote_write.native_histograms import UnknownBuckets, decoded
+from runvitals.server.doors.remote_write.native_histograms import UnknownBuckets, decode_histogram
 from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import aligned_parts
 from tests.server.doors.remote_write.messages import STALE, Series, histogram, version_1, version_2
@@ -158,7 +158,7 @@ def test_damaged_histograms_are_malformed(message: bytes, reason: str) -> None:
 @given(some.binary(max_size=80))
 def test_any_histogram_is_decoded_or_malformed(noise: bytes) -> None:
     try:
-        decoded(noise)
+        decode_histogram(noise)
     except (Malformed, UnknownBuckets):
         pass
 

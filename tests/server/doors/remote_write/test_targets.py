@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from runvitals.server.doors.remote_write.targets import Target
-from runvitals.server.doors.routing import routed
+from runvitals.server.doors.routing import route_of
 
 
 def target(columns: int) -> Target:
-    found = Target(routed({"instance": "n1:9100"}))
+    found = Target(route_of({"instance": "n1:9100"}))
     for number in range(columns):
         found.column(f"key{number}")
     return found

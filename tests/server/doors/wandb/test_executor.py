@@ -17,7 +17,7 @@ from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester
 from runvitals.server.doors.wandb import executor
 from runvitals.server.doors.wandb.context import GraphQLContext
-from runvitals.server.doors.wandb.executor import GraphQLAnswer, GraphQLExecutor, GraphQLRequest
+from runvitals.server.doors.wandb.executor import GraphQLExecutor, GraphQLRequest, GraphQLResponse
 from runvitals.server.doors.wandb.resolvers import Resolvers, connect
 from tests.patience import PATIENCE_S
 
@@ -32,7 +32,7 @@ def executing(*functions: tuple[str, Any]) -> GraphQLExecutor:
     return GraphQLExecutor(schema)
 
 
-async def answered(by: GraphQLExecutor, query: str) -> GraphQLAnswer:
+async def answered(by: GraphQLExecutor, query: str) -> GraphQLResponse:
     context = GraphQLContext(Request({"type": "http"}), Requester(Operator()))
     return await by.execute(GraphQLRequest(query), context)
 
@@ -50,8 +50,8 @@ def test_a_request_with_many_slow_fields_leaves_threads_to_others() -> None:
 
     by = executing(("slow", slow), ("quick", quick))
 
-    async def ask_both() -> list[GraphQLAnswer]:
-        found: list[GraphQLAnswer] = []
+    async def ask_both() -> list[GraphQLResponse]:
+        found: list[GraphQLResponse] = []
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(answered, by, "{" + " ".join(f"a{n}: slow" for n in range(30)) + "}")
             await anyio.to_thread.run_sync(begun.wait, PATIENCE_S)
@@ -79,7 +79,7 @@ def test_queries_that_are_kept_share_a_limit() -> None:
 def test_what_describes_the_schema_is_found_in_a_thread() -> None:
     by = executing(("one", lambda _, info: 1))
 
-    async def ask() -> GraphQLAnswer:
+    async def ask() -> GraphQLResponse:
         return await answered(by, "{ __schema { queryType { name } } one }")
 
     assert anyio.run(ask).body == {"data": {"__schema": {"queryType": {"name": "Query"}}, "one": 1}}

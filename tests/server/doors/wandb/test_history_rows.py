@@ -28,7 +28,7 @@ def process(rank: int | None = None, **columns: list[tuple[float, float]]) -> Lo
 
 def rows_of(*processes: LoggedColumns, keys: tuple[str, ...] = (), samples: int = 500, **steps: Any) -> Any:
     rows = HistoryRows(processes, START)
-    return rows.rows(rows.chosen(samples, keys, **steps), keys)
+    return rows.rows(rows.choose(samples, keys, **steps), keys)
 
 
 def values(rows: list[dict[str, Any]], name: str) -> list[Any]:

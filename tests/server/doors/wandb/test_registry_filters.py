@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.model.mongo_filter import BadFilter
 from runvitals.server.doors.wandb import registry_filters as conditions
-from runvitals.server.doors.wandb.registry_filters import compiled
+from runvitals.server.doors.wandb.registry_filters import compile_filter
 
 FIELDS = {
     "name": conditions.text,
@@ -52,7 +52,7 @@ ROW = {
     ],
 )
 def test_which_rows_a_filter_selects(wanted: object, holds: bool) -> None:
-    assert compiled(json.dumps(wanted), FIELDS)(ROW) is holds
+    assert compile_filter(json.dumps(wanted), FIELDS)(ROW) is holds
 
 
 @pytest.mark.parametrize(
@@ -74,4 +74,4 @@ def test_which_rows_a_filter_selects(wanted: object, holds: bool) -> None:
 )
 def test_what_is_wrong_with_a_filter(text: str, message: str) -> None:
     with pytest.raises(BadFilter, match=message.replace("(", r"\(").replace("$", r"\$")):
-        compiled(text, FIELDS)
+        compile_filter(text, FIELDS)

@@ -103,17 +103,17 @@ def test_what_a_token_allows() -> None:
     now_ms = 1000
     paths = SignedPaths(b"key", lambda: now_ms)
     token = paths.token(OWNER, UPLOAD, 1000)
-    assert paths.opened(token, FileOfRun) == (OWNER, UPLOAD)
+    assert paths.open(token, FileOfRun) == (OWNER, UPLOAD)
     wrong = ["", "é", "A" * 10_000, token[:-3], f"{token}AAA"]
     wrong += [token[:at] + ("A" if token[at] != "A" else "B") + token[at + 1 :] for at in range(0, 100, 7)]
     for text in wrong:
         with pytest.raises(HttpRejection, match="not valid"):
-            paths.opened(text, FileOfRun)
+            paths.open(text, FileOfRun)
     with pytest.raises(HttpRejection, match="not valid"):
-        SignedPaths(b"another", lambda: now_ms).opened(token, FileOfRun)
+        SignedPaths(b"another", lambda: now_ms).open(token, FileOfRun)
     now_ms = 2001
     with pytest.raises(HttpRejection, match="time of this address is over"):
-        paths.opened(token, FileOfRun)
+        paths.open(token, FileOfRun)
 
 
 def in_parts(address: str, content: bytes, parts: int) -> httpx.Response:

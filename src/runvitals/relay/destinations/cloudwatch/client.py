@@ -104,12 +104,13 @@ class CloudWatchClient:
             raise ServiceUnavailable(str(error)) from None
 
     def close(self) -> None:
+        """Close the connections."""
         self._client.close()
 
 
 def entry(datum: Datum) -> dict[str, Any]:
-    """A datum as an element of PutMetricData's MetricData."""
-    found: dict[str, Any] = {
+    """Return a datum as an element of PutMetricData's MetricData."""
+    fields: dict[str, Any] = {
         "MetricName": datum.series.name,
         "Timestamp": datum.time_s,
         "Values": list(datum.values),
@@ -117,7 +118,7 @@ def entry(datum: Datum) -> dict[str, Any]:
         "StorageResolution": datum.resolution_s,
     }
     if datum.series.dimensions:
-        found["Dimensions"] = [{"Name": name, "Value": value} for name, value in datum.series.dimensions]
+        fields["Dimensions"] = [{"Name": name, "Value": value} for name, value in datum.series.dimensions]
     if any(count != 1 for count in datum.counts):
-        found["Counts"] = [float(count) for count in datum.counts]
-    return found
+        fields["Counts"] = [float(count) for count in datum.counts]
+    return fields

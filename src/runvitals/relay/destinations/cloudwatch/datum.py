@@ -54,4 +54,5 @@ class Datum(NamedTuple):
 
     @property
     def readings(self) -> int:
+        """The number of values that the datum stands for."""
         return sum(self.counts)

@@ -51,6 +51,7 @@ class CloudWatchAddress:
 
     @classmethod
     def read(cls, text: str) -> CloudWatchAddress:
+        """Parse `REGION/NAMESPACE?include=…&exclude=…&dimension=…&resolution=…`."""
         path, _, query = text.partition("?")
         region, _, namespace = path.partition("/")
         options: dict[str, list[str]] = {"include": [], "exclude": [], "dimension": [], "resolution": []}
@@ -122,9 +123,7 @@ class CloudWatchDestination(Destination):
             raise Rejected("; ".join(refusals.texts()), refusals.readings)
 
     def _requests(self, batch: Batch, last: Last) -> tuple[list[Sequence[Datum]], int]:
-        """The requests for a batch, the same at each attempt, and the number of values that were not
-        finite.
-        """
+        """Return the requests for a batch, the same at each attempt, and how many values were not finite."""
         aggregation = MinuteAggregation(self._address.resolution_s)
         dimensions: Dimensions | None = None
         for time_ms, reading in readings(batch, last):
@@ -136,7 +135,7 @@ class CloudWatchDestination(Destination):
 
     def _dimensions(self, batch: Batch) -> Dimensions:
         run_values = of_run(batch)
-        wanted = {
+        dimensions = {
             name: value
             for name, value in self._address.dimensions.items()
             if value is not None or name in run_values or not (name in _OPTIONAL or name.startswith("label."))
@@ -150,7 +149,7 @@ class CloudWatchDestination(Destination):
             return self._found[name]
 
         try:
-            return resolve(wanted, find)
+            return resolve(dimensions, find)
         except LookupError as error:
             raise Retry(str(error.args[0])) from None
 
@@ -169,4 +168,5 @@ class CloudWatchDestination(Destination):
         self._request = None
 
     def close(self) -> None:
+        """Close the connections."""
         self._client.close()

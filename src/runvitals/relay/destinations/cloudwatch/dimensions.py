@@ -56,20 +56,20 @@ def parse(words: Sequence[str]) -> dict[str, str | None]:
         >>> parse(["Team=vision", "InstanceId"])
         {'Team': 'vision', 'InstanceId': None}
     """
-    wanted: dict[str, str | None] = {}
+    dimensions: dict[str, str | None] = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if name in wanted:
+        if name in dimensions:
             raise ValueError(f"duplicate dimension {name!r}")
         if not equals and name not in KNOWN and not name.startswith("label."):
-            known = ", ".join(KNOWN)
+            known_names = ", ".join(KNOWN)
             raise ValueError(
                 f"dimension {name!r} needs a value: write {name}=VALUE; "
-                f"only {known} and label.KEY are looked up"
+                f"only {known_names} and label.KEY are looked up"
             )
-        wanted[name] = value if equals else None
-    limits.check_dimensions(tuple((name, value or "looked up") for name, value in wanted.items()))
-    return wanted
+        dimensions[name] = value if equals else None
+    limits.check_dimensions(tuple((name, value or "looked up") for name, value in dimensions.items()))
+    return dimensions
 
 
 class DimensionLookup:
@@ -92,7 +92,7 @@ class DimensionLookup:
         self._scope = Scope(host_root=host_root)
 
     def find(self, name: str) -> str:
-        """The value of one of the known names.
+        """Return the value of one of the known names.
 
         Raises:
             LookupError: it is not available here; the text says what was tried, and what to do.
@@ -128,7 +128,7 @@ class DimensionLookup:
         return self._instance.get(key) or firmware.get(key) or self._imds(name, path)
 
     def _imds(self, name: str, path: str) -> str:
-        """A value of EC2's instance metadata service, version 2."""
+        """Return a value of EC2's instance metadata service, version 2."""
         base = (self._environ.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") or _IMDS).rstrip("/")
         if self._environ.get("AWS_EC2_METADATA_DISABLED", "").lower() == "true":
             raise LookupError(f"{name}: AWS_EC2_METADATA_DISABLED is set; write {name}=VALUE")
@@ -150,7 +150,7 @@ class DimensionLookup:
 
     @cached_property
     def _task(self) -> dict[str, Any]:
-        """What the ECS metadata service reports about this process's task."""
+        """The report of the ECS metadata service about this process's task."""
         address = f"{self._task_address.rstrip('/')}/task"
         try:
             task = json.loads(_fetch(address, "GET", {}))
@@ -169,18 +169,18 @@ class DimensionLookup:
 
     @cached_property
     def _pod(self) -> dict[str, str]:
-        found = container(self._scope, self._environ)
-        return found if found.get("kind") == "kubernetes" else {}
+        pod = container(self._scope, self._environ)
+        return pod if pod.get("kind") == "kubernetes" else {}
 
 
 def _variable(name: str) -> str:
-    """`ClusterName` → `CLUSTER_NAME`."""
+    """Return `CLUSTER_NAME` for `ClusterName`."""
     return "".join(f"_{char}" if char.isupper() and i else char for i, char in enumerate(name)).upper()
 
 
 class _NoRedirect(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: Any, **kwargs: Any) -> None:
-        """None: redirects are not followed."""
+        """Return None: redirects are not followed."""
 
 
 def _fetch(address: str, method: str, headers: Mapping[str, str]) -> bytes:
@@ -191,8 +191,8 @@ def _fetch(address: str, method: str, headers: Mapping[str, str]) -> bytes:
     # redirects.
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}), _NoRedirect())
     try:
-        with opener.open(request, timeout=TIMEOUT_S) as answer:
-            content: bytes = answer.read(1 << 20)
+        with opener.open(request, timeout=TIMEOUT_S) as response:
+            content: bytes = response.read(1 << 20)
             return content
     except urllib.error.HTTPError as error:
         with error:
@@ -200,9 +200,9 @@ def _fetch(address: str, method: str, headers: Mapping[str, str]) -> bytes:
 
 
 def of_run(batch: Batch) -> dict[str, str]:
-    """The dimensions that the journal of a run provides."""
+    """Return the dimensions that the journal of a run provides."""
     run, writer = batch.run, batch.writer
-    found = {
+    values = {
         "Run": run.id,
         "RunName": run.name,
         "Project": run.project,
@@ -212,12 +212,12 @@ def of_run(batch: Batch) -> dict[str, str]:
         "Host": writer.host,
         "Rank": writer.rank,
     }
-    texts = {name: str(value) for name, value in found.items() if value not in (None, "")}
+    texts = {name: str(value) for name, value in values.items() if value not in (None, "")}
     return texts | {f"label.{key}": value for key, value in writer.labels.items()}
 
 
-def resolve(wanted: Mapping[str, str | None], find: Callable[[str], str]) -> Dimensions:
-    """The resolved dimensions.
+def resolve(dimensions: Mapping[str, str | None], find: Callable[[str], str]) -> Dimensions:
+    """Return the resolved dimensions.
 
     Raises:
         LookupError: one is not available. Without it, the data of several machines would be mixed in one
@@ -225,7 +225,7 @@ def resolve(wanted: Mapping[str, str | None], find: Callable[[str], str]) -> Dim
     """
     pairs = [
         (name, limits.valid_name(find(name) if value is None else value, limits.DIMENSION_VALUE_LENGTH))
-        for name, value in wanted.items()
+        for name, value in dimensions.items()
         if name != RUNTIME_TAG
     ]
     return limits.check_dimensions(tuple(pairs))

@@ -32,9 +32,7 @@ def add_reports(
     duration_s: float = DURATION_S,
     clock: Callable[[], float] = time.monotonic,
 ) -> ReportReader:
-    """Add the metrics of the reports read from `fd`, until it ends, the user interrupts, or `duration_s` have
-    passed.
-    """
+    """Add the metrics of the reports from `fd` until its end, an interrupt, or `duration_s` have passed."""
     reader = ReportReader(RUNTIME_TAG in estimate.dimensions)
     end_s = clock() + duration_s
     times_s: list[float] = []

@@ -46,16 +46,17 @@ class Estimate:
     sent: dict[MetricSeries, MetricReading] = field(default_factory=dict)
     left_out: dict[MetricSeries, MetricReading] = field(default_factory=dict)
 
-    def add(self, reading: MetricReading, wanted: bool) -> None:
-        (self.sent if wanted else self.left_out)[reading.series] = reading
+    def add(self, reading: MetricReading, is_wanted: bool) -> None:
+        """Count the series of a reading as sent, or as left out."""
+        (self.sent if is_wanted else self.left_out)[reading.series] = reading
 
     @property
     def metric_sets(self) -> int:
-        """How many times each metric is billed."""
+        """The number of times each metric is billed."""
         return self.instances if self.per_instance else 1
 
     def metrics_usd(self, count: int | None = None) -> float:
-        """USD per month for the metrics of all instances.
+        """Return USD per month for the metrics of all instances.
 
         Args:
             count: the number of metrics per instance; default: those in `sent`.
@@ -63,20 +64,24 @@ class Estimate:
         return prices.metrics_usd((len(self.sent) if count is None else count) * self.metric_sets)
 
     def requests_per_hour(self) -> float:
-        """Requests of one instance; a lower bound, because data that exceed 1 MB take more requests."""
+        """Return the requests of one instance.
+
+        It is a lower bound, because data that exceed 1 MB take more requests.
+        """
         every_s = max(self.every_s, self.resolution_s)  # a datum is sent once its time span has ended
         data_per_metric = max(1.0, every_s / max(self.resolution_s, self.interval_s))
         return ceil(len(self.sent) * data_per_metric / limits.DATA_PER_REQUEST) * 3600 / every_s
 
     def requests_usd(self) -> float:
+        """Return the price of the requests of all instances, USD per month."""
         return prices.requests_usd(self.requests_per_hour() * self.instances)
 
     def unbatched_requests_usd(self) -> float:
-        """USD per month for the requests if every report were sent as a request."""
+        """Return USD per month for the requests if every report were sent as a request."""
         return prices.requests_usd(3600 / self.interval_s * self.instances)
 
     def logs_usd(self, namespace: str) -> float:
-        """USD per month for log events, if the embedded metric format is used instead of requests."""
+        """Return USD per month for log events, if the embedded metric format is used instead of requests."""
         dimensions = tuple((name, value or "0" * 20) for name, value in self.dimensions.items())
         readings = max(1, round(60 / self.interval_s))
         data = [
@@ -87,10 +92,11 @@ class Estimate:
         return prices.logs_usd(bytes_per_minute * 60 * self.instances)
 
     def total_usd(self) -> float:
+        """Return the price of metrics and requests, USD per month."""
         return self.metrics_usd() + self.requests_usd()
 
     def groups(self) -> Iterator[tuple[str, int, float, int, float]]:
-        """For each group: its name, metrics sent, USD per month for them, metrics left out, USD saved."""
+        """Return each group: its name, metrics sent, USD per month for them, metrics left out, USD saved."""
         sent_counts, left_out_counts = _count(self.sent.values()), _count(self.left_out.values())
         for name in sent_counts | left_out_counts:
             sent, left_out = sent_counts.get(name, 0), left_out_counts.get(name, 0)
@@ -100,5 +106,5 @@ class Estimate:
 
 
 def _count(readings: Iterable[MetricReading]) -> Counter[str]:
-    """The number of readings in each group."""
+    """Return the number of readings in each group."""
     return Counter(reading.group for reading in readings)

@@ -9,15 +9,16 @@ MAX_BYTES = 16 << 20
 
 
 class JsonDocuments:
-    """Finds documents on one line, as neuron-monitor prints them; or on several lines, from a line `{` to a
-    line `}`, as `jq` prints them. Does not check that they are valid JSON.
+    r"""Finds JSON documents on one line, as neuron-monitor prints them, or on several, as `jq` does.
+
+    Those on several lines go from a line `{` to a line `}`. Whether they are valid JSON is not checked.
 
     Attributes:
         malformed: lines that were too long, and incomplete documents.
 
     Example:
         >>> documents = JsonDocuments()
-        >>> list(documents.feed(b'{"a": 1}\\n{"b"')), list(documents.feed(b': 2}\\n'))
+        >>> list(documents.feed(b'{"a": 1}\n{"b"')), list(documents.feed(b': 2}\n'))
         ([b'{"a": 1}'], [b'{"b": 2}'])
     """
 
@@ -31,7 +32,7 @@ class JsonDocuments:
         self._block_bytes = 0
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """The documents completed by these bytes."""
+        """Yield the documents completed by these bytes."""
         *ends, rest = data.split(b"\n")
         for end in ends:
             self._extend(end)
@@ -39,7 +40,7 @@ class JsonDocuments:
         self._extend(rest)
 
     def end(self) -> Iterator[bytes]:
-        """The document that is complete without a newline at the end of the stream."""
+        """Yield the document that is complete without a newline at the end of the stream."""
         if self._line:
             yield from self._end_of_line()
         if self._block:
@@ -69,7 +70,7 @@ class JsonDocuments:
             yield line
 
     def _in_block(self, line: bytes) -> Iterator[bytes]:
-        """A line of a multi-line document. All but the first and last line are indented or empty."""
+        """Yield a line of a multi-line document. All but the first and last line are indented or empty."""
         if line == b"}":
             block, self._block = b"\n".join([*self._block, line]), []
             yield block

@@ -12,22 +12,22 @@ _SPACE = " \t\r\n"
 
 
 def line_numbers(text: str) -> dict[Path, int]:
-    """The line number of every value, from 1; for a member of an object, that of its key.
+    r"""Return the line number of every value, from 1; for a member of an object, that of its key.
 
     Args:
         text: valid JSON.
 
     Example:
-        >>> line_numbers('{\\n"a": [1,\\n2]}')
+        >>> line_numbers('{\n"a": [1,\n2]}')
         {(): 1, ('a',): 2, ('a', 0): 2, ('a', 1): 3}
     """
-    found: dict[Path, int] = {}
+    numbers: dict[Path, int] = {}
     line, counted = 1, 0
     for path, position in sorted(_JsonScanner(text).values(), key=lambda value: value[1]):
         line += text.count("\n", counted, position)
         counted = position
-        found[path] = line
-    return found
+        numbers[path] = line
+    return numbers
 
 
 class _JsonScanner:

@@ -26,12 +26,12 @@ NEWEST_S = 2 * 3600
 
 
 def accepts_value(value: float) -> bool:
-    """Whether CloudWatch accepts a value: not NaN or infinite, and within ±2^360."""
+    """Return whether CloudWatch accepts a value: not NaN or infinite, and within ±2^360."""
     return isfinite(value) and -MAX_VALUE <= value <= MAX_VALUE
 
 
 def refused_time(datum: Datum, now_s: float) -> str:
-    """Why CloudWatch does not accept a datum's time now; "" if it does."""
+    """Return why CloudWatch does not accept a datum's time now; "" if it does."""
     if datum.time_s < now_s - OLDEST_S:
         return "older than two weeks, which CloudWatch does not accept"
     if datum.time_s > now_s + NEWEST_S:
@@ -40,7 +40,7 @@ def refused_time(datum: Datum, now_s: float) -> str:
 
 
 def timely(data: Iterable[Datum], now_s: float, refusals: RefusedReadings) -> list[Datum]:
-    """The data whose times CloudWatch accepts now; the others are counted."""
+    """Return the data whose times CloudWatch accepts now; the others are counted."""
     accepted = []
     for datum in data:
         reason = refused_time(datum, now_s)
@@ -52,12 +52,14 @@ def timely(data: Iterable[Datum], now_s: float, refusals: RefusedReadings) -> li
 
 
 def valid_name(text: str, length: int = NAME_LENGTH) -> str:
-    """Convert text to a name that CloudWatch accepts. Characters other than printable ASCII are escaped. A
-    name that is too long is truncated and ends with a checksum, so that different names stay different.
+    r"""Convert text to a name that CloudWatch accepts.
+
+    Characters other than printable ASCII are escaped. A name that is too long is truncated and ends with a
+    checksum, so that different names stay different.
 
     Example:
         >>> valid_name("disk./données.usagePercent")
-        'disk./donn\\\\xe9es.usagePercent'
+        'disk./donn\\xe9es.usagePercent'
     """
     name = "".join(c if " " <= c <= "~" else c.encode("ascii", "backslashreplace").decode() for c in text)
     name = "".join(c if " " <= c <= "~" else f"\\x{ord(c):02x}" for c in name).strip() or "_"
@@ -119,7 +121,7 @@ def make_data(
     resolution_s: int,
     max_values: int = VALUES_PER_DATUM,
 ) -> Iterator[Datum]:
-    """The readings of one series and time as data of at most `max_values` distinct values each.
+    """Yield the readings of one series and time as data of at most `max_values` distinct values each.
 
     CloudWatch merges data of the same series and time, so the statistics stay exact.
     """
@@ -137,7 +139,7 @@ _QUERY = {"datum": 260, "value": 110, "dimension": 110, "escape": 3}
 
 
 def size_bytes(datum: Datum, protocol: str = "json") -> int:
-    """An upper bound for a datum's share of a request's body, before compression."""
+    """Return an upper bound for a datum's share of a request's body, before compression."""
     cost = _QUERY if protocol == "query" else _JSON
     series = datum.series
     texts = len(series.name) + sum(len(name) + len(value) for name, value in series.dimensions)

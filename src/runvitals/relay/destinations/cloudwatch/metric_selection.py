@@ -1,4 +1,4 @@
-"""Which metrics are sent, and therefore billed."""
+"""Selects the metrics that are sent, and therefore billed."""
 
 from __future__ import annotations
 
@@ -46,21 +46,22 @@ class MetricGlobs:
         self._unmatched = dict.fromkeys((*chosen, *self.exclude))
 
     def problems(self) -> list[str]:
-        """Which globs of the user have matched no metric so far."""
+        """Return which globs of the user have matched no metric so far."""
         if not self._unmatched:
             return []
         return [f"no metric matches {', '.join(self._unmatched)}"]
 
     def wants(self, reading: MetricReading) -> bool:
+        """Return whether a glob selects the metric of a reading, and note which globs have matched."""
         names = spellings(reading)
-        wanted = self._known.get(names)
-        if wanted is None:
+        is_wanted = self._known.get(names)
+        if is_wanted is None:
             if len(self._known) >= 100_000:  # names are external input
                 self._known.clear()
-            wanted = self._known[names] = self._decide(names)
+            is_wanted = self._known[names] = self._decide(names)
             for glob in [glob for glob in self._unmatched if _matches(names, (glob,))]:
                 del self._unmatched[glob]
-        return wanted
+        return is_wanted
 
     def _decide(self, names: Sequence[str]) -> bool:
         if self.include and not _matches(names, self.include):
@@ -69,8 +70,10 @@ class MetricGlobs:
 
 
 def spellings(reading: MetricReading) -> tuple[str, ...]:
-    """The names a metric can be selected by: its name and its field, and for neuron-monitor's metrics also
-    the first part of the field and the group. Not for runs, where `cpu` is one metric and `cpu.*` are others.
+    """Return the names a metric can be selected by.
+
+    They are its name and its field, and for neuron-monitor's metrics also the first part of the field and the
+    group. Not for runs, where `cpu` is one metric and `cpu.*` are others.
 
     Example:
         >>> spellings(reading)

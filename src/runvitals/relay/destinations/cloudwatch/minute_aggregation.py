@@ -37,6 +37,7 @@ class MinuteAggregation:
         self._full: list[Datum] = []
 
     def add(self, series: MetricSeries, time_ms: int, value: float) -> None:
+        """Add a value to the datum of its series and minute, or count it as rejected."""
         if not limits.accepts_value(value):
             self.rejected += 1
             return
@@ -51,9 +52,7 @@ class MinuteAggregation:
 
     @property
     def full(self) -> int:
-        """How many data have reached the maximum number of values, and need not wait for the end of their
-        minute.
-        """
+        """The number of data with as many values as allowed, which need not wait for their minute's end."""
         return len(self._full)
 
     def take(self, before_ms: int | None = None) -> list[Datum]:
@@ -61,11 +60,11 @@ class MinuteAggregation:
 
         A late reading yields another datum of the same time, which CloudWatch merges with the first.
         """
-        found, self._full = self._full, []
+        data, self._full = self._full, []
         for start_s in sorted(self._open):
             if before_ms is None or (start_s + self.resolution_s) * 1000 <= before_ms:
-                found.extend(self._data(start_s, self._open.pop(start_s)))
-        return found
+                data.extend(self._data(start_s, self._open.pop(start_s)))
+        return data
 
     def _data(self, start_s: int, bucket: dict[MetricSeries, dict[float, int]]) -> Iterator[Datum]:
         for series, counts in bucket.items():

@@ -51,7 +51,7 @@ class ConfigProblem(NamedTuple):
 
 
 def minimal(metrics: Sequence[str], period: str | None = None, tag_filter: str = ".*") -> dict[str, Any]:
-    """The smallest configuration that includes the given metrics.
+    """Return the smallest configuration that includes the given metrics.
 
     Args:
         metrics: groups (`neuroncore_counters`), neuron-monitor's fields (`neuroncore_utilization`),
@@ -81,48 +81,51 @@ def minimal(metrics: Sequence[str], period: str | None = None, tag_filter: str =
 
 
 def groups_of(metric: str) -> list[str]:
-    """The groups that include a metric.
+    """Return the groups that include a metric.
 
     Raises:
         ValueError: unknown metric; the text lists the known ones.
     """
-    wanted = _of_first_device(metric)
+    pattern = _of_first_device(metric)
     rows = known_metrics()
-    found = {row.group for row in rows if any(fnmatchcase(name, wanted) for name in spellings(row))}
-    if not found:
+    matching = {row.group for row in rows if any(fnmatchcase(name, pattern) for name in spellings(row))}
+    if not matching:
         groups = ", ".join((*RUNTIME_GROUPS, *SYSTEM_GROUPS))
         fields = ", ".join(dict.fromkeys(row.field for row in rows))
         raise ValueError(
             f"unknown neuron-monitor metric {metric!r}; expected one of the groups {groups}, "
             f"or of their metrics {fields}"
         )
-    return sorted(found)
+    return sorted(matching)
 
 
 def unselected_metrics(metrics: Sequence[str]) -> list[str]:
-    """The CloudWatch names of the other metrics in the same groups, which are reported too."""
+    """Return the CloudWatch names of the other metrics in the same groups, which are reported too."""
     groups = {group for metric in metrics for group in groups_of(metric)}
-    wanted = [_of_first_device(metric) for metric in metrics]
+    patterns = [_of_first_device(metric) for metric in metrics]
     return [
         row.series.name
         for row in known_metrics()
         if row.group in groups
-        and not any(fnmatchcase(name, glob) for glob in wanted for name in spellings(row))
+        and not any(fnmatchcase(name, glob) for glob in patterns for name in spellings(row))
     ]
 
 
 def _of_first_device(metric: str) -> str:
-    """The same metric of core 0 or device 0, the only ones in `known_metrics`: all are reported together."""
+    """Return the same metric of core 0 or device 0, the only ones in `known_metrics`.
+
+    All are reported together.
+    """
     return re.sub(r"(NC|ND)(\d+|\*)$", r"\g<1>0", metric)
 
 
 def known_metrics() -> list[MetricReading]:
-    """Every metric that a report can contain, for one core and one device."""
+    """Return every metric that a report can contain, for one core and one device."""
     return neuron_report.read(json.dumps(_EXAMPLE).encode()).readings
 
 
 def check(text: str) -> list[ConfigProblem]:
-    """The problems of a configuration, in the order of the file; empty if it is valid."""
+    """Return the problems of a configuration, in the order of the file; empty if it is valid."""
     try:
         config = json.loads(text)
     except json.JSONDecodeError as error:

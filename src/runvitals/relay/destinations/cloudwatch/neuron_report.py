@@ -48,7 +48,7 @@ class NamedValue(NamedTuple):
 
 
 def read(line: bytes, by_tag: bool = False) -> NeuronReport:
-    """The readings of one report.
+    """Return the readings of one report.
 
     Args:
         line: the report, as neuron-monitor prints it.
@@ -82,14 +82,14 @@ def read(line: bytes, by_tag: bool = False) -> NeuronReport:
 
 
 def _merge(
-    merged: dict[MetricSeries, MetricReading], found: NamedValue, dimensions: tuple[tuple[str, str], ...]
+    merged: dict[MetricSeries, MetricReading], reading: NamedValue, dimensions: tuple[tuple[str, str], ...]
 ) -> None:
-    series = MetricSeries(limits.valid_name(found.name), found.unit, dimensions)
+    series = MetricSeries(limits.valid_name(reading.name), reading.unit, dimensions)
     before = merged.get(series)
-    value = _float(found.value)
+    value = _float(reading.value)
     if before is not None:
-        value = found.merge(before.value, value)
-    merged[series] = MetricReading(series, value, found.group, found.field)
+        value = reading.merge(before.value, value)
+    merged[series] = MetricReading(series, value, reading.group, reading.field)
 
 
 def _float(value: float) -> float:
@@ -101,9 +101,11 @@ def _float(value: float) -> float:
 
 
 def camel(name: str) -> str:
-    """Example:
-    >>> camel("completed_with_err")
-    'CompletedWithErr'
+    """Return a name of a report in camel case.
+
+    Example:
+        >>> camel("completed_with_err")
+        'CompletedWithErr'
     """
     return "".join(part[:1].upper() + part[1:] for part in name.split("_"))
 

@@ -34,13 +34,13 @@ class Sink(Protocol):
         """Accept data without blocking."""
 
     def close(self) -> bool:
-        """Whether everything was delivered."""
+        """Return whether everything was delivered."""
 
     def report(self) -> str:
-        """A summary of what was delivered, for the user."""
+        """Return a summary of what was delivered, for the user."""
 
     def problems(self) -> list[str]:
-        """The reasons why readings were not delivered, for the user."""
+        """Return the reasons why readings were not delivered, for the user."""
 
 
 class PutMetricDataSink:
@@ -53,24 +53,28 @@ class PutMetricDataSink:
         self._untimely = RefusedReadings({})
 
     def offer(self, data: Sequence[Datum]) -> None:
+        """Queue the data whose times CloudWatch accepts."""
         accepted = limits.timely(data, self._clock(), self._untimely)
         for request in limits.pack_requests(accepted, self._client.protocol):
             self._sender.offer(request)
 
     def close(self) -> bool:
+        """Deliver what is queued, for some seconds; return whether everything was delivered."""
         delivered = self._sender.close(LAST_WAIT_S)
         return delivered and not self._sender.dropped and not self._sender.refusals.readings
 
     def report(self) -> str:
+        """Return what was delivered."""
         return f"{self._sender.readings} readings delivered in {self._sender.requests} requests"
 
     def problems(self) -> list[str]:
-        found = [*self._untimely.texts(), *self._sender.refusals.texts()]
+        """Return what was not delivered, and why."""
+        problems = [*self._untimely.texts(), *self._sender.refusals.texts()]
         if self._sender.dropped:
-            found.append(f"{self._sender.dropped} readings dropped")
+            problems.append(f"{self._sender.dropped} readings dropped")
         if self._sender.problem:
-            found.append(self._sender.problem)
-        return found
+            problems.append(self._sender.problem)
+        return problems
 
 
 class EmfSink:
@@ -82,18 +86,22 @@ class EmfSink:
         self._lines = 0
 
     def offer(self, data: Sequence[Datum]) -> None:
+        """Write the data as lines of the embedded metric format."""
         for line in emf.lines(self._namespace, data):
             self._file.write(line + "\n")
             self._lines += 1
         self._file.flush()
 
     def close(self) -> bool:
+        """Return True: every line has been written."""
         return True
 
     def report(self) -> str:
+        """Return how many lines were written."""
         return f"{self._lines} lines written"
 
     def problems(self) -> list[str]:
+        """Return none: a line that cannot be written raises OSError."""
         return []
 
 
@@ -120,7 +128,7 @@ class ReportReader:
         return self._documents.malformed + self._foreign
 
     def feed(self, data: bytes) -> Iterator[list[MetricReading]]:
-        """The readings of each report completed by these bytes; b"" is the end of the input."""
+        """Yield the readings of each report completed by these bytes; b"" is the end of the input."""
         for document in self._documents.feed(data) if data else self._documents.end():
             try:
                 report = neuron_report.read(document, self._by_tag)
@@ -135,12 +143,13 @@ class ReportReader:
             yield report.readings
 
     def problems(self) -> list[str]:
-        found = [f"{self.malformed} lines skipped: not a report"] if self.malformed else []
+        """Return what was skipped, and the errors that neuron-monitor reported."""
+        problems = [f"{self.malformed} lines skipped: not a report"] if self.malformed else []
         if self.errors:
             first, count = next(iter(self.errors.items()))
             more = f" (and {len(self.errors) - 1} other errors)" if len(self.errors) > 1 else ""
-            found.append(f"neuron-monitor reported an error {count} times: {first}{more}")
-        return found
+            problems.append(f"neuron-monitor reported an error {count} times: {first}{more}")
+        return problems
 
 
 class Pipe:

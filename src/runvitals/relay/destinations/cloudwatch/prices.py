@@ -28,7 +28,7 @@ HOURS_PER_MONTH = 30 * 24
 
 
 def metrics_usd(count: float) -> float:
-    """USD per month for custom metrics that are sent all month.
+    """Return USD per month for custom metrics that are sent all month.
 
     A metric is a namespace, a name and a set of dimensions with values. High resolution costs the same.
 
@@ -44,7 +44,7 @@ def metrics_usd(count: float) -> float:
 
 
 def requests_usd(per_hour: float) -> float:
-    """USD per month for PutMetricData requests.
+    """Return USD per month for PutMetricData requests.
 
     Example:
         >>> requests_usd(60), requests_usd(3600)
@@ -54,5 +54,5 @@ def requests_usd(per_hour: float) -> float:
 
 
 def logs_usd(bytes_per_hour: float) -> float:
-    """USD per month for log events in the embedded metric format."""
+    """Return USD per month for log events in the embedded metric format."""
     return round(bytes_per_hour * HOURS_PER_MONTH / 1e9 * LOG_USD_PER_GB, 6)

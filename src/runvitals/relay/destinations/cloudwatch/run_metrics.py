@@ -22,7 +22,7 @@ Last = dict[str, tuple[int, float]]
 
 
 class KeyMapping(NamedTuple):
-    """How a key is sent.
+    """The series of a key, and the factor to its unit.
 
     Args:
         series: the series without dimensions.
@@ -39,12 +39,13 @@ class KeyMapping(NamedTuple):
     rate: Rate | None
 
     def reading(self, value: float) -> MetricReading:
+        """Return a value of the key, in CloudWatch's unit."""
         return MetricReading(self.series, value * self.factor, self.group, self.field)
 
 
 @lru_cache(16_384)
 def key_mapping(key: str) -> KeyMapping:
-    """How a key is sent.
+    """Return how a key is sent.
 
     Example:
         >>> key_mapping("memory.usedMB").series, key_mapping("disk.in").field
@@ -59,7 +60,7 @@ def key_mapping(key: str) -> KeyMapping:
 
 
 def readings(batch: Batch, last: Last) -> Iterator[tuple[int, MetricReading]]:
-    """The readings of a batch, each with its time in milliseconds.
+    """Yield the readings of a batch, each with its time in milliseconds.
 
     Args:
         batch: samples and logged rows of one writer.

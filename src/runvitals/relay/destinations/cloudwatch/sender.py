@@ -69,7 +69,7 @@ class CloudWatchSender:
             self._changed.notify_all()
 
     def close(self, wait_s: float) -> bool:
-        """Whether everything was delivered within `wait_s`. The rest is dropped and counted."""
+        """Return whether everything was delivered within `wait_s`. The rest is dropped and counted."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
@@ -97,7 +97,7 @@ class CloudWatchSender:
                     return
                 request = self._queue.popleft()
                 self._sending = request
-            if self._sent(request):
+            if self._send(request):
                 pause_s = 0.0
                 self._backoff.note_success()
             else:
@@ -110,8 +110,8 @@ class CloudWatchSender:
         else:
             self._changed.wait_for(lambda: not self._queue, timeout=min(seconds, 1.0))
 
-    def _sent(self, request: SplitRequest) -> bool:
-        """Whether the next part of a request was answered. What is left of it is the next request."""
+    def _send(self, request: SplitRequest) -> bool:
+        """Return whether the next part of a request was answered. What is left of it is the next request."""
         problem, accepted = "", 0
         try:
             accepted = request.send_part()

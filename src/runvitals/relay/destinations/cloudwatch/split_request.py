@@ -21,7 +21,7 @@ class RequestRejected(Exception):
 
 
 class RefusedReadings:
-    """How many readings were not accepted, by reason. Only the first reasons are kept apart.
+    """The number of readings that were not accepted, by reason. Only the first reasons are kept apart.
 
     Args:
         counts: where they are kept.
@@ -31,17 +31,19 @@ class RefusedReadings:
         self.counts = counts
 
     def add(self, reason: str, readings: int) -> None:
-        known = reason in self.counts or len(self.counts) < _MAX_REASONS
-        reason = reason if known else "other reasons"
+        """Count readings that were refused for a reason."""
+        is_counted = reason in self.counts or len(self.counts) < _MAX_REASONS
+        reason = reason if is_counted else "other reasons"
         if readings:
             self.counts[reason] = self.counts.get(reason, 0) + readings
 
     @property
     def readings(self) -> int:
+        """The number of readings that were refused."""
         return sum(self.counts.values())
 
     def texts(self) -> list[str]:
-        """A line for each reason, for the user."""
+        """Return a line for each reason, for the user."""
         return [f"{count} readings: {reason}" for reason, count in self.counts.items()]
 
 
@@ -67,12 +69,12 @@ class SplitRequest:
         self._accepted = False
 
     def __bool__(self) -> bool:
-        """Whether something is left to be sent."""
+        """Return whether something is left to be sent."""
         return bool(self._parts)
 
     @property
     def readings(self) -> int:
-        """How many readings wait."""
+        """The number of readings that wait."""
         return sum(datum.readings for part in self._parts for datum in part)
 
     def send_part(self) -> int:
@@ -120,7 +122,7 @@ class SplitRequest:
 
 
 def halves(datum: Datum) -> tuple[Datum, Datum]:
-    """A datum as two, with half of its values each."""
+    """Return a datum as two, with half of its values each."""
     middle = len(datum.values) // 2
     first, second = slice(middle), slice(middle, None)
     return (

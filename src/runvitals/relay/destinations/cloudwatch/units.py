@@ -35,7 +35,7 @@ _PLAIN = CloudWatchUnit("None")
 
 
 def unit_of(metric: Metric | None) -> CloudWatchUnit:
-    """The unit for a metric definition; "None" for unknown keys, and for units CloudWatch does not have.
+    """Return the unit for a metric definition: "None" for unknown keys and units CloudWatch does not have.
 
     Example:
         >>> unit_of(DEFINITIONS.find("proc.memory.rssMB").metric)

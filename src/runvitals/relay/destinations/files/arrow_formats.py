@@ -20,7 +20,7 @@ _LAST_SEQ = b"runvitals.last_seq"
 
 
 def schema(table: str, columns: Columns) -> Any:
-    """`time`, the columns of `ROW_COLUMNS`, and the values."""
+    """Return the schema: `time`, the columns of `ROW_COLUMNS`, and the values."""
     names = free_names(table, columns)
     fields = [pa.field("time", _TIME, nullable=False)]
     fields += [pa.field(name, _TYPES[kind]) for name, kind in ROW_COLUMNS[table].items()]
@@ -29,7 +29,7 @@ def schema(table: str, columns: Columns) -> Any:
 
 
 def record_batch(table: str, columns: Columns, rows: list[TableRow]) -> Any:
-    """Rows as one record batch; None becomes null."""
+    """Return rows as one record batch; None becomes null."""
     arrays = [pa.array([row.time_ms for row in rows], _TIME)]
     for name, kind in ROW_COLUMNS[table].items():
         arrays.append(pa.array([row.origin[name] for row in rows], _TYPES[kind]))
@@ -45,7 +45,7 @@ def _array(values: Iterable[Any], kind: str) -> Any:
 
 
 def _text(value: Any) -> str | None:
-    """The text of a value in a text column."""
+    """Return the text of a value in a text column."""
     if isinstance(value, float):
         return str(int(value)) if isfinite(value) and value == int(value) else repr(value)
     return None if value is None else str(value)
@@ -57,15 +57,19 @@ class ArrowFormat:
     extension = "arrows"
 
     def head(self, table: str, columns: Columns) -> bytes:
+        """Return the schema of an Arrow stream."""
         return bytes(schema(table, columns).serialize())
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        """Return a record batch."""
         return bytes(record_batch(table, columns, rows).serialize())
 
 
 class ParquetFormat:
-    """Parquet files. With each batch the file is written anew under another name and then renamed, so readers
-    see only complete files. A file records up to which journal record it goes.
+    """Parquet files.
+
+    With each batch the file is written anew under another name and then renamed, so readers see only complete
+    files. A file records up to which journal record it goes.
     """
 
     extension = "parquet"

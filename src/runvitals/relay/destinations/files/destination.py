@@ -26,7 +26,7 @@ from runvitals.relay.destinations.files.rows import (
     TableRow,
     columns,
     fits,
-    merged,
+    merge_columns,
     parts,
 )
 from runvitals.relay.destinations.files.text_formats import CsvFormat, JsonLinesFormat
@@ -45,9 +45,11 @@ class AppendingFormat(Protocol):
 
     extension: str
 
-    def head(self, table: str, columns: Columns) -> bytes: ...
+    def head(self, table: str, columns: Columns) -> bytes:
+        """Return the beginning of a file."""
 
-    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes: ...
+    def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        """Return rows to append to a file that has these columns."""
 
 
 class FilesDestination(Destination):
@@ -101,14 +103,14 @@ class FilesDestination(Destination):
     # -- files
 
     def _file(self, batch: Batch, part: TablePartition) -> dict[str, Any]:
-        """The state of the current file for a partition."""
+        """Return the state of the current file for a partition."""
         files: dict[str, dict[str, Any]] = self._state.setdefault("files", {})
         whole = self._state.setdefault("whole", {}).setdefault(batch.writer.name, batch.first_seq == 0)
         key = f"{part.table}/{batch.writer.name}/{part.date}"
         if key not in files:
-            days = sorted(known for known in files if known.rpartition("/")[0] == key.rpartition("/")[0])
-            for known in days[: 1 - _MAX_DAYS]:
-                del files[known]
+            days = sorted(day for day in files if day.rpartition("/")[0] == key.rpartition("/")[0])
+            for day in days[: 1 - _MAX_DAYS]:
+                del files[day]
             file = files[key] = {"number": 0, "length": 0, "columns": {}}
             existing = self._numbers(batch, part, file)
             if whole and (not days or key > days[-1]):
@@ -119,7 +121,7 @@ class FilesDestination(Destination):
         return files[key]
 
     def _numbers(self, batch: Batch, part: TablePartition, file: dict[str, Any]) -> dict[int, str]:
-        """The existing files of a table, a writer and a day, by number."""
+        """Return the existing files of a table, a writer and a day, by number."""
         folder = os.path.dirname(self._path(batch, part, file, ""))
         start = f"{batch.writer.name}-"
         try:
@@ -157,7 +159,7 @@ class FilesDestination(Destination):
             path = self._path(batch, part, file, format.extension)
         data = format.rows(part.table, file["columns"], part.rows) if file["length"] else b""
         if not file["length"]:
-            file["columns"] = merged(file["columns"], needed)
+            file["columns"] = merge_columns(file["columns"], needed)
             data = format.head(part.table, file["columns"]) + format.rows(
                 part.table, file["columns"], part.rows
             )
@@ -175,12 +177,12 @@ class FilesDestination(Destination):
             clash = any(file["columns"].get(name, kind) != kind for name, kind in needed.items())
             if clash or file["length"] >= MAX_VALUES:
                 file["number"] += 1
-                file["columns"] = merged(file["columns"], needed) if clash else {}
-            wanted = {name: file["columns"].get(name, kind) for name, kind in needed.items()}
-            file["columns"] = merged(file["columns"], wanted)
+                file["columns"] = merge_columns(file["columns"], needed) if clash else {}
+            merged_columns = {name: file["columns"].get(name, kind) for name, kind in needed.items()}
+            file["columns"] = merge_columns(file["columns"], merged_columns)
             path = self._path(batch, part, file, parquet.extension)
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            file["length"] = parquet.add(path, part.table, wanted, part.rows, batch.last_seq)
+            file["length"] = parquet.add(path, part.table, merged_columns, part.rows, batch.last_seq)
 
         return rewrite
 

@@ -43,7 +43,7 @@ class TablePartition(NamedTuple):
 
 
 def parts(batch: Batch) -> Iterator[TablePartition]:
-    """The rows of a batch, in order.
+    """Yield the rows of a batch, in order.
 
     Example:
         >>> [(part.table, part.date, len(part.rows)) for part in parts(batch)]
@@ -58,7 +58,7 @@ def parts(batch: Batch) -> Iterator[TablePartition]:
 
 
 def _date(day: int) -> str:
-    """The date of a day since 1970, clamped to what `date` supports."""
+    """Return the date of a day since 1970, clamped to what `date` supports."""
     return date.fromordinal(min(max(_EPOCH + day, 1), date.max.toordinal())).isoformat()
 
 
@@ -87,7 +87,7 @@ def _notes(batch: Batch) -> Iterator[TableRow]:
 
 
 def _plain(value: Any) -> float | str | None:
-    """A number or a text; lists become JSON."""
+    """Return a number or a text; lists become JSON."""
     if isinstance(value, bool):
         return float(value)
     if isinstance(value, (int, float)) and abs(value) < 1 << 1023:
@@ -100,30 +100,30 @@ def _plain(value: Any) -> float | str | None:
 
 
 def columns(rows: list[TableRow]) -> Columns:
-    """The columns that rows need, in order of first use."""
-    found: Columns = {}
+    """Return the columns that rows need, in order of first use."""
+    kinds: Columns = {}
     for row in rows:
         for key, value in row.values.items():
             if isinstance(value, str):
-                found[key] = TEXT
+                kinds[key] = TEXT
             else:
-                found.setdefault(key, NUMBER)
-    return found
+                kinds.setdefault(key, NUMBER)
+    return kinds
 
 
 def fits(needed: Columns, existing: Columns) -> bool:
-    """Whether the needed columns are a subset of the existing ones."""
+    """Return whether the needed columns are a subset of the existing ones."""
     return all(existing.get(name) in (kind, TEXT) for name, kind in needed.items())
 
 
-def merged(existing: Columns, needed: Columns) -> Columns:
-    """The columns that can hold both.
+def merge_columns(existing: Columns, needed: Columns) -> Columns:
+    """Return the columns that can hold both.
 
     Example:
-        >>> merged({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
+        >>> merge_columns({"cpu": NUMBER, "note": TEXT}, {"note": NUMBER, "gpu": NUMBER})
         {'cpu': 'number', 'note': 'text', 'gpu': 'number'}
     """
-    found = dict(existing)
+    kinds = dict(existing)
     for name, kind in needed.items():
-        found[name] = TEXT if TEXT in (kind, found.get(name)) else kind
-    return found
+        kinds[name] = TEXT if TEXT in (kind, kinds.get(name)) else kind
+    return kinds

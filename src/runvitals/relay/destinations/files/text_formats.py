@@ -16,7 +16,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 def iso(time_ms: int) -> str:
-    """The time in ISO 8601, UTC with milliseconds; "" if `datetime` cannot represent it."""
+    """Return the time in ISO 8601, UTC with milliseconds; "" if `datetime` cannot represent it."""
     try:
         moment = _EPOCH + timedelta(milliseconds=time_ms)
     except OverflowError:
@@ -30,21 +30,23 @@ class CsvFormat:
     extension = "csv"
 
     def head(self, table: str, columns: Columns) -> bytes:
+        """Return the line of column names."""
         return _csv_line(
             ["time_ms", "time", *ROW_COLUMNS[table], *map(inert_cell, free_names(table, columns))]
         )
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
-        found = []
+        """Return a line for each row; a value that a row lacks is empty."""
+        lines = []
         for row in rows:
             cells = [_cell(row.values.get(name)) for name in columns]
-            place = [_cell(row.origin[name]) for name in ROW_COLUMNS[table]]
-            found.append(_csv_line([str(row.time_ms), iso(row.time_ms), *place, *cells]))
-        return b"".join(found)
+            origin = [_cell(row.origin[name]) for name in ROW_COLUMNS[table]]
+            lines.append(_csv_line([str(row.time_ms), iso(row.time_ms), *origin, *cells]))
+        return b"".join(lines)
 
 
 def free_names(table: str, columns: Columns) -> list[str]:
-    """The names of columns; a logged name that collides with one of ours gets a `_` appended."""
+    """Return the names of columns; a logged name that collides with one of ours gets a `_` appended."""
     ours = {"time_ms", "time", *ROW_COLUMNS[table]}
     return [f"{name}_" if name in ours else name for name in columns]
 
@@ -64,17 +66,21 @@ def _cell(value: Any) -> str:
 
 
 class JsonLinesFormat:
-    """One JSON object per row: `time_ms`, `time`, the columns of `ROW_COLUMNS`, and the values: nested in
-    `metrics` or `data`, or, for notes, not nested.
+    """One JSON object per row.
+
+    `time_ms`, `time`, the columns of `ROW_COLUMNS`, and the values: nested in `metrics` or `data`, or, for
+    notes, not nested.
     """
 
     extension = "jsonl"
     _VALUES_FIELD = {SAMPLES: "metrics", LOGS: "data", NOTES: ""}
 
     def head(self, table: str, columns: Columns) -> bytes:
+        """Return nothing: each line has its names."""
         return b""
 
     def rows(self, table: str, columns: Columns, rows: list[TableRow]) -> bytes:
+        """Return a line for each row."""
         return b"".join(self._line(self._VALUES_FIELD[table], row) for row in rows)
 
     def _line(self, field: str, row: TableRow) -> bytes:
@@ -85,7 +91,7 @@ class JsonLinesFormat:
 
 
 def _json(value: Any) -> Any:
-    """Values that JSON cannot represent become text."""
+    """Return values that JSON cannot represent become text."""
     if isinstance(value, float) and not isfinite(value):
         return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"
     return value

@@ -35,6 +35,7 @@ class MlflowAddress(NamedTuple):
 
     @property
     def is_web(self) -> bool:
+        """Whether the tracking store is a server."""
         return urlsplit(self.uri).scheme in WEB
 
     @classmethod
@@ -53,8 +54,8 @@ class MlflowAddress(NamedTuple):
             MlflowAddress(uri='http://host:5000', run='0123abcd', experiment='', node='')
         """
         uri, _, fragment = text.partition("#")
-        given = dict(parse_qsl(fragment, keep_blank_values=True))
-        unknown = ", ".join(sorted(given.keys() - set(_OPTIONS)))
+        options = dict(parse_qsl(fragment, keep_blank_values=True))
+        unknown = ", ".join(sorted(options.keys() - set(_OPTIONS)))
         if unknown:
             raise ValueError(f"mlflow: unknown option {unknown}; expected one of {', '.join(_OPTIONS)}")
         uri = uri or public(environ.get(URI_VARIABLE, ""))
@@ -64,18 +65,20 @@ class MlflowAddress(NamedTuple):
             )
         return cls(
             absolute(f"http:{uri}" if uri.startswith("//") else uri, cwd),
-            given.get("run", ""),
-            given.get("experiment") or environ.get(EXPERIMENT_VARIABLE, ""),
-            given.get("node") or environ.get(NODE_VARIABLE, ""),
+            options.get("run", ""),
+            options.get("experiment") or environ.get(EXPERIMENT_VARIABLE, ""),
+            options.get("node") or environ.get(NODE_VARIABLE, ""),
         )
 
 
 def is_trusted(uri: str, environ: Mapping[str, str]) -> bool:
-    """Whether the environment's credentials belong to this server: if the environment names a server, they
-    belong to that one, else to the only one among the run's destinations.
+    """Return whether the environment's credentials belong to this server.
+
+    If the environment names a server, they belong to that one, else to the only one among the run's
+    destinations.
 
     >>> is_trusted("http://evil", {"MLFLOW_TRACKING_URI": "https://host", "MLFLOW_TRACKING_TOKEN": "t"})
     False
     """
-    known = environ.get(URI_VARIABLE, "")
-    return public(known) == public(uri) if known else credentials_are_for(uri, "mlflow", environ)
+    configured = environ.get(URI_VARIABLE, "")
+    return public(configured) == public(uri) if configured else credentials_are_for(uri, "mlflow", environ)

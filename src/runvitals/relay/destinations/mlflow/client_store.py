@@ -62,33 +62,38 @@ class ClientStore:
     # -- the interface of `TrackingStore`
 
     def experiment(self, name: str) -> str:
+        """Return the id of the experiment with a name, which is created if it does not exist."""
         with self._client() as client:
-            found = client.get_experiment_by_name(name)
-            return str(client.create_experiment(name) if found is None else found.experiment_id)
+            experiment = client.get_experiment_by_name(name)
+            return str(client.create_experiment(name) if experiment is None else experiment.experiment_id)
 
     def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
+        """Return the ids of at most 10 runs with a tag, the oldest first."""
         with self._client() as client:
-            wanted = f"tags.`{tag.key}` = '{tag.value}'"
+            tag_filter = f"tags.`{tag.key}` = '{tag.value}'"
             order = ["attributes.start_time ASC", "attributes.run_id ASC"]
-            runs = client.search_runs([experiment], wanted, max_results=10, order_by=order)
+            runs = client.search_runs([experiment], tag_filter, max_results=10, order_by=order)
             return [str(run.info.run_id) for run in runs]
 
     def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
+        """Create a run and return its id."""
         with self._client() as client:
             run = client.create_run(experiment, start_ms, {pair.key: pair.value for pair in tags}, name)
             return str(run.info.run_id)
 
     def drop_run(self, run: str) -> None:
+        """Delete a run; it can be restored in MLflow."""
         with self._client() as client:
             client.delete_run(run)
 
     def state(self, run: str) -> RunState:
+        """Return the status of a run and the last step of its system metrics."""
         with self._client() as client:
-            found = client.get_run(run)
+            run_info = client.get_run(run)
             # Not public, but MLflow's own monitor calls it for the same reason: all other calls return no
             # steps, or the whole history.
-            steps = [(metric.key, int(metric.step)) for metric in found.data._metric_objs]
-            return RunState(str(found.info.status), last_system_step(steps))
+            steps = [(metric.key, int(metric.step)) for metric in run_info.data._metric_objs]
+            return RunState(str(run_info.info.status), last_system_step(steps))
 
     def log(
         self,
@@ -97,6 +102,7 @@ class ClientStore:
         params: Sequence[NamedText] = (),
         tags: Sequence[NamedText] = (),
     ) -> None:
+        """Log metrics, parameters and tags of a run."""
         from mlflow import entities
 
         with self._client() as client:
@@ -111,6 +117,7 @@ class ClientStore:
             )
 
     def set_status(self, run: str, status: str, end_ms: int | None) -> None:
+        """Set the status of a run, and its end unless it runs."""
         with self._client() as client:
             if status == RUNNING:
                 client.update_run(run, status=status)
@@ -118,13 +125,14 @@ class ClientStore:
                 client.set_terminated(run, status, end_ms)
 
     def close(self) -> None:
+        """Forget the client."""
         self._mlflow_client = None
 
     # -- MLflow
 
     @contextlib.contextmanager
     def _client(self) -> Iterator[Any]:
-        """MLflow's client in the training's environment; its errors are converted to ours."""
+        """Yield MLflow's client in the training's environment; its errors are converted to ours."""
         from mlflow import MlflowClient
         from mlflow.exceptions import MlflowException
 
@@ -145,10 +153,10 @@ class ClientStore:
         with _environment_lock:
             kept = _variables(os.environ)
             # Not this one: the client is given the URI explicitly, and it may contain a password.
-            wanted = {**_variables(self._environ), **_RELAY_VARIABLES}
-            wanted.pop(URI_VARIABLE, None)
+            variables = {**_variables(self._environ), **_RELAY_VARIABLES}
+            variables.pop(URI_VARIABLE, None)
             try:
-                _replace(wanted)
+                _replace(variables)
                 yield
             finally:
                 _replace(kept)

@@ -79,7 +79,7 @@ class MlflowDestination(Destination):
         window = self._window(batch, run)
         problems: list[str] = []
         metrics = list(self._system_metrics(batch, window))
-        metrics += self._logged(batch, problems)
+        metrics += self._logged_points(batch, problems)
         params = self._params(batch, problems)
         tags = {pair.key: pair for pair in self._tags(batch)}  # the last one for each name
         self._send(batch, run, metrics, params, list(tags.values()), problems)
@@ -93,12 +93,13 @@ class MlflowDestination(Destination):
             raise Rejected("; ".join(dict.fromkeys(problems)))
 
     def close(self) -> None:
+        """Close the tracking store."""
         self._store.close()
 
     # -- the MLflow run
 
     def _run(self, batch: Batch) -> str:
-        """The MLflow run's id; also determines whether we set its status."""
+        """Return the MLflow run's id; also determines whether we set its status."""
         if "run" not in self._state:
             if self._address.run:
                 self._state.update(run=self._address.run, ours=False, joined=False)
@@ -106,8 +107,8 @@ class MlflowDestination(Destination):
                 again = bool(self._state.get("making"))
                 self._state["making"] = True
                 self._context.save()
-                found = self._find_or_create(batch)
-                self._state.update(run=found.run, ours=True, joined=found.joined and not again)
+                run = self._find_or_create(batch)
+                self._state.update(run=run.run, ours=True, joined=run.joined and not again)
             self._state.update(windows={}, params=[])
             self._context.save()
         return str(self._state["run"])
@@ -120,8 +121,9 @@ class MlflowDestination(Destination):
             raise Retry(f"could not create the MLflow run: {error}") from None
 
     def _set_end(self, batch: Batch, run: str) -> None:
-        """Set the status of an MLflow run that we created; of another run only if its processes were killed
-        and it would otherwise stay RUNNING.
+        """Set the status of an MLflow run that we created.
+
+        Of another run only if its processes were killed and it would otherwise stay RUNNING.
         """
         for note in batch.notes_of(LIFECYCLE):
             if note.value.get("what") != "end":
@@ -129,38 +131,38 @@ class MlflowDestination(Destination):
             state = str(note.value.get("state"))
             if not self._state["ours"] and (state not in _KILLED_STATES or self._state.get("resumed")):
                 continue
-            known = self._store.state(run).status
+            stored_status = self._store.state(run).status
             status = status_of(state)
-            if known == RUNNING or (known == FINISHED != status):
+            if stored_status == RUNNING or (stored_status == FINISHED != status):
                 self._store.set_status(run, status, note.time_ms)
 
     # -- samples
 
     def _window(self, batch: Batch, run: str) -> MetricWindow | None:
-        """The writer's window, saved once the batch has arrived; None for a writer without samples."""
+        """Return the writer's window, saved once the batch has arrived; None for a writer without samples."""
         if not batch.samples and batch.writer.role != "monitor":
             return None
         windows: dict[str, dict[str, Any]] = self._state["windows"]
-        known = windows.get(batch.writer.name)
-        if known is None:
+        window = windows.get(batch.writer.name)
+        if window is None:
             if windows and any(note.value.get("what") == "gap" for note in batch.notes_of(LIFECYCLE)):
-                known = list(windows.values())[-1]  # the previous monitor died: continue its window
+                window = list(windows.values())[-1]  # the previous monitor died: continue its window
             else:
-                known = MetricWindow(None, self._first_step(run, bool(windows))).state
-            windows[batch.writer.name] = known
+                window = MetricWindow(None, self._first_step(run, bool(windows))).state
+            windows[batch.writer.name] = window
             self._context.save()  # asked again later, MLflow would include points sent meanwhile
-        return MetricWindow(known, 0)
+        return MetricWindow(window, 0)
 
     def _first_step(self, run: str, again: bool) -> int:
-        """The first step, counted like MLflow: after the largest step of all system metrics of all nodes."""
+        """Return the first step: as MLflow counts, after the largest one of system metrics of all nodes."""
         if self._state["ours"] and not again and not self._state["joined"]:
             return 0
-        known = self._store.state(run)
-        if known.system_step >= 0:
+        state = self._store.state(run)
+        if state.system_step >= 0:
             self._state["resumed"] = True
-        if again and self._state["ours"] and known.status != RUNNING:
+        if again and self._state["ours"] and state.status != RUNNING:
             self._store.set_status(run, RUNNING, None)
-        return known.system_step + 1
+        return state.system_step + 1
 
     def _system_metrics(self, batch: Batch, window: MetricWindow | None) -> Iterator[MetricPoint]:
         if window is None:
@@ -173,47 +175,51 @@ class MlflowDestination(Destination):
             yield point._replace(key=prefix + point.key)
 
     def _node(self, batch: Batch) -> str:
-        """`node/`, or "". Distinguishes the hosts of a run if one of them created the MLflow run."""
+        """Return `node/` if one of several hosts created the MLflow run, to tell them apart; else ""."""
         node = self._address.node
         if node == "host" or (not node and self._state["joined"]):
             node = naming.metric_name(batch.writer.host)
         return f"{node}/" if node else ""
 
     def _samples(self, batch: Batch) -> int:
-        """How many samples make a window: the run's setting, else as many as give MLflow's interval."""
+        """Return how many samples make a window: as set for the run, or as many as give MLflow's interval."""
         setting = batch.writer.labels.get(SAMPLES_LABEL, "")
         if samples := parse_integer(setting, _MAX_SAMPLES):
             return samples
         environ = self._context.environ
         interval_s = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLING_INTERVAL")) or INTERVAL_S
-        wanted = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
-        return max(1, round(interval_s * wanted / (batch.writer.interval_s or 1.0)))
+        configured = _number(environ.get("MLFLOW_SYSTEM_METRICS_SAMPLES_BEFORE_LOGGING")) or SAMPLES
+        return max(1, round(interval_s * configured / (batch.writer.interval_s or 1.0)))
 
     # -- logged values
 
-    def _logged(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
-        """The values of `log()`; those of ranks other than the first get a prefix, to keep their curves
-        apart.
+    def _logged_points(self, batch: Batch, problems: list[str]) -> list[MetricPoint]:
+        """Return the values of `log()`.
+
+        Those of ranks other than the first get a prefix, to keep their curves apart.
         """
         prefix = f"rank-{batch.writer.rank}/" if batch.writer.rank else ""
-        found = []
+        metrics = []
         for row in batch.logs:
             step = int(row.step or 0)
             if abs(step) > _MAX_STEP:
                 problems.append(f"step {step} exceeds MLflow's limit")
                 continue
             for key, value in row.numbers().items():
-                found.append(MetricPoint(naming.metric_name(prefix + key), value, row.time_ms, step))
-        return found
+                metrics.append(MetricPoint(naming.metric_name(prefix + key), value, row.time_ms, step))
+        return metrics
 
     def _params(self, batch: Batch, problems: list[str]) -> list[NamedText]:
-        """New parameters. MLflow does not allow changes: a changed value is reported and not sent."""
-        known: dict[str, str] = dict(self._state["params"])
+        """Return new parameters.
+
+        MLflow does not allow changes: a changed value is reported and not sent.
+        """
+        params: dict[str, str] = dict(self._state["params"])
         fresh: dict[str, str] = {}
         for note in batch.notes_of(INFO):
             config = note.value.get("config")
             for key, value in naming.params(config) if isinstance(config, dict) else ():
-                before = fresh.get(key, known.get(key))
+                before = fresh.get(key, params.get(key))
                 if before is None:
                     fresh[key] = value
                 elif before != value:
@@ -223,7 +229,7 @@ class MlflowDestination(Destination):
         return [NamedText(key, value) for key, value in fresh.items()]
 
     def _tags(self, batch: Batch) -> Iterator[NamedText]:
-        """The run's results and events as tags."""
+        """Yield the run's results and events as tags."""
         for note in batch.notes_of(INFO):
             summary = note.value.get("summary")
             if isinstance(summary, dict):
@@ -273,7 +279,7 @@ class MlflowDestination(Destination):
 
 
 def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
-    """REST for HTTP URIs; MLflow's own client for everything else, including other authentication."""
+    """Return a store: REST for HTTP URIs, MLflow's own client for all else and for other authentication."""
     by_client = any(context.environ.get(name) for name in _ONLY_BY_CLIENT)
     if address.is_web and not (by_client and is_trusted(address.uri, context.environ)):
         from runvitals.relay.destinations.mlflow.rest_store import RestStore
@@ -285,7 +291,7 @@ def _open_store(address: MlflowAddress, context: Context) -> TrackingStore:
 
 
 def _amd(batch: Batch) -> frozenset[int]:
-    """The indices of AMD GPUs, from the facts about the machine."""
+    """Return the indices of AMD GPUs, from the facts about the machine."""
     listed = batch.run.machine.get("gpu_amd")
     devices = listed if isinstance(listed, list) else []
     indices = (gpu.get("index") for gpu in devices if isinstance(gpu, dict))
@@ -293,7 +299,7 @@ def _amd(batch: Batch) -> frozenset[int]:
 
 
 def _number(text: str | None) -> float:
-    """The value of an MLflow variable; 0, which MLflow also treats as unset, if it is not a number."""
+    """Return the value of an MLflow variable; 0, which MLflow also treats as unset, if it is not a number."""
     return parse_number(text or "", 0.0, 1e9) or 0.0
 
 

@@ -43,12 +43,12 @@ def metric_name(name: str) -> str:
 
 
 def is_metric_name(name: str) -> bool:
-    """Whether MLflow accepts a name unchanged."""
+    """Return whether MLflow accepts a name unchanged."""
     return metric_name(name) == name
 
 
 def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[NamedText]:
-    """A run's configuration as MLflow parameters, flattened, with text values.
+    """Yield a run's configuration as MLflow parameters, flattened, with text values.
 
     >>> list(params({"lr": 0.1, "model": {"layers": [2, 3]}}))
     [NamedText(key='lr', value='0.1'), NamedText(key='model.layers', value='[2,3]')]
@@ -61,12 +61,12 @@ def params(config: Mapping[str, Any], prefix: str = "") -> Iterator[NamedText]:
 
 
 def text(value: Any) -> str:
-    """A JSON value as MLflow shows it: scalars as Python prints them, everything else as JSON."""
+    """Return a JSON value as MLflow shows it: scalars as Python prints them, everything else as JSON."""
     return str(value) if isinstance(value, (str, int, float)) or value is None else dumps(value).decode()
 
 
 def tags(facts: Mapping[str, Any]) -> Iterator[NamedText]:
-    """Facts about a run and its machine as MLflow tags.
+    """Return facts about a run and its machine as MLflow tags.
 
     >>> list(tags({"t": 0, "machine": {"command": ["python", "train.py"]}}))
     [NamedText(key='mlflow.source.name', value='python train.py')]

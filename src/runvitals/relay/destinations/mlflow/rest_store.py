@@ -59,11 +59,11 @@ class RestStore:
     def __init__(self, uri: str, environ: Mapping[str, str]) -> None:
         self._uri = uri
         self._environ = environ
-        wanted = environ.get(_TIMEOUT_VARIABLE, "")
-        timeout_s = parse_number(wanted, 0.001, _MAX_TIMEOUT_S) if wanted else TIMEOUT_S
+        timeout = environ.get(_TIMEOUT_VARIABLE, "")
+        timeout_s = parse_number(timeout, 0.001, _MAX_TIMEOUT_S) if timeout else TIMEOUT_S
         if timeout_s is None:
             raise ValueError(
-                f"mlflow: invalid {_TIMEOUT_VARIABLE}={wanted!r:.80}; expected seconds to {_MAX_TIMEOUT_S:g}"
+                f"mlflow: invalid {_TIMEOUT_VARIABLE}={timeout!r:.80}; expected seconds to {_MAX_TIMEOUT_S:g}"
             )
         self._http = HttpClient(
             uri, timeout_s, _MAX_RESPONSE_BYTES, tls(environ) if uri.startswith("https:") else None
@@ -72,16 +72,17 @@ class RestStore:
     # -- the interface of `TrackingStore`
 
     def experiment(self, name: str) -> str:
-        found = self._find_experiment(name)
-        if found:
-            return found
+        """Return the id of the experiment with a name, which is created if it does not exist."""
+        experiment = self._find_experiment(name)
+        if experiment:
+            return experiment
         try:
             return str(self._post("experiments/create", {"name": name})["experiment_id"])
         except _MlflowError as error:
-            found = self._find_experiment(name) if error.code == _EXISTS else ""
-            if not found:  # it was deleted: the name is taken, and nothing can be written to it
+            experiment = self._find_experiment(name) if error.code == _EXISTS else ""
+            if not experiment:  # it was deleted: the name is taken, and nothing can be written to it
                 raise Rejected(str(error)) from None
-            return found
+            return experiment
 
     def _find_experiment(self, name: str) -> str:
         try:
@@ -94,6 +95,7 @@ class RestStore:
         return str(experiment["experiment_id"]) if experiment.get("lifecycle_stage") != "deleted" else ""
 
     def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
+        """Return the ids of at most 10 runs with a tag, the oldest first."""
         query = {
             "experiment_ids": [experiment],
             "filter": f"tags.`{tag.key}` = '{tag.value}'",
@@ -104,6 +106,7 @@ class RestStore:
         return [str(run["info"]["run_id"]) for run in runs]
 
     def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
+        """Create a run and return its id."""
         fields = {
             "experiment_id": experiment,
             "run_name": name,
@@ -113,17 +116,20 @@ class RestStore:
         return str(self._post_checked("runs/create", fields)["run"]["info"]["run_id"])
 
     def drop_run(self, run: str) -> None:
+        """Delete a run; it can be restored in MLflow."""
         self._post_checked("runs/delete", {"run_id": run})
 
     def state(self, run: str) -> RunState:
+        """Return the status of a run and the last step of its system metrics."""
         try:
-            found = self._get("runs/get", {"run_id": run})["run"]
+            run_info = self._get("runs/get", {"run_id": run})["run"]
         except _MlflowError as error:
             raise _run_error(error) from None
         steps = [
-            (metric["key"], int(metric.get("step", 0))) for metric in found.get("data", {}).get("metrics", ())
+            (metric["key"], int(metric.get("step", 0)))
+            for metric in run_info.get("data", {}).get("metrics", ())
         ]
-        return RunState(str(found["info"].get("status", "")), last_system_step(steps))
+        return RunState(str(run_info["info"].get("status", "")), last_system_step(steps))
 
     def log(
         self,
@@ -132,6 +138,7 @@ class RestStore:
         params: Sequence[NamedText] = (),
         tags: Sequence[NamedText] = (),
     ) -> None:
+        """Log metrics, parameters and tags of a run in one request."""
         batch: dict[str, Any] = {"run_id": run}
         if metrics:
             batch["metrics"] = [
@@ -150,12 +157,14 @@ class RestStore:
         self._post_checked("runs/log-batch", batch)
 
     def set_status(self, run: str, status: str, end_ms: int | None) -> None:
+        """Set the status of a run, and its end if there is one."""
         fields: dict[str, Any] = {"run_id": run, "status": status}
         if end_ms is not None:
             fields["end_time"] = end_ms
         self._post_checked("runs/update", fields)
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
     # -- requests
@@ -181,7 +190,7 @@ class RestStore:
         return {**headers, _WORKSPACE_HEADER: workspace} if workspace else headers
 
     def _result(self, response: ServerResponse) -> dict[str, Any]:
-        """The JSON object of a response.
+        """Return the JSON object of a response.
 
         Raises:
             _MlflowError: MLflow rejected the request permanently.
@@ -203,7 +212,7 @@ class RestStore:
 
 
 def _object(response: ServerResponse) -> dict[str, Any] | None:
-    """The JSON object of a response. Some servers send nothing, or "200 OK", if there is no result."""
+    """Return the JSON object of a response. Some servers send nothing, or "200 OK", if there is no result."""
     if response.status == 200 and response.body.strip() in (b"", b"200 OK"):
         return {}
     try:
@@ -214,12 +223,12 @@ def _object(response: ServerResponse) -> dict[str, Any] | None:
 
 
 def _run_error(error: _MlflowError) -> Exception:
-    """The exception a destination raises for a rejection: `Gone` if the run does not exist."""
+    """Return the exception a destination raises for a rejection: `Gone` if the run does not exist."""
     return Gone(str(error)) if error.code == _MISSING else Rejected(str(error))
 
 
 def number(value: float) -> float | str:
-    """A number in the JSON of protocol buffers, where NaN and infinities are strings.
+    """Return a number in the JSON of protocol buffers, where NaN and infinities are strings.
 
     >>> number(float("-inf")), number(1.5)
     ('-Infinity', 1.5)
@@ -232,9 +241,10 @@ def number(value: float) -> float | str:
 
 
 def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The header that MLflow's own client would send: user and password from the environment, from the
-    tracking URI, or from `~/.mlflow/credentials`; else a token; else none. None for a server the credentials
-    do not belong to.
+    """Return the header that MLflow's own client would send.
+
+    It has user and password from the environment, the tracking URI or `~/.mlflow/credentials`, else a token.
+    Without any of them there is none, nor for a server that the credentials do not belong to.
     """
     if not is_trusted(uri, environ):
         return {}
@@ -251,7 +261,7 @@ def authorization(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def _credentials_from_file() -> tuple[str, str]:
-    """User and password from `~/.mlflow/credentials`, "" if there are none."""
+    """Return user and password from `~/.mlflow/credentials`, "" if there are none."""
     parser = configparser.ConfigParser(interpolation=None)
     try:
         parser.read(os.path.expanduser("~/.mlflow/credentials"), encoding="utf-8")
@@ -262,7 +272,7 @@ def _credentials_from_file() -> tuple[str, str]:
 
 
 def tls(environ: Mapping[str, str]) -> Any:
-    """The TLS settings for a server, from MLflow's variables.
+    """Return the TLS settings for a server, from MLflow's variables.
 
     Raises:
         OSError: a certificate file could not be read.

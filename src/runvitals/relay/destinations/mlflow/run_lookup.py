@@ -27,8 +27,10 @@ class TargetRun(NamedTuple):
 
 
 def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> TargetRun:
-    """Find the MLflow run tagged with this run's id, or create it. All hosts of a run use the same one: if
-    two are created at the same time, both hosts keep the older one and delete the younger.
+    """Find the MLflow run tagged with this run's id, or create it.
+
+    All hosts of a run use the same one: if two are created at the same time, both hosts keep the older one
+    and delete the younger.
 
     Args:
         experiment: name of the experiment; "": the run's project.
@@ -50,7 +52,7 @@ def find_or_create(store: TrackingStore, experiment: str, batch: Batch) -> Targe
 
 
 def status_of(state: str) -> str:
-    """The MLflow status for the state of a run.
+    """Return the MLflow status for the state of a run.
 
     >>> status_of("stopped")
     'KILLED'

@@ -1,5 +1,6 @@
-"""Computes MLflow's system metrics: a number of samples form a window, and a window yields one point per
-metric.
+"""Computes MLflow's system metrics.
+
+A number of samples form a window, and a window yields one point per metric.
 
 As in MLflow, means are rounded to one decimal and network totals start at 0 with the monitor. A point has the
 time of its window's last sample; in MLflow it is the time of the request, one interval later. The last window

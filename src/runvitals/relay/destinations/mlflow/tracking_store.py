@@ -30,7 +30,7 @@ class NamedText(NamedTuple):
 
 
 class RunState(NamedTuple):
-    """What the store knows about a run.
+    """The state of a run in the store.
 
     Attributes:
         status: RUNNING, FINISHED …
@@ -42,16 +42,17 @@ class RunState(NamedTuple):
 
 
 class TrackingStore(Protocol):
-    """A tracking store. Methods may raise what `Destination.deliver` may: `Retry`, `Rejected`, `Gone`,
-    OSError.
+    """A tracking store.
+
+    Methods may raise what `Destination.deliver` may: `Retry`, `Rejected`, `Gone`, OSError.
     """
 
     def experiment(self, name: str) -> str:
-        """The id of an experiment, created if it does not exist."""
+        """Return the id of an experiment, created if it does not exist."""
         ...
 
     def runs_with(self, experiment: str, tag: NamedText) -> list[str]:
-        """The ids of an experiment's runs with a tag, oldest first."""
+        """Return the ids of an experiment's runs with a tag, oldest first."""
         ...
 
     def make_run(self, experiment: str, name: str, start_ms: int, tags: Sequence[NamedText]) -> str:
@@ -63,7 +64,7 @@ class TrackingStore(Protocol):
         ...
 
     def state(self, run: str) -> RunState:
-        """The state of a run."""
+        """Return the state of a run."""
         ...
 
     def log(
@@ -80,11 +81,12 @@ class TrackingStore(Protocol):
         """Set the status of a run, and the time of its end if it has ended."""
         ...
 
-    def close(self) -> None: ...
+    def close(self) -> None:
+        """Close the connections."""
 
 
 def last_system_step(steps: Sequence[tuple[str, int]]) -> int:
-    """The largest step of the system metrics among (key, step) of all metrics; -1 if there are none.
+    """Return the largest step of the system metrics among (key, step) of all metrics; -1 if there are none.
 
     >>> last_system_step([("loss", 900), ("system/cpu_utilization_percentage", 3), ("system/n1/x", 4)])
     4

@@ -50,6 +50,7 @@ class OtelDestination(PushingDestination):
         self._compress = compresses(self._environ)
 
     def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> ServerResponse:
+        """Send the series of a batch as one request."""
         body = self._message.message(resource(batch, self._environ), lines)
         sent = {**self._credentials_now(), "Content-Type": self._message.content_type}
         if self._compress:
@@ -58,6 +59,7 @@ class OtelDestination(PushingDestination):
         return self.http.post(self.path, body, sent)
 
     def partial_rejections(self, response: ServerResponse) -> list[RejectedPoints]:
+        """Return the points of a request that the server rejected, though it accepted the request."""
         rejected, reason = self._message.partial_success(response.body)
         return [RejectedPoints(rejected, f"{rejected} points were rejected: {reason}")] if rejected else []
 
@@ -74,13 +76,13 @@ _OPTIONS = ("encoding", "headers")
 
 
 def setting(name: str, environ: Mapping[str, str]) -> str:
-    """OTEL_EXPORTER_OTLP_METRICS_<name>, else OTEL_EXPORTER_OTLP_<name>, else ""."""
+    """Return OTEL_EXPORTER_OTLP_METRICS_<name>, else OTEL_EXPORTER_OTLP_<name>, else ""."""
     own = environ.get(f"OTEL_EXPORTER_OTLP_METRICS_{name}", "")
     return (own or environ.get(f"OTEL_EXPORTER_OTLP_{name}", "")).strip()
 
 
 def endpoint(environ: Mapping[str, str]) -> str:
-    """The metrics endpoint set by the environment.
+    """Return the metrics endpoint set by the environment.
 
     Example:
         >>> endpoint({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://collector:4318/team/"})
@@ -104,7 +106,7 @@ def _message(option: str | None, environ: Mapping[str, str]) -> Protobuf | Json:
 
 
 def compresses(environ: Mapping[str, str]) -> bool:
-    """Whether to compress requests: unless OTEL_EXPORTER_OTLP_COMPRESSION is `none`."""
+    """Return whether to compress requests: unless OTEL_EXPORTER_OTLP_COMPRESSION is `none`."""
     compression = setting("COMPRESSION", environ) or "gzip"
     if compression not in ("gzip", "none"):
         raise ValueError(f"otel: unsupported compression {compression!r}; expected gzip or none")

@@ -28,11 +28,11 @@ _MAX_CACHED = 100_000
 
 
 def metrics(lines: Sequence[SeriesPoints]) -> Iterator[tuple[MetricFamily, list[SeriesPoints]]]:
-    """Series grouped by instrument."""
-    found: dict[str, tuple[MetricFamily, list[SeriesPoints]]] = {}
+    """Yield series grouped by instrument."""
+    by_name: dict[str, tuple[MetricFamily, list[SeriesPoints]]] = {}
     for line in lines:
-        found.setdefault(line.series.family.name, (line.series.family, []))[1].append(line)
-    yield from found.values()
+        by_name.setdefault(line.series.family.name, (line.series.family, []))[1].append(line)
+    yield from by_name.values()
 
 
 class Protobuf:
@@ -41,14 +41,15 @@ class Protobuf:
     content_type = "application/x-protobuf"
 
     def message(self, resource: Resource, lines: Sequence[SeriesPoints]) -> bytes:
+        """Return an ExportMetricsServiceRequest in protocol buffers."""
         times: dict[int, bytes] = {}
         about = b"".join(_attribute(1, name, value) for name, value in resource.items())
         scope = text(1, text(1, SCOPE) + text(2, __version__))
-        found = [text(2, _metric(family, members, times)) for family, members in metrics(lines)]
-        return text(1, text(1, about) + text(2, scope + b"".join(found)))
+        encoded = [text(2, _metric(family, members, times)) for family, members in metrics(lines)]
+        return text(1, text(1, about) + text(2, scope + b"".join(encoded)))
 
     def partial_success(self, body: bytes) -> tuple[int, str]:
-        """(the number of rejected points, why) from a response.
+        """Return how many points a response rejects, and why.
 
         Example:
             >>> Protobuf().complaint(bytes.fromhex("0a0708031203626164"))
@@ -64,8 +65,8 @@ class Protobuf:
 
 
 def _attribute(number: int, name: str, value: str | int) -> bytes:
-    held = text(1, value) if isinstance(value, str) else uint(3, value)
-    return text(number, text(1, name) + text(2, held))
+    encoded = text(1, value) if isinstance(value, str) else uint(3, value)
+    return text(number, text(1, name) + text(2, encoded))
 
 
 def _metric(family: MetricFamily, lines: list[SeriesPoints], times: dict[int, bytes]) -> bytes:
@@ -83,13 +84,13 @@ def _about(family: MetricFamily) -> bytes:
 
 @lru_cache(_MAX_CACHED)
 def _same(labels: Labels, start_ms: int) -> bytes:
-    """The fields that all points of a series have in common."""
+    """Return the fields that all points of a series have in common."""
     start = fixed64(2, start_ms * _NS_PER_MS) if start_ms else b""
     return b"".join(_attribute(7, name, value) for name, value in labels) + start
 
 
 def _points(line: SeriesPoints, times: dict[int, bytes]) -> bytes:
-    """The points, each as field 1."""
+    """Return the points, each as field 1."""
     same = _same(line.series.labels, line.start_ms)
     full = b"\x0a" + varint(len(same) + 18) + same + _TIME
     none = b"\x0a" + varint(len(same) + 11) + same + _TIME
@@ -108,7 +109,7 @@ def _points(line: SeriesPoints, times: dict[int, bytes]) -> bytes:
 
 
 def _fields(data: object) -> Iterator[tuple[int, int | bytes]]:
-    """The fields of a small message; stops at damaged data."""
+    """Yield the fields of a small message; stops at damaged data."""
     if not isinstance(data, bytes):
         return
     position = 0
@@ -143,15 +144,16 @@ class Json:
     content_type = "application/json"
 
     def message(self, resource: Resource, lines: Sequence[SeriesPoints]) -> bytes:
+        """Return an ExportMetricsServiceRequest in JSON."""
         scope = {"scope": {"name": SCOPE, "version": __version__}}
-        found = [self._metric(family, members) for family, members in metrics(lines)]
+        encoded = [self._metric(family, members) for family, members in metrics(lines)]
         about = {"attributes": [_pair(name, value) for name, value in resource.items()]}
         return dumps(
-            {"resourceMetrics": [{"resource": about, "scopeMetrics": [{**scope, "metrics": found}]}]}
+            {"resourceMetrics": [{"resource": about, "scopeMetrics": [{**scope, "metrics": encoded}]}]}
         )
 
     def partial_success(self, body: bytes) -> tuple[int, str]:
-        """(the number of rejected points, the reason) from a response."""
+        """Return how many points a response rejects, and why."""
         try:
             partial = loads(body).get("partialSuccess") or {}
             return int(partial.get("rejectedDataPoints") or 0), str(partial.get("errorMessage") or "")
@@ -171,8 +173,8 @@ class Json:
         if line.start_ms:
             same["startTimeUnixNano"] = str(line.start_ms * _NS_PER_MS)
         for time_ms, value in zip(line.times_ms, line.values, strict=True):
-            held = {"flags": _NO_VALUE} if value is None else {"asDouble": _number(value)}
-            yield {**same, "timeUnixNano": str(time_ms * _NS_PER_MS), **held}
+            point_value = {"flags": _NO_VALUE} if value is None else {"asDouble": _number(value)}
+            yield {**same, "timeUnixNano": str(time_ms * _NS_PER_MS), **point_value}
 
 
 def _pairs(labels: Labels) -> list[dict[str, Any]]:
@@ -180,12 +182,12 @@ def _pairs(labels: Labels) -> list[dict[str, Any]]:
 
 
 def _pair(name: str, value: str | int) -> dict[str, Any]:
-    held = {"stringValue": value} if isinstance(value, str) else {"intValue": str(value)}
-    return {"key": name, "value": held}
+    encoded = {"stringValue": value} if isinstance(value, str) else {"intValue": str(value)}
+    return {"key": name, "value": encoded}
 
 
 def _number(value: float) -> float | str:
-    """A number; NaN and infinities are strings in the JSON of protocol buffers."""
+    """Return a number; NaN and infinities are strings in the JSON of protocol buffers."""
     if isfinite(value):
         return value
     return "NaN" if isnan(value) else "Infinity" if value > 0 else "-Infinity"

@@ -46,12 +46,13 @@ _COUNTED = {
 
 
 @lru_cache(16_384)
-def named(key: str) -> tuple[MetricFamily, Labels, float]:
-    """The instrument of a key, its attributes, and the factor to its unit. Kinds are gauge, counter and
-    level.
+def name_metric(key: str) -> tuple[MetricFamily, Labels, float]:
+    """Return the instrument of a key, its attributes, and the factor to its unit.
+
+    Kinds are gauge, counter and level.
 
     Example:
-        >>> named("network.eth0.sent")[0].name, named("network.eth0.sent")[1]
+        >>> name_metric("network.eth0.sent")[0].name, name_metric("network.eth0.sent")[1]
         ('system.network.io', (('network.interface.name', 'eth0'), ('network.io.direction', 'transmit')))
     """
     match = DEFINITIONS.find(key)
@@ -71,14 +72,16 @@ class OtelNamer(Namer):
     endpoint_prefix = "runvitals.openmetrics."
 
     def base(self, batch: Batch) -> dict[str, str]:
+        """Return no labels: the resource says which run and host a series is of."""
         return {}
 
-    def named(self, key: str) -> tuple[MetricFamily, Labels, float]:
-        return named(key)
+    def name_metric(self, key: str) -> tuple[MetricFamily, Labels, float]:
+        """Return the instrument of a key, its attributes, and the factor to its unit."""
+        return name_metric(key)
 
 
 def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:
-    """The resource attributes of a batch.
+    """Return the resource attributes of a batch.
 
     Args:
         environ: OTEL_SERVICE_NAME (default: the run's project) and OTEL_RESOURCE_ATTRIBUTES.
@@ -89,7 +92,7 @@ def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:
     """
     run, writer = batch.run, batch.writer
     where = [run.id, writer.host]
-    found: dict[str, str | int] = {
+    attributes: dict[str, str | int] = {
         "service.name": run.project,
         "host.name": writer.host,
         "runvitals.run.id": run.id,
@@ -98,16 +101,16 @@ def resource(batch: Batch, environ: Mapping[str, str]) -> dict[str, str | int]:
     }
     if writer.role != "monitor":
         if writer.pid is not None:
-            found["process.pid"] = writer.pid
+            attributes["process.pid"] = writer.pid
         if writer.rank is not None:
-            found["runvitals.rank"] = writer.rank
+            attributes["runvitals.rank"] = writer.rank
         where.append(str(writer.pid if writer.rank is None else writer.rank))
-    found.update({f"runvitals.label.{name}": text for name, text in writer.labels.items()})
-    found["service.instance.id"] = "/".join(where)
+    attributes.update({f"runvitals.label.{name}": text for name, text in writer.labels.items()})
+    attributes["service.instance.id"] = "/".join(where)
     for part in environ.get("OTEL_RESOURCE_ATTRIBUTES", "").split(","):
         name, equals, text = part.partition("=")
         if equals:
-            found[name.strip()] = unquote(text.strip())
+            attributes[name.strip()] = unquote(text.strip())
     if environ.get("OTEL_SERVICE_NAME"):
-        found["service.name"] = environ["OTEL_SERVICE_NAME"]
-    return found
+        attributes["service.name"] = environ["OTEL_SERVICE_NAME"]
+    return attributes

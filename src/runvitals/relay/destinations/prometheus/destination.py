@@ -52,7 +52,7 @@ def read_address(text: str) -> tuple[str, int]:
 
 
 def read_names(text: str) -> frozenset[str]:
-    """The host names the server answers to in addition to this host's own.
+    """Return the host names whose requests the server accepts besides this host's own.
 
     Raises:
         ValueError: unknown option.
@@ -62,11 +62,11 @@ def read_names(text: str) -> frozenset[str]:
         ['metrics.example.org', 'node1.example.org']
     """
     listen, _, options = text.partition("#")
-    given = dict(parse_qsl(options, keep_blank_values=True))
-    unknown = sorted(given.keys() - {"hosts"})
+    values = dict(parse_qsl(options, keep_blank_values=True))
+    unknown = sorted(values.keys() - {"hosts"})
     if unknown:
         raise ValueError(f"prometheus: unknown option {unknown[0]!r}; expected hosts")
-    names = {name.strip().lower() for name in given.get("hosts", "").split(",") if name.strip()}
+    names = {name.strip().lower() for name in values.get("hosts", "").split(",") if name.strip()}
     return frozenset({*names, read_address(listen)[0].lower()})
 
 
@@ -97,17 +97,17 @@ class Exporter:
         threading.Thread(target=self._server.serve_forever, args=(0.1,), daemon=True).start()
 
     def latest(self, run_id: str) -> LatestRunValues:
-        """The values of a run, to be filled in."""
+        """Return the values of a run, to be filled in."""
         with self._lock:
             return self._latest.setdefault(run_id, LatestRunValues())
 
     def add_names(self, names: Collection[str]) -> None:
-        """Answer requests for more host names."""
+        """Accept requests for more host names."""
         with self._lock:
             self._names.update(names)
 
     def accepts_host(self, host: str) -> bool:
-        """Whether to answer requests with this Host header."""
+        """Return whether to answer requests with this Host header."""
         try:
             name = (urlsplit(f"//{host}").hostname or "").removesuffix(".")
         except ValueError:
@@ -115,7 +115,7 @@ class Exporter:
         return name in self._names or _is_address(name)
 
     def samples(self, now_ms: int) -> Iterator[Sample]:
-        """All values to show now; runs that are over are removed."""
+        """Yield all values to show now; runs that are over are removed."""
         with self._lock:
             runs = list(self._latest.items())
         for run_id, latest in runs:
@@ -124,10 +124,12 @@ class Exporter:
                 self.forget(run_id)
 
     def forget(self, run_id: str) -> None:
+        """Serve the values of a run no longer."""
         with self._lock:
             self._latest.pop(run_id, None)
 
     def close(self) -> None:
+        """Stop serving, and close the socket."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -139,7 +141,7 @@ def _server(address: tuple[str, int], exporter: Exporter) -> ThreadingHTTPServer
         block_on_close = False
 
         def handle_error(self, request: Any, client_address: Any) -> None:
-            """A scraper disconnected early: nothing to report, it will scrape again."""
+            """Report nothing: a scraper that disconnected early will scrape again."""
 
     class Handler(_Handler):
         runs = exporter
@@ -183,7 +185,7 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Scrapes are not logged."""
+        """Log nothing about a scrape."""
 
 
 # All runs of a process that are exposed at one address share its server.
@@ -192,7 +194,7 @@ _exporters: dict[tuple[str, int], tuple[Exporter, int]] = {}
 
 
 def acquire(address: tuple[str, int]) -> Exporter:
-    """The server of an address, started if there is none. Call `release` when done.
+    """Return the server of an address, started if there is none. Call `release` when done.
 
     Raises:
         OSError: it could not listen there.
@@ -236,10 +238,12 @@ class PrometheusDestination(Destination):
         self._exporter.add_names(names)
 
     def deliver(self, batch: Batch) -> None:
+        """Serve the latest values of a batch."""
         if self._exporter is not None:
             self._exporter.latest(self._run).add(batch, time.time_ns() // 1_000_000)
 
     def close(self) -> None:
+        """Release the exporter, which other runs may use."""
         if self._exporter is not None:
             self._exporter = None
             release(self._address)

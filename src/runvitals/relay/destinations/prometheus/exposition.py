@@ -18,7 +18,7 @@ Sample = tuple[MetricFamily, Labels, float]
 
 
 def content_type(accept: str) -> str:
-    """The format an Accept header prefers; Prometheus' text format by default.
+    """Return the format an Accept header prefers; Prometheus' text format by default.
 
     Example:
         >>> content_type("application/openmetrics-text;version=1.0.0,text/plain;version=0.0.4;q=0.5")
@@ -55,7 +55,7 @@ def render(samples: Iterable[Sample], format: str) -> bytes:
 
 
 def _family(family: MetricFamily, rows: dict[Labels, float], format: str) -> Iterator[str]:
-    """The lines of one family."""
+    """Yield the lines of one family."""
     openmetrics = format == OPENMETRICS
     name = family.name if openmetrics else family.sample
     kind = family.kind
@@ -83,9 +83,11 @@ def _label(label: tuple[str, str]) -> str:
 
 
 def _number(value: float) -> str:
-    """Example:
-    >>> _number(0.1), _number(float("inf")), _number(float("nan"))
-    ('0.1', '+Inf', 'NaN')
+    """Return a number as the exposition format writes it.
+
+    Example:
+        >>> _number(0.1), _number(float("inf")), _number(float("nan"))
+        ('0.1', '+Inf', 'NaN')
     """
     if value != value:
         return "NaN"

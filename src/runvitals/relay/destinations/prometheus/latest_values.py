@@ -91,7 +91,7 @@ class LatestRunValues:
         logged = self._logged.setdefault(batch.writer.name, {})
         for row in batch.logs:
             for name, value in row.numbers().items():
-                logged[namer.logged(name)] = value
+                logged[namer.logged_series(name)] = value
             if row.step is not None:
                 logged[namer.step] = float(row.step)
 
@@ -104,7 +104,7 @@ class LatestRunValues:
                 self._ended.pop(host, None)  # resumed
 
     def samples(self, now_ms: int) -> Iterator[Sample]:
-        """The values to show now."""
+        """Yield the values to show now."""
         with self._lock:
             hosts = set(self._hosts.values())
             states = {host: self._state(host, now_ms) for host in hosts}
@@ -134,7 +134,7 @@ class LatestRunValues:
         return self._is_heard(host, now_ms)
 
     def _is_heard(self, host: str, now_ms: int) -> bool:
-        """Whether the host's monitor is alive; a run without a monitor is treated as running."""
+        """Return whether the host's monitor is alive; a run without a monitor is treated as running."""
         limits = [self._max_silence_ms[writer] for writer, on in self._hosts.items() if on == host]
         heard_ms = self._heard_ms.get(host)
         return heard_ms is None or self._monitors[host].now_ms(now_ms) - heard_ms <= max(limits)
@@ -146,7 +146,7 @@ class LatestRunValues:
         return ended[1] if now_ms - ended[0] < ENDED_MS else ""
 
     def is_over(self, now_ms: int) -> bool:
-        """Whether the run has ended and nothing of it is shown any more."""
+        """Return whether the run has ended and nothing of it is shown any more."""
         with self._lock:
             hosts = set(self._hosts.values())
             return bool(hosts) and not any(self._state(host, now_ms) for host in hosts)

@@ -53,6 +53,7 @@ class RemoteWriteDestination(PushingDestination):
         self._environ = context.environ
 
     def post(self, batch: Batch, lines: Sequence[SeriesPoints]) -> ServerResponse:
+        """Send series; as version 1.0 from the first server on that does not know 2.0."""
         response = self._post(self._message, lines)
         if isinstance(self._message, Version2) and not _supports_version_2(response):
             self._message = Version1()
@@ -60,7 +61,10 @@ class RemoteWriteDestination(PushingDestination):
         return response
 
     def was_stored(self, batch: Batch, error: str) -> bool:
-        """Prometheus stores a request completely or not at all, and no samples older than the newest."""
+        """Return whether a request was stored.
+
+        Prometheus stores a request completely or not at all, and no samples older than the newest.
+        """
         text = error.casefold()
         return batch.repeated and ("out of order" in text or "duplicate sample" in text)
 
@@ -83,8 +87,9 @@ class RemoteWriteDestination(PushingDestination):
 
 
 def _supports_version_2(response: ServerResponse) -> bool:
-    """Whether the server supports 2.0: it then states in each response how much it wrote. Others may even
-    response 200 without having read anything.
+    """Return whether the server supports 2.0: it then states in each response how much it wrote.
+
+    Others may even respond 200 without having read anything.
     """
     ok = 200 <= response.status < 300
     return response.status != _UNKNOWN_MESSAGE and not (ok and _WRITTEN not in response.headers)

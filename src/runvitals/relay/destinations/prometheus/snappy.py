@@ -24,14 +24,14 @@ _LITERAL_4_BYTES = 63 << 2  # a literal whose length minus one follows in 4 byte
 
 def compress(data: bytes) -> bytes:
     """Compress data into one block."""
-    return stored(data) if _compress is None else _compress(data)
+    return encode_literally(data) if _compress is None else _compress(data)
 
 
-def stored(data: bytes) -> bytes:
-    """The data as one uncompressed literal, which every decoder accepts; 6 to 10 bytes larger.
+def encode_literally(data: bytes) -> bytes:
+    """Return the data as one uncompressed literal, which every decoder accepts; 6 to 10 bytes larger.
 
     Example:
-        >>> stored(b"abc").hex()
+        >>> encode_literally(b"abc").hex()
         '03fc02000000616263'
     """
     if not data:

@@ -37,6 +37,7 @@ class Version1:
         self._described: set[str] = set()
 
     def message(self, lines: Sequence[SeriesPoints]) -> bytes:
+        """Return a write request, with the metadata of metrics that were not sent before."""
         times = _SampleTimes()
         series = [text(1, self._of(line.series) + times.samples(line, 0)) for line in lines]
         families = {line.series.family.sample: line.series.family for line in lines}
@@ -49,20 +50,21 @@ class Version1:
         self._described.clear()
 
     def _of(self, series: LabeledSeries) -> bytes:
-        found = self._labels.get(series)
-        if found is None:
+        labels = self._labels.get(series)
+        if labels is None:
             if len(self._labels) >= _MAX_CACHED:
                 self._labels.clear()
             pairs = _labels(series)
-            found = self._labels[series] = b"".join(
+            labels = self._labels[series] = b"".join(
                 text(1, text(1, name) + text(2, value)) for name, value in pairs
             )
-        return found
+        return labels
 
 
 class Version2:
-    """io.prometheus.write.v2.Request, as of 2.0-rc.4: interned strings, metadata with each series, and the
-    start time of counters with each sample.
+    """io.prometheus.write.v2.Request, as of 2.0-rc.4.
+
+    Interned strings, metadata with each series, and the start time of counters with each sample.
     """
 
     headers = {
@@ -71,6 +73,7 @@ class Version2:
     }
 
     def message(self, lines: Sequence[SeriesPoints]) -> bytes:
+        """Return a write request with its own table of strings."""
         times = _SampleTimes()
         symbols: dict[str, int] = {"": 0}
 
@@ -86,12 +89,12 @@ class Version2:
         return b"".join([*(text(4, symbol) for symbol in symbols), *series])
 
     def forget(self) -> None:
-        """Nothing to do: each request is complete in itself."""
+        """Do nothing: each request is complete in itself."""
 
 
 @lru_cache(_MAX_CACHED)
 def _labels(series: LabeledSeries) -> list[tuple[str, str]]:
-    """All labels, sorted by name."""
+    """Return all labels, sorted by name."""
     return sorted([("__name__", series.family.sample), *series.labels])
 
 
@@ -108,26 +111,26 @@ class _SampleTimes:
         self._lists: dict[tuple[int, int], list[tuple[bytes, bytes]]] = {}
 
     def samples(self, line: SeriesPoints, start_ms: int) -> bytes:
-        """The points of a series, each as field 2: value, time, and the start time if there is one."""
+        """Return the points of a series, each as field 2: value, time, and the start time if there is one."""
         key = (id(line.times_ms), start_ms)
         around = self._lists.get(key)
         if around is None:
             around = self._lists[key] = [self._around(time_ms, start_ms) for time_ms in line.times_ms]
         parts: list[bytes] = []
-        for (before, after), value in zip(around, _packed(line.values), strict=True):
+        for (before, after), value in zip(around, _pack(line.values), strict=True):
             parts += (before, value, after)
         return b"".join(parts)
 
     def _around(self, time_ms: int, start_ms: int) -> tuple[bytes, bytes]:
-        found = self._known.get((time_ms, start_ms))
-        if found is None:
+        times = self._known.get((time_ms, start_ms))
+        if times is None:
             after = uint(2, time_ms) + (uint(3, start_ms) if start_ms else b"")
             before = b"\x12" + varint(len(_VALUE) + 8 + len(after)) + _VALUE
-            found = self._known[time_ms, start_ms] = (before, after)
-        return found
+            times = self._known[time_ms, start_ms] = (before, after)
+        return times
 
 
-def _packed(values: Values) -> Iterable[bytes]:
+def _pack(values: Values) -> Iterable[bytes]:
     numbers = [value for value in values if value is not None]
     if len(numbers) < len(values):
         return [STALE if value is None else struct.pack("<d", value) for value in values]

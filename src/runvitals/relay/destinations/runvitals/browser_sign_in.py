@@ -18,12 +18,12 @@ _MAX_INTERVAL_S = 60.0
 _MAX_WAIT_S = 1800.0
 """Codes end earlier; the server says so."""
 _NO_ACCOUNTS = (401, 403, 404, 405)
-"""What servers without accounts answer."""
+"""Statuses with which servers without accounts respond."""
 
 
 @dataclass(frozen=True, slots=True)
 class DeviceCode:
-    """What the user confirms. `page`: where, on the server. `interval_s`: how often to ask for the key."""
+    """A code, the page of the server on which the user confirms it, and how often to ask for the key."""
 
     code: str
     page: str
@@ -58,36 +58,36 @@ class BrowserSignIn:
         self._sleep = sleep
 
     def begin(self, name: str) -> DeviceCode | None:
-        """A code for the user; None if the server has no accounts.
+        """Return a code for the user; None if the server has no accounts.
 
         Args:
             name: of this machine; the key gets it.
 
         Raises:
             OSError: the server could not be reached.
-            ValueError: it refused, or answered something else.
+            ValueError: it refused, or responded with something else.
         """
         response = self._post(_BEGIN, {"name": name})
         if response.status in _NO_ACCOUNTS:
             return None
-        answer = _json(response, 201)
-        path, interval_s = str(answer.get("path")), parse_number(str(answer.get("interval_s")), 0.0, 1e9)
+        fields = _json(response, 201)
+        path, interval_s = str(fields.get("path")), parse_number(str(fields.get("interval_s")), 0.0, 1e9)
         # A path such as `@host` would make the address that of another server.
         if (
             interval_s is None
             or not path.startswith("/")
-            or not {"user_code", "device_code"} <= answer.keys()
+            or not {"user_code", "device_code"} <= fields.keys()
         ):
             raise ValueError(f"{self._url} is not a runvitals server: invalid answer to {_BEGIN}")
         return DeviceCode(
-            str(answer["user_code"]),
+            str(fields["user_code"]),
             self._url + path,
-            str(answer["device_code"]),
+            str(fields["device_code"]),
             min(max(interval_s, 1.0), _MAX_INTERVAL_S),
         )
 
     def wait(self, code: DeviceCode) -> ReceivedKey:
-        """The key, once the user has confirmed the code.
+        """Return the key, once the user has confirmed the code.
 
         Raises:
             OSError: the server could not be reached.
@@ -97,8 +97,8 @@ class BrowserSignIn:
         while True:
             response = self._post(_TOKEN, {"device_code": code.secret})
             if response.status != 202 and not response.temporary:
-                answer = _json(response, 201)
-                return ReceivedKey(str(answer.get("key", "")), str(answer.get("user", "")))
+                fields = _json(response, 201)
+                return ReceivedKey(str(fields.get("key", "")), str(fields.get("user", "")))
             pause_s = max(code.interval_s, min(response.retry_after_s or 0.0, _MAX_INTERVAL_S))
             left_s -= pause_s
             if left_s < 0:
@@ -116,14 +116,16 @@ class BrowserSignIn:
 
 
 def _json(response: ServerResponse, expected: int) -> dict[str, Any]:
-    """Raises:
-    ValueError: another status, or no JSON object.
+    """Return the JSON object in a response with the expected status.
+
+    Raises:
+        ValueError: another status, or no JSON object.
     """
     try:
-        answer = loads(response.body)
+        fields = loads(response.body)
     except ValueError:
-        answer = None
-    if response.status == expected and isinstance(answer, dict):
-        return answer
-    error = answer.get("error") if isinstance(answer, dict) else None
+        fields = None
+    if response.status == expected and isinstance(fields, dict):
+        return fields
+    error = fields.get("error") if isinstance(fields, dict) else None
     raise ValueError(f"the server refused ({response.status}): {error or response.text()}")

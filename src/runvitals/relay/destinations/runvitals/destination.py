@@ -39,7 +39,7 @@ _NO_SPACE = (503, 507)
 _HANDLED = (200, _UNKNOWN_SCHEMA, _UNSUPPORTED)
 _OUT_OF_RANGE = 422
 _TOO_LARGE = 413
-# The server rejects times more than a day ahead of its clock, which has advanced since it answered.
+# The server rejects times more than a day ahead of its clock, which has advanced since it responded.
 _AHEAD_MS = AHEAD_MS - 60_000
 _MAX_REASONS = 10
 _MAX_SCHEMAS = 1000
@@ -73,6 +73,7 @@ class RunvitalsDestination(Destination):
         self._log_ms: dict[str, int] = context.state.setdefault("log_ms", {})
 
     def deliver(self, batch: Batch) -> None:
+        """Upload the files of a batch, then send its records; without any, a heartbeat."""
         writer = batch.writer.name
         if self._in_trash:
             self._send_heartbeat(batch)  # shows whether the run was restored, without sending the batch
@@ -92,8 +93,9 @@ class RunvitalsDestination(Destination):
             raise Rejected("; ".join(list(texts)[:_MAX_REASONS]), sum(map(_count_values, rejected)), rejected)
 
     def _upload_files(self, batch: Batch) -> list[RejectedRecord]:
-        """Upload the files that media records name, before the records. Returns the records of which a file
-        will never arrive.
+        """Upload the files that media records name, before the records.
+
+        Returns the records of which a file will never arrive.
 
         Raises:
             Unfinished: the files take longer than one turn.
@@ -113,6 +115,7 @@ class RunvitalsDestination(Destination):
         return rejected
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
     def _send_heartbeat(self, batch: Batch) -> None:
@@ -122,7 +125,7 @@ class RunvitalsDestination(Destination):
             raise Rejected(_error_text(response))
         ack = _json_object(response)
         if not _are_commands(ack.get("commands")):
-            raise self._unexpected(response)
+            raise self._retry_unexpected(response)
         self._handle_acks([ack])
         self._introduced.add(batch.writer.name)
 
@@ -133,8 +136,9 @@ class RunvitalsDestination(Destination):
         rejected: list[RejectedRecord],
         early: list[str],
     ) -> None:
-        """Send everything in one request; if the server rejects it, split it in halves, down to single
-        records.
+        """Send everything in one request.
+
+        If the server rejects it, split it in halves, down to single records.
 
         Args:
             rejected: collects the records that are rejected permanently.
@@ -166,9 +170,7 @@ class RunvitalsDestination(Destination):
             )
 
     def _by_time(self, response: ServerResponse, part: Part) -> tuple[Part | None, Part | None]:
-        """Split a rejected part by the server's clock: what to send now, and what the server accepts
-        later.
-        """
+        """Split a rejected part by the server's clock into what to send now and what it accepts later."""
         server_ms = response.date_ms
         if response.status != _OUT_OF_RANGE or server_ms is None:
             return part, None
@@ -189,9 +191,10 @@ class RunvitalsDestination(Destination):
         return text
 
     def _check_stored(self, batch: Batch, parts: list[Part], acks: list[dict[str, Any]]) -> None:
-        """Handle a record number that the server already has, though we never sent it: our position was lost,
-        and the envelope stored under that number may have held fewer records. Its first record is stored;
-        send the others.
+        """Handle a record number that the server already has, though we never sent it.
+
+        Our position was lost, and the envelope stored under that number may have held fewer records. Its
+        first record is stored; send the others.
         """
         if batch.repeated:
             return
@@ -256,7 +259,10 @@ class RunvitalsDestination(Destination):
     def _request_of_file(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> ServerResponse:
-        """As `_request`, but 503 and 507 are returned: that a file cannot be stored concerns nothing else."""
+        """Send a request like `_request`, but return 503 and 507.
+
+        That a file cannot be stored concerns nothing else.
+        """
         return self._request(method, path, body, headers, (*_HANDLED, *_NO_SPACE))
 
     def _request(
@@ -267,7 +273,7 @@ class RunvitalsDestination(Destination):
         headers: Mapping[str, str],
         handled: Sequence[int] = _HANDLED,
     ) -> ServerResponse:
-        """The response to a request: 200, or an error that the run caused.
+        """Return the response to a request: 200, or an error that the run caused.
 
         Args:
             handled: statuses of responses that are returned, too.
@@ -304,7 +310,8 @@ class RunvitalsDestination(Destination):
             f"{self._http.url}{path.partition('?')[0]}: {_error_text(response)}", response.retry_after_s
         )
 
-    def _unexpected(self, response: ServerResponse) -> Retry:
+    def _retry_unexpected(self, response: ServerResponse) -> Retry:
+        """Return a retry after any other response of a proxy or another server: the run is not at fault."""
         return Retry(f"{self._http.url} sent an unexpected response: {response.text()}")
 
     def _why_unauthorized(self, response: ServerResponse, has_token: bool) -> str:
@@ -317,7 +324,7 @@ class RunvitalsDestination(Destination):
         value = _json_object(response)
         acks = value.get("acks", [value])
         if not isinstance(acks, list) or len(acks) != len(parts) or not all(map(_is_ack, acks)):
-            raise self._unexpected(response)
+            raise self._retry_unexpected(response)
         for part, ack in zip(parts, acks, strict=True):
             schema = ack.get("schema")
             if schema is not None:
@@ -341,7 +348,10 @@ class RunvitalsDestination(Destination):
 
 
 def _identification(batch: Batch) -> dict[str, Any]:
-    """The fields of every envelope: run ids are unique within a team, which the server may not remember."""
+    """Return the fields of every envelope.
+
+    Run ids are unique within a team, which the server may not remember.
+    """
     # Journals from before every file named it have it in the settings only.
     entity = batch.run.entity or batch.run.settings.get("entity")
     return {
@@ -352,7 +362,7 @@ def _identification(batch: Batch) -> dict[str, Any]:
 
 
 def _author(environ: Mapping[str, str]) -> dict[str, str]:
-    """Headers that name the author of runs that a service account sends."""
+    """Return headers that name the author of runs that a service account sends."""
     names = {
         "X-Runvitals-Username": environ.get("RUNVITALS_USERNAME") or environ.get("WANDB_USERNAME"),
         "X-Runvitals-User-Email": environ.get("RUNVITALS_USER_EMAIL") or environ.get("WANDB_USER_EMAIL"),
@@ -393,7 +403,7 @@ def _are_commands(commands: Any) -> bool:
 
 
 def _recent(part: Part, rejected: list[RejectedRecord]) -> Part | None:
-    """The records of a part except those before the year 2000, which servers always reject."""
+    """Return the records of a part except those before the year 2000, which servers always reject."""
     recent = [i for i, time_ms in enumerate(part.times_ms) if time_ms >= OLDEST_SENT_MS]
     if len(recent) == len(part.times_ms):
         return part
@@ -405,21 +415,21 @@ def _recent(part: Part, rejected: list[RejectedRecord]) -> Part | None:
 
 
 def _count_values(record: RejectedRecord) -> int:
-    """The number of values in a sample or log row."""
+    """Return the number of values in a sample or log row."""
     return (
         len(record.value.get("values") or record.value.get("data") or ()) if "kind" not in record.value else 0
     )
 
 
 def _is_rejection(response: ServerResponse) -> bool:
-    """Whether a runvitals server rejected it permanently; a proxy may response 400 to anything."""
+    """Return whether a runvitals server rejected it permanently; a proxy may response 400 to anything."""
     if response.status == _TOO_LARGE:
         return True
     return response.status in _PERMANENT and _error(response) is not None
 
 
 def _error(response: ServerResponse) -> str | None:
-    """The error message of a runvitals server."""
+    """Return the error message of a runvitals server."""
     try:
         value = loads(response.body)
     except ValueError:
@@ -429,5 +439,5 @@ def _error(response: ServerResponse) -> str | None:
 
 
 def _error_text(response: ServerResponse) -> str:
-    """A rejection as shown to the user."""
+    """Return a rejection as shown to the user."""
     return f"{response.status} {_error(response) or response.text()}".strip()

@@ -39,10 +39,11 @@ class EnvelopeTable:
 
     @property
     def seq(self) -> int:
+        """The journal's number of the first row, which is that of the envelope."""
         return self.seqs[0]
 
     def select(self, indexes: Sequence[int]) -> EnvelopeTable:
-        """The rows at these indexes."""
+        """Return the rows at these indexes."""
         table = EnvelopeTable(
             self.keys,
             [self.seqs[i] for i in indexes],
@@ -53,15 +54,13 @@ class EnvelopeTable:
         return table
 
     def content(self) -> dict[str, Any]:
-        """The content of the first row."""
+        """Return the content of the first row."""
         row = zip(self.keys, (column[0] for column in self.columns), strict=True)
         values = {key: value for key, value in row if value == value}
         return {"values": values} if self.steps is None else {"step": self.steps[0], "data": values}
 
     def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
-        """The fields of the table's envelope, with the schema's number instead of the keys if the server
-        assigned one.
-        """
+        """Return the fields of the table's envelope: the server's number of the schema, or else the keys."""
         body = compressor.body(_bytes(array("q", self.times_ms)), [_bytes(column) for column in self.columns])
         fields: dict[str, Any] = {"seq": self.seq, "body": body}
         if schema is None:
@@ -83,25 +82,29 @@ class EnvelopeRecords:
 
     @property
     def seq(self) -> int:
+        """The journal's number of the first record, which is that of the envelope."""
         return self.notes[0].seq
 
     @property
     def times_ms(self) -> list[int]:
+        """The times of the records, ms UTC."""
         return [note.time_ms for note in self.notes]
 
     @property
     def keys(self) -> tuple[str, ...]:
+        """Empty: records have no columns."""
         return ()
 
     def select(self, indexes: Sequence[int]) -> EnvelopeRecords:
-        """The notes at these indexes."""
+        """Return the notes at these indexes."""
         return EnvelopeRecords([self.notes[i] for i in indexes])
 
     def content(self) -> dict[str, Any]:
-        """The content of the first note."""
+        """Return the content of the first note."""
         return {"kind": self.notes[0].kind, **self.notes[0].value}
 
     def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
+        """Return the fields of the envelope; neither argument matters to records."""
         return {"seq": self.seq, "records": [(note.seq, note.kind, note.value) for note in self.notes]}
 
 
@@ -148,12 +151,12 @@ def _log_tables(rows: list[LogRow], last_ms: int) -> tuple[list[EnvelopeTable], 
         groups.setdefault(tuple(timed_row[2]), []).append(timed_row)
     groups.pop((), None)
     if len(groups) > MAX_LOG_TABLES:
-        return [_log_table(keys, members) for keys, members in _merged(groups)], last_ms
+        return [_log_table(keys, members) for keys, members in _merge(groups)], last_ms
     return [_log_table(keys, members) for keys, members in groups.items()], last_ms
 
 
 def _earliest_after(rows: list[LogRow]) -> list[int]:
-    """For each row, the earliest time among it and later rows that the server may accept."""
+    """Return, for each row, the earliest time among it and later rows that the server may accept."""
     times_ms: list[int] = []
     earliest_ms = TIME_MS
     for row in reversed(rows):
@@ -163,7 +166,7 @@ def _earliest_after(rows: list[LogRow]) -> list[int]:
     return times_ms[::-1]
 
 
-def _merged(
+def _merge(
     groups: dict[tuple[str, ...], list[_TimedRow]],
 ) -> Iterator[tuple[tuple[str, ...], list[_TimedRow]]]:
     """Merge groups with different names as long as the resulting table is small."""
@@ -196,7 +199,7 @@ def _log_table(keys: tuple[str, ...], members: list[_TimedRow]) -> EnvelopeTable
 
 
 def _bytes(numbers: array[Any]) -> bytes:
-    """Little-endian."""
+    """Return an array as little-endian bytes."""
     if sys.byteorder == "big":
         numbers = numbers[:]
         numbers.byteswap()

@@ -71,7 +71,7 @@ def _int(value: int) -> bytes:
 
 
 def _head(size: int, fix: int, fix_limit: int, one_byte: int | None, two: int, four: int) -> bytes:
-    """The header of a text, bytes, list or map of that size."""
+    """Return the header of a text, bytes, list or map of that size."""
     if size < fix_limit:
         return p(">B", fix | size)
     if one_byte is not None and size < 1 << 8:

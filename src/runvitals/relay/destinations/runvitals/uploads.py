@@ -73,11 +73,11 @@ class FileUploads:
         """
         named = {note.seq: [file["sha256"] for file in files_of(note.value["items"])] for note in notes}
         sizes = {file["sha256"]: file["bytes"] for note in notes for file in files_of(note.value["items"])}
-        wanted = [sha256 for sha256 in sizes if sha256 not in self._arrived and sha256 not in self._missing]
+        needed = [sha256 for sha256 in sizes if sha256 not in self._arrived and sha256 not in self._missing]
         until_s = self._clock() + TURN_S
         self._progressed = False  # at least one piece a turn, however slow the server is
-        for first in range(0, len(wanted), _ASKED_AT_ONCE):
-            offsets = self._offsets(wanted[first : first + _ASKED_AT_ONCE], entity)
+        for first in range(0, len(needed), _ASKED_AT_ONCE):
+            offsets = self._offsets(needed[first : first + _ASKED_AT_ONCE], entity)
             for sha256, offset in offsets.items():
                 self._send(sha256, sizes[sha256], offset, entity, until_s)
         if len(self._arrived) > _MAX_REMEMBERED:
@@ -90,7 +90,7 @@ class FileUploads:
         }
 
     def _offsets(self, digests: Sequence[str], entity: str | None) -> dict[str, int]:
-        """The offset of the next piece of each file that the server does not have."""
+        """Return the offset of the next piece of each file that the server does not have."""
         body = dumps({"files": [{"sha256": sha256} for sha256 in digests]})
         response = self._request(
             "POST", self._path + _query(entity), body, {"Content-Type": "application/json"}
@@ -100,11 +100,11 @@ class FileUploads:
                 "the server does not accept images, tables and other files: it needs a later version of "
                 "runvitals; they are delivered when it has one"
             )
-        found = _json(response).get("files")
-        if not isinstance(found, list) or len(found) != len(digests):
+        files = _json(response).get("files")
+        if not isinstance(files, list) or len(files) != len(digests):
             raise Retry(f"{self._path}: unexpected response: {response.text()}", response.retry_after_s)
         offsets: dict[str, int] = {}
-        for sha256, state in zip(digests, found, strict=True):
+        for sha256, state in zip(digests, files, strict=True):
             if state.get("complete"):
                 self._arrived.add(sha256)
             else:

@@ -1,3 +1,4 @@
-"""Writes TensorBoard event files without using TensorBoard: `tfrecords.py` (the container),
-`event_messages.py` (the messages), `destination.py`.
+"""Writes TensorBoard event files without using TensorBoard.
+
+Modules: `tfrecords.py` (the container), `event_messages.py` (the messages), `destination.py`.
 """

@@ -79,8 +79,9 @@ class TensorBoardDestination(Destination):
                 )
 
     def _folder(self, batch: Batch) -> str:
-        """The folder of a writer's events inside the run's folder. Each writer has its own, because
-        TensorBoard reads the files of a folder one after the other.
+        """Return the folder of a writer's events inside the run's folder.
+
+        Each writer has its own, because TensorBoard reads the files of a folder one after the other.
         """
         writer = batch.writer
         if writer.role != _TRAIN:
@@ -89,8 +90,8 @@ class TensorBoardDestination(Destination):
             return _MAIN
         return f"process{writer.pid}" if writer.rank is None else f"rank{writer.rank}"
 
-    def _append(self, batch: Batch, folder: str, found: Iterable[bytes]) -> None:
-        data = b"".join(map(record, found))
+    def _append(self, batch: Batch, folder: str, records: Iterable[bytes]) -> None:
+        data = b"".join(map(record, records))
         if not data:
             return
         path = self._path(batch, folder)
@@ -112,7 +113,7 @@ class TensorBoardDestination(Destination):
         return os.path.join(self._root, base, folder, files[folder])
 
     def _began_ms(self, batch: Batch) -> int:
-        """When the run started on this host, according to the first record delivered."""
+        """Return when the run started on this host, according to the first record delivered."""
         if "began_ms" not in self._state:
             self._state["began_ms"] = batch.writer.started_ms or next(_times(batch), 0)
         return int(self._state["began_ms"])
@@ -120,7 +121,7 @@ class TensorBoardDestination(Destination):
     def _events(self, batch: Batch) -> Iterator[bytes]:
         since_ms = self._began_ms(batch)
         for moment in batch.moments():
-            yield from self._sampled(moment, batch.writer.name, since_ms)
+            yield from self._sample(moment, batch.writer.name, since_ms)
         for row in batch.logs:
             numbers = [(key, value, "") for key, value in row.numbers().items()]
             step = event_messages.seconds(row.time_ms, since_ms) if row.step is None else int(row.step)
@@ -128,25 +129,25 @@ class TensorBoardDestination(Destination):
                 yield event_messages.scalars(row.time_ms, step, numbers)
             for key, value in row.data.items():
                 if isinstance(value, str):
-                    yield event_messages.words(row.time_ms, step, key, event_messages.escaped(value))
+                    yield event_messages.words(row.time_ms, step, key, event_messages.escape(value))
         for note in batch.notes_of(EVENT):
             yield _event_text(note, since_ms)
 
-    def _sampled(self, moment: Moment, writer: str, since_ms: int) -> Iterator[bytes]:
+    def _sample(self, moment: Moment, writer: str, since_ms: int) -> Iterator[bytes]:
         last: dict[str, list[float]] = self._state.setdefault("counters", {}).setdefault(writer, {})
         # Descriptions are longer than the rest of a value, and TensorBoard needs each only once.
         described: dict[str, None] = self._state.setdefault("told", {}).setdefault(writer, {})
-        found = []
+        scalars = []
         for key, value in zip(moment.keys, moment.values, strict=True):
             mapping = tag_mapping(key)
             if mapping.rate is not None:
                 value = _rate(last, key, moment.time_ms, value, mapping.rate)
             if not isnan(value):  # a gap
-                found.append((mapping.tag, value, "" if mapping.tag in described else mapping.about))
+                scalars.append((mapping.tag, value, "" if mapping.tag in described else mapping.about))
                 described[mapping.tag] = None
-        if found:
+        if scalars:
             step = event_messages.seconds(moment.time_ms, since_ms)
-            yield event_messages.scalars(moment.time_ms, step, found)
+            yield event_messages.scalars(moment.time_ms, step, scalars)
 
     def _configuration(self, batch: Batch) -> Iterator[bytes]:
         now_ms = self._began_ms(batch)
@@ -162,7 +163,7 @@ def _times(batch: Batch) -> Iterator[int]:
 
 
 def _rate(last: dict[str, list[float]], key: str, time_ms: int, value: float, rate: Rate) -> float:
-    """The rate of a counter since its last sample; NaN for the first."""
+    """Return the rate of a counter since its last sample; NaN for the first."""
     before = last.get(key)
     last[key] = [time_ms, value]
     return (
@@ -173,7 +174,7 @@ def _rate(last: dict[str, list[float]], key: str, time_ms: int, value: float, ra
 
 
 class TagMapping(NamedTuple):
-    """How a key is written: its tag, the description behind the "i", and the rate that replaces a counter."""
+    """The tag of a key, the description behind the "i", and the rate that replaces a counter."""
 
     tag: str
     about: str
@@ -182,7 +183,7 @@ class TagMapping(NamedTuple):
 
 @lru_cache(16_384)
 def tag_mapping(key: str) -> TagMapping:
-    """The tag, description and rate of a key.
+    """Return the tag, description and rate of a key.
 
     Example:
         >>> tag_mapping("gpu.0.powerWatts").tag
@@ -205,5 +206,5 @@ def _event_text(note: Note, since_ms: int) -> bytes:
     text = f"{event_messages.utc(note.time_ms)} {value.get('level', 'info')}: {message}"
     step = event_messages.seconds(note.time_ms, since_ms)
     return event_messages.words(
-        note.time_ms, step, f"events/{value.get('name')}", event_messages.escaped(text)
+        note.time_ms, step, f"events/{value.get('name')}", event_messages.escape(text)
     )

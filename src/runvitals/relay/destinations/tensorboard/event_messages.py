@@ -1,5 +1,6 @@
-"""Encodes the messages of an event file: `tensorboard.Event`, and the summaries of the scalars, text and
-hparams plugins.
+"""Encodes the messages of an event file.
+
+`tensorboard.Event`, and the summaries of the scalars, text and hparams plugins.
 
 https://github.com/tensorflow/tensorboard/tree/master/tensorboard/compat/proto (event, summary, tensor)
 https://github.com/tensorflow/tensorboard/blob/master/tensorboard/plugins/hparams/plugin_data.proto
@@ -26,7 +27,7 @@ def _event(time_ms: int, step: int, what: bytes) -> bytes:
 
 
 def head(time_ms: int) -> bytes:
-    """The first message of every file."""
+    """Return the first message of every file."""
     return _event(time_ms, 0, text(3, VERSION))
 
 
@@ -40,14 +41,15 @@ def scalars(time_ms: int, step: int, values: Iterable[tuple[str, float, str]]) -
             tag. The format stores values as float32.
     """
     summary = b"".join(
-        _described(tag, value, about) if about else _head(tag) + _float(value) for tag, value, about in values
+        _description(tag, value, about) if about else _head(tag) + _float(value)
+        for tag, value, about in values
     )
     return _event(time_ms, step, text(5, summary))
 
 
 @lru_cache(16_384)
 def _head(tag: str) -> bytes:
-    """A value without its last four bytes, the number; the rest is the same each time."""
+    """Return a value without its last four bytes, the number; the rest is the same each time."""
     value = text(1, text(1, tag) + single(2, 0.0))
     return value[:-4]
 
@@ -59,7 +61,7 @@ def _float(value: float) -> bytes:
         return single(2, value)[-4:]
 
 
-def _described(tag: str, value: float, about: str) -> bytes:
+def _description(tag: str, value: float, about: str) -> bytes:
     metadata = text(1, text(1, "scalars")) + text(3, about) + uint(4, _DATA_CLASS_SCALAR)
     return text(1, text(1, tag) + single(2, value) + text(9, metadata))
 
@@ -92,7 +94,7 @@ def _hparams(time_ms: int, tag: str, data: bytes) -> bytes:
 
 
 def _value(value: object) -> bytes:
-    """A `google.protobuf.Value`."""
+    """Return a `google.protobuf.Value`."""
     if isinstance(value, bool):
         return uint(4, value)
     if isinstance(value, int | float) and abs(value) < 1e308:
@@ -101,21 +103,22 @@ def _value(value: object) -> bytes:
 
 
 def seconds(time_ms: int, since_ms: int) -> int:
-    """The step of values without one: whole seconds since the run started."""
+    """Return the step of values without one: whole seconds since the run started."""
     return max(0, (time_ms - since_ms) // 1000)
 
 
-def escaped(value: object) -> str:
+def escape(value: object) -> str:
     """Escape a value for TensorBoard's Markdown: as inline code on one line."""
     line = " ".join(str(value).split()).replace("`", "'").replace("|", "\\|")
     return f"`{line}`" if line else ""
 
 
 def table(values: Mapping[str, object]) -> str:
-    """A Markdown table of names and values."""
-    rows = "".join(f"| {escaped(key)} | {escaped(value)} |\n" for key, value in values.items())
+    """Return a Markdown table of names and values."""
+    rows = "".join(f"| {escape(key)} | {escape(value)} |\n" for key, value in values.items())
     return f"| name | value |\n|---|---|\n{rows}"
 
 
 def utc(time_ms: int) -> str:
+    """Return a time in UTC to the second, for people."""
     return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(time_ms / 1000))

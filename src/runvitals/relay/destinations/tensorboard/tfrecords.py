@@ -12,19 +12,19 @@ _MASK_DELTA = 0xA282EAD8
 
 
 def _table() -> tuple[int, ...]:
-    found = []
+    table = []
     for value in range(256):
         for _ in range(8):
             value = value >> 1 ^ (_CASTAGNOLI if value & 1 else 0)
-        found.append(value)
-    return tuple(found)
+        table.append(value)
+    return tuple(table)
 
 
 _TABLE = _table()
 
 
 def _crc32c(data: bytes) -> int:
-    """The CRC-32C of some bytes; takes 100 ns per byte, 1000 times as long as Google's package.
+    """Return the CRC-32C of some bytes; takes 100 ns per byte, 1000 times as long as Google's package.
 
     Example:
         >>> hex(_crc32c(b"123456789"))
@@ -45,17 +45,17 @@ else:
 
 
 def masked_sum(data: bytes) -> int:
-    """The checksum of some bytes, masked (rotated by 15 bits, and a constant added), as TFRecord requires."""
+    """Return the masked checksum that TFRecord requires: rotated by 15 bits, and a constant added."""
     crc = crc32c(data)
     masked: int = ((crc >> 15 | crc << 17) + _MASK_DELTA) & 0xFFFFFFFF
     return masked
 
 
-def _masked(data: bytes) -> bytes:
+def _mask(data: bytes) -> bytes:
     return struct.pack("<I", masked_sum(data))
 
 
 def record(payload: bytes) -> bytes:
     """Encode one record."""
     length = struct.pack("<Q", len(payload))
-    return length + _masked(length) + payload + _masked(payload)
+    return length + _mask(length) + payload + _mask(payload)

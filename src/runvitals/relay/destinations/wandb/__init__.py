@@ -1,3 +1,5 @@
-"""Delivery to W&B: `account.py` (address and API key), `lines.py` (lines of its files), `http_api.py`,
-`online.py` and `offline.py` (a run at a server, or in a file), `destination.py`.
+"""Delivery to W&B.
+
+Modules: `account.py` (address and API key), `lines.py` (lines of its files), `http_api.py`, `online.py` and
+`offline.py` (a run at a server, or in a file), `destination.py`.
 """

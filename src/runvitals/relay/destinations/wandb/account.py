@@ -45,6 +45,7 @@ class WandbAddress:
 
     @classmethod
     def read(cls, text: str, environ: Mapping[str, str]) -> WandbAddress:
+        """Parse `ENTITY/PROJECT?mode=…` and the other options, with W&B's variables as defaults."""
         path, _, query = text.partition("?")
         entity, _, project = path.rpartition("/")
         options = dict(parse_qsl(query, keep_blank_values=True))
@@ -75,7 +76,7 @@ def _every(text: str) -> float:
 
 
 def authorization(base_url: str, environ: Mapping[str, str]) -> str | None:
-    """The Authorization header; None without an API key.
+    """Return the Authorization header; None without an API key.
 
     `WANDB_API_KEY` is only used for the service that `WANDB_BASE_URL` names, else for W&B's own. Other
     services need an entry in `~/.netrc` (`NETRC`), where `wandb login` stores keys.
@@ -93,10 +94,10 @@ def _netrc_key(base_url: str, environ: Mapping[str, str]) -> str | None:
     home = environ.get("HOME") or os.path.expanduser("~")
     path = environ.get("NETRC") or os.path.join(home, ".netrc")
     try:
-        found = netrc.netrc(path)
+        entry = netrc.netrc(path)
     except FileNotFoundError:
         return None
     except netrc.NetrcParseError as error:
         raise ValueError(f"{path}: {error.msg}, line {error.lineno}") from None
-    login = found.hosts.get(urlsplit(base_url).hostname or "")
+    login = entry.hosts.get(urlsplit(base_url).hostname or "")
     return login[2] if login else None

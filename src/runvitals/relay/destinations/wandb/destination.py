@@ -18,7 +18,7 @@ from runvitals.readers.journals.history import leaves
 from runvitals.relay.batch import LIFECYCLE, Batch, Note
 from runvitals.relay.destination import Context, Destination, Gone
 from runvitals.relay.destinations.wandb.account import WandbAddress
-from runvitals.relay.destinations.wandb.lines import RunUpdate, printed, rows, sampled
+from runvitals.relay.destinations.wandb.lines import RunUpdate, console_lines, rows, sample
 from runvitals.relay.destinations.wandb.offline import OfflineRun
 from runvitals.relay.destinations.wandb.online import OnlineRun
 from runvitals.relay.engine.exactly_once import all_or_nothing
@@ -102,10 +102,10 @@ class WandbDestination(Destination):
         suffix = f"/l:{safe_name(batch.writer.host)}" if self._address.shared else ""
         if training_run and training_run.get("shared"):  # next to W&B's own samples, under our label
             suffix = f"/l:runvitals-{safe_name(batch.writer.host)}"
-        content.samples = sampled(batch, self._address.every_s, suffix)
+        content.samples = sample(batch, self._address.every_s, suffix)
         if training_run:
             return content
-        content.printed = list(printed(batch, self._state.setdefault("open_lines", {})))
+        content.printed = list(console_lines(batch, self._state.setdefault("open_lines", {})))
         config = dict(leaves(batch.run.config))
         if config != self._state.get("config"):
             self._state["config"] = content.config = config
@@ -120,8 +120,9 @@ class WandbDestination(Destination):
         return content
 
     def _is_main(self, batch: Batch) -> bool:
-        """Whether this writer's rows are sent, since W&B has one sequence of rows: the first rank's, else the
-        first process's.
+        """Return whether this writer's rows are sent: those of the first rank, else of the first process.
+
+        W&B has one sequence of rows for a run.
         """
         writer = batch.writer
         if writer.role != _TRAIN or writer.rank not in (None, 0):
@@ -143,7 +144,7 @@ class WandbDestination(Destination):
 
 
 def _exit_code(note: Note) -> int:
-    """The exit code as a shell reports it; W&B treats all but 0 as a failure."""
+    """Return the exit code as a shell reports it; W&B treats all but 0 as a failure."""
     value = note.value
     if value.get("exit_code") is not None:
         return int(value["exit_code"])

@@ -1,5 +1,7 @@
-"""The part of W&B's HTTP API that runs need: a GraphQL mutation that creates the run, and the stream of the
-lines of its files. Both are safe to repeat: lines are written at their line numbers.
+"""The part of W&B's HTTP API that runs need.
+
+A GraphQL mutation that creates the run, and the stream of the lines of its files. Both are safe to repeat:
+lines are written at their line numbers.
 """
 
 from __future__ import annotations
@@ -117,6 +119,7 @@ class WandbApi:
         return Unauthorized(text, has_another_key)
 
     def close(self) -> None:
+        """Close the connection."""
         self._http.close()
 
 

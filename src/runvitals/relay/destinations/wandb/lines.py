@@ -38,7 +38,7 @@ class OutputLine(NamedTuple):
 
 
 class RunUpdate:
-    """What a batch adds to a W&B run.
+    """The lines that a batch adds to a W&B run.
 
     Attributes:
         began_ms: when the run started.
@@ -55,33 +55,34 @@ class RunUpdate:
         self.summary: dict[str, Any] | None = None
 
 
-def sampled(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetrics]:
-    """Merge the samples of each `every_s` seconds into one: the mean of gauges (or the aggregation in the
-    metric's definition), the last value of counters.
+def sample(batch: Batch, every_s: float, suffix: str = "") -> list[SystemMetrics]:
+    """Merge the samples of each `every_s` seconds into one.
+
+    It has the mean of gauges (or the aggregation in the metric's definition), the last value of counters.
 
     Args:
         suffix: appended to the keys when several machines share a run: `/l:<host>`.
     """
     step_ms = max(1, round(every_s * 1000))
-    found: list[SystemMetrics] = []
+    metrics: list[SystemMetrics] = []
     window: int | None = None
     values: dict[str, list[float]] = {}
     last_ms = 0
     for moment in batch.moments():
         if moment.time_ms // step_ms != window:
             if values:
-                found.append(SystemMetrics(last_ms, _merged(values, suffix)))
+                metrics.append(SystemMetrics(last_ms, _merge(values, suffix)))
             window, values = moment.time_ms // step_ms, {}
         last_ms = moment.time_ms
         for key, value in zip(moment.keys, moment.values, strict=True):
             if not isnan(value):
                 values.setdefault(key, []).append(value)
     if values:
-        found.append(SystemMetrics(last_ms, _merged(values, suffix)))
-    return found
+        metrics.append(SystemMetrics(last_ms, _merge(values, suffix)))
+    return metrics
 
 
-def _merged(values: Mapping[str, list[float]], suffix: str) -> dict[str, float]:
+def _merge(values: Mapping[str, list[float]], suffix: str) -> dict[str, float]:
     merged = {}
     for key, many in values.items():
         match = DEFINITIONS.find(key)
@@ -100,19 +101,19 @@ _MERGES: dict[str, Callable[[list[float]], float]] = {
 
 
 def rows(batch: Batch) -> list[WandbRow]:
-    """The logged rows, merged by step."""
-    found: list[WandbRow] = []
+    """Return the logged rows, merged by step."""
+    merged: list[WandbRow] = []
     for row in batch.logs:
         step = 0 if row.step is None else int(row.step)
-        if found and found[-1].step == step:
-            found[-1] = WandbRow(row.time_ms, step, {**found[-1].data, **row.data})
+        if merged and merged[-1].step == step:
+            merged[-1] = WandbRow(row.time_ms, step, {**merged[-1].data, **row.data})
         else:
-            found.append(WandbRow(row.time_ms, step, dict(row.data)))
-    return found
+            merged.append(WandbRow(row.time_ms, step, dict(row.data)))
+    return merged
 
 
-def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
-    """The complete console lines.
+def console_lines(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
+    """Yield the complete console lines.
 
     Args:
         open_lines: by writer and stream, the text since the last line end. Updated.
@@ -130,19 +131,19 @@ def printed(batch: Batch, open_lines: dict[str, str]) -> Iterator[OutputLine]:
 
 
 def event_line(line: SystemMetrics, began_ms: int) -> str:
-    """A line of `wandb-events.jsonl`."""
+    """Return a line of `wandb-events.jsonl`."""
     head = {"_wandb": True, "_timestamp": line.time_ms / 1000, "_runtime": (line.time_ms - began_ms) / 1000}
     values = {f"system.{key}": value if isfinite(value) else None for key, value in line.values.items()}
     return json.dumps({**head, **values})
 
 
 def history_line(row: WandbRow, began_ms: int) -> str:
-    """A line of `wandb-history.jsonl`; NaN and infinities are written as such, as W&B does."""
+    """Return a line of `wandb-history.jsonl`; NaN and infinities are written as such, as W&B does."""
     head = {"_step": row.step, "_timestamp": row.time_ms / 1000, "_runtime": (row.time_ms - began_ms) / 1000}
     return json.dumps({**row.data, **head})
 
 
 def output_line(line: OutputLine) -> str:
-    """A line of `output.log`."""
+    """Return a line of `output.log`."""
     seconds = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(line.time_ms / 1000))
     return f"{'ERROR ' if line.error else ''}{seconds}.{line.time_ms % 1000:03d}000 {line.text}"

@@ -16,8 +16,7 @@ from runvitals.relay.engine.exactly_once import append
 
 
 class OfflineRun:
-    """The file `wandb/offline-run-<time>-<id>/run-<id>.wandb`, below `WANDB_DIR` or the training's working
-    directory.
+    """The file `wandb/offline-run-<time>-<id>/run-<id>.wandb`, below `WANDB_DIR` or the working directory.
 
     Args:
         address: has the entity and project.
@@ -33,6 +32,7 @@ class OfflineRun:
         self._run = str(training_run.get("id") or context.run_id)
 
     def write(self, batch: Batch, content: RunUpdate) -> None:
+        """Append the lines of a batch as records."""
         self._append(content.began_ms, self._records(batch, content))
 
     def _records(self, batch: Batch, content: RunUpdate) -> Iterator[bytes]:
@@ -71,7 +71,7 @@ class OfflineRun:
         )
 
     def _append(self, began_ms: int, records: Iterator[bytes]) -> None:
-        found = list(records)
+        encoded = list(records)
         if "path" not in self._state:
             root = self._context.environ.get("WANDB_DIR") or self._context.cwd
             began = time.strftime("%Y%m%d_%H%M%S", time.gmtime(began_ms / 1000))
@@ -80,15 +80,16 @@ class OfflineRun:
         path = str(self._state["path"])
         os.makedirs(os.path.join(os.path.dirname(path), "files"), exist_ok=True)
         length, number = int(self._state.get("length", 0)), int(self._state.get("number", 0))
-        data, self._state["number"] = encoding.frame(found, length, number)
+        data, self._state["number"] = encoding.frame(encoded, length, number)
         self._state["length"] = append(path, length, data)
 
     def heartbeat(self) -> None:
-        """A file needs no heartbeat."""
+        """Do nothing: a file needs no heartbeat."""
 
     def end(self, exit_code: int, ended_ms: int) -> None:
+        """Append the record of the run's end."""
         runtime_s = max(0, ended_ms - int(self._state["began_ms"])) // 1000
         self._append(ended_ms, iter([encoding.exit_record(exit_code, runtime_s)]))
 
     def close(self) -> None:
-        """The file is not kept open."""
+        """Do nothing: the file is not kept open."""

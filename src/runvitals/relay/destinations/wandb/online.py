@@ -34,6 +34,7 @@ class OnlineRun:
         self._stop_requested = False
 
     def write(self, batch: Batch, content: RunUpdate) -> None:
+        """Send the lines of a batch. The first batch, and each with a config, creates or updates the run."""
         if self._training_run:
             self._state["place"] = [
                 self._training_run.get("entity") or "",
@@ -49,14 +50,16 @@ class OnlineRun:
             _OUTPUT: [output_line(line) for line in content.printed],
         }
         files = {
-            name: {"offset": offsets.get(name, 0), "content": found} for name, found in lines.items() if found
+            name: {"offset": offsets.get(name, 0), "content": new_lines}
+            for name, new_lines in lines.items()
+            if new_lines
         }
         if content.summary is not None:
             files[_SUMMARY] = {"offset": 0, "content": [json.dumps(content.summary)]}
         if files:
             self._stream({"files": files})
-        for name, found in lines.items():
-            offsets[name] = offsets.get(name, 0) + len(found)
+        for name, new_lines in lines.items():
+            offsets[name] = offsets.get(name, 0) + len(new_lines)
 
     def _upsert(self, batch: Batch) -> None:
         run = batch.run
@@ -85,11 +88,14 @@ class OnlineRun:
             self._context.request_stop("requested at W&B")
 
     def heartbeat(self) -> None:
+        """Tell W&B that the run is alive, if it was created."""
         if "place" in self._state:
             self._stream({})
 
     def end(self, exit_code: int, ended_ms: int) -> None:
+        """Mark the run as complete."""
         self._stream({"complete": True, "exitcode": exit_code})
 
     def close(self) -> None:
+        """Close the connection."""
         self._api.close()

@@ -42,8 +42,8 @@ _INDEX_LABELS = ("gpu_id", "card", "gpu", "gpu_use_percent", "gpu_memory_use_per
                  "gpu_SCLK", "gpu_MCLK", "gpu_temperature")  # fmt: skip
 
 
-def translated(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of one of the exporters becomes ours."""
+def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
+    """Return how a series of one of the exporters becomes ours."""
     index = _index(labels)
     if index is None:
         return None
@@ -76,9 +76,9 @@ def _index(labels: Mapping[str, str]) -> int | None:
 @lru_cache(4096)
 def _memory(prefix: str) -> Derived:
     def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
-        found = {prefix + "memoryAllocatedBytes": values[_USED] * _MIB}
+        values_by_key = {prefix + "memoryAllocatedBytes": values[_USED] * _MIB}
         if values[_TOTAL]:
-            found[prefix + "memoryAllocated"] = values[_USED] * 100.0 / values[_TOTAL]
-        return found
+            values_by_key[prefix + "memoryAllocated"] = values[_USED] * 100.0 / values[_TOTAL]
+        return values_by_key
 
     return Derived(prefix + "memory", compute, frozenset((_USED, _TOTAL)))

@@ -29,8 +29,8 @@ _USED, _FREE, _RESERVED, _TOTAL = "DEV_FB_USED", "DEV_FB_FREE", "DEV_FB_RESERVED
 _POWER, _LIMIT = "powerWatts", "enforcedPowerLimitWatts"
 
 
-def translated(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of the exporter becomes ours."""
+def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
+    """Return how a series of the exporter becomes ours."""
     series = DcgmSeries(name.removeprefix(_PREFIX), labels, 0.0, is_total=False)
     index = series.index if series.index is not None else device
     if index is None or (series.slice and series.name in FLOWS):
@@ -75,12 +75,12 @@ def _memory(prefix: str) -> Derived:
         used = values.get(_USED)
         if used is None:
             return {}
-        found = {prefix + "memoryAllocatedBytes": used * MIB}
+        values_by_key = {prefix + "memoryAllocatedBytes": used * MIB}
         total = values.get(_TOTAL)
         if total is None and _FREE in values:
             total = used + values[_FREE] + values.get(_RESERVED, 0.0)
         if total:
-            found[prefix + "memoryAllocated"] = used * 100.0 / total
-        return found
+            values_by_key[prefix + "memoryAllocated"] = used * 100.0 / total
+        return values_by_key
 
     return Derived(prefix + "memory", compute)

@@ -29,11 +29,11 @@ class DerivedMetric:
         if self._before is None or t > self._before.t:
             self._pending.setdefault(t, {})[name] = value
 
-    def completed(self) -> Iterator[ScrapedMoment]:
-        """The moments that have become complete, with what was computed."""
+    def pop_completed(self) -> Iterator[ScrapedMoment]:
+        """Yield the moments that have become complete, with what was computed."""
         times = sorted(self._pending)
-        for place, t in enumerate(times):
-            if not self._is_complete(t, later=len(times) - place - 1):
+        for index, t in enumerate(times):
+            if not self._is_complete(t, later=len(times) - index - 1):
                 break
             values = self._pending.pop(t)
             if self._of.required <= values.keys():

@@ -24,8 +24,8 @@ _ECC = ("mem_ecc_corrected", "mem_ecc_uncorrected", "mem_ecc_repairable_uncorrec
 _PERCENTILES = ("p0", "p1", "p25", "p50", "p75", "p99", "p100")
 
 
-def translated(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of the exporter becomes ours."""
+def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
+    """Return how a series of the exporter becomes ours."""
     runtime = labels.get("runtime_tag", "")
     if name == "hardware_ecc_events_total":
         kind, index = labels.get("event_type"), labels.get("neuron_device_index", "")
@@ -33,11 +33,11 @@ def translated(name: str, labels: Mapping[str, str], device: int | None) -> Tran
     if name == "execution_latency_seconds":
         percentile = labels.get("percentile")
         return Translation(f"trn.total_latency.{percentile}") if percentile in _PERCENTILES else None
-    derived = _derived(name, labels)
+    derived = _derived_metric(name, labels)
     return None if derived is None else Translation(inputs=(Input(derived, runtime),))
 
 
-def _derived(name: str, labels: Mapping[str, str]) -> Derived | None:
+def _derived_metric(name: str, labels: Mapping[str, str]) -> Derived | None:
     core, use = labels.get("neuroncore", ""), name.removeprefix(_CORE_MEMORY)
     if name == "neuroncore_utilization_ratio" and _is_index(core):
         return _sum(f"trn.{int(core)}.neuroncore_utilization", 100.0)

@@ -61,8 +61,8 @@ _NOT_DISKS = frozenset(
 _TEMPERATURES = ("coretemp", "k10temp", "zenpower")
 
 
-def translated(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
-    """How a series of node_exporter becomes ours."""
+def translate(name: str, labels: Mapping[str, str], device: int | None) -> Translation | None:
+    """Return how a series of node_exporter becomes ours."""
     if name in _PLAIN:
         return Translation(_PLAIN[name])
     if name.startswith("node_memory_"):
@@ -136,11 +136,11 @@ def _is_processor(chip: str) -> bool:
 
 def _memory(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
     total, available = values["MemTotal"], values["MemAvailable"]
-    found = {"memory.usedMB": (total - available) / _MIB, "proc.memory.availableMB": available / _MIB}
+    values_by_key = {"memory.usedMB": (total - available) / _MIB, "proc.memory.availableMB": available / _MIB}
     if total:
         used = (1 - available / total) * 100.0
-        found |= {"memory_percent": used, "host.memory_percent": used}
-    return found
+        values_by_key |= {"memory_percent": used, "host.memory_percent": used}
+    return values_by_key
 
 
 def _caches(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
@@ -149,10 +149,10 @@ def _caches(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, f
 
 def _swap(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
     total, free = values["SwapTotal"], values["SwapFree"]
-    found = {"swap.used": total - free}
+    values_by_key = {"swap.used": total - free}
     if total:
-        found["swap.used_percent"] = (total - free) / total * 100.0
-    return found
+        values_by_key["swap.used_percent"] = (total - free) / total * 100.0
+    return values_by_key
 
 
 _MEMORY = Derived("memory", _memory, frozenset(("MemTotal", "MemAvailable")))
@@ -161,7 +161,7 @@ _SWAP = Derived("swap", _swap, frozenset(("SwapTotal", "SwapFree")))
 
 
 def _cpu(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
-    """Shares of the processors' time since the moment before."""
+    """Return shares of the processors' time since the moment before."""
     if before is None:
         return {}
     of_cpu: dict[str, dict[str, float]] = {}
@@ -169,23 +169,23 @@ def _cpu(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, floa
         if name in before.values:
             cpu, _, mode = name.partition("/")
             of_cpu.setdefault(cpu, {})[mode] = growth(before.values[name], value)
-    found: dict[str, float] = {}
+    values_by_key: dict[str, float] = {}
     modes: dict[str, float] = {}
     for cpu, spent in of_cpu.items():
         total = sum(spent.values())
         if total > 0:
             idle = spent.get("idle", 0.0) + spent.get("iowait", 0.0)
-            found[f"cpu.{cpu}.cpu_percent"] = (1 - idle / total) * 100.0
+            values_by_key[f"cpu.{cpu}.cpu_percent"] = (1 - idle / total) * 100.0
         for mode, seconds in spent.items():
             modes[mode] = modes.get(mode, 0.0) + seconds
     total = sum(modes.values())
     if total > 0:
         share = {mode: seconds / total * 100.0 for mode, seconds in modes.items()}
-        found["cpu.mean"] = 100.0 - share.get("idle", 0.0) - share.get("iowait", 0.0)
-        found["cpu.user"] = share.get("user", 0.0) + share.get("nice", 0.0)
-        found["cpu.system"] = sum(share.get(mode, 0.0) for mode in ("system", "irq", "softirq"))
-        found |= {f"cpu.{mode}": share[mode] for mode in ("iowait", "steal") if mode in share}
-    return found
+        values_by_key["cpu.mean"] = 100.0 - share.get("idle", 0.0) - share.get("iowait", 0.0)
+        values_by_key["cpu.user"] = share.get("user", 0.0) + share.get("nice", 0.0)
+        values_by_key["cpu.system"] = sum(share.get(mode, 0.0) for mode in ("system", "irq", "softirq"))
+        values_by_key |= {f"cpu.{mode}": share[mode] for mode in ("iowait", "steal") if mode in share}
+    return values_by_key
 
 
 def _uptime(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
@@ -218,10 +218,10 @@ def _busy(key: str) -> Derived:
 def _space(path: str) -> Derived:
     def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         used, available = values["size_bytes"] - values["free_bytes"], values["avail_bytes"]
-        found = {f"disk.{path}.usageGB": used / _GIB, f"disk.{path}.availableGB": available / _GIB}
+        values_by_key = {f"disk.{path}.usageGB": used / _GIB, f"disk.{path}.availableGB": available / _GIB}
         if used + available > 0:
-            found[f"disk.{path}.usagePercent"] = used / (used + available) * 100.0
-        return found
+            values_by_key[f"disk.{path}.usagePercent"] = used / (used + available) * 100.0
+        return values_by_key
 
     return Derived(f"space of {path}", compute, frozenset(("size_bytes", "free_bytes", "avail_bytes")))
 

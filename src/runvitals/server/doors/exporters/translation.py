@@ -1,4 +1,4 @@
-"""How a series of an exporter becomes one of ours, and metrics that are computed from several series."""
+"""Translations of series of exporters to ours, and metrics that are computed from several series."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _FAULTY: Final = 2.0
 
 
 class ScrapedMoment(NamedTuple):
-    """What the series of a derived metric had at one time.
+    """The values of a derived metric's series at one time.
 
     Args:
         t: ms UTC.
@@ -58,7 +58,7 @@ class Input(NamedTuple):
 
 @dataclass(frozen=True)
 class Translation:
-    """How a series becomes ours.
+    """Our key for a series of an exporter, and what to do with its values.
 
     Args:
         key: our key; None: it is only an input.
@@ -82,7 +82,7 @@ class Translation:
 
 
 def possible(key: str | None, factor: float = 1.0) -> tuple[float, float]:
-    """The least and the most that a value can be which is multiplied by a factor to be one of ours.
+    """Return the least and the most that a value can be which is multiplied by a factor to be one of ours.
 
     >>> possible("gpu.0.temp"), possible("any/other")
     ((-60.0, 220.00000000000003), (-inf, inf))
@@ -94,17 +94,20 @@ def possible(key: str | None, factor: float = 1.0) -> tuple[float, float]:
 
 
 def sum_of(key: str, factor: float = 1.0) -> Derived:
-    """The sum of gauges."""
+    """Return the sum of gauges."""
     return Derived(key, lambda before, t, values: {key: sum(values.values()) * factor})
 
 
 def mean_of(key: str, factor: float = 1.0) -> Derived:
-    """The mean of gauges."""
+    """Return the mean of gauges."""
     return Derived(key, lambda before, t, values: {key: sum(values.values()) / len(values) * factor})
 
 
 def total_of(key: str, factor: float = 1.0) -> Derived:
-    """The total growth of counters since the first moment: it does not fall when one of them disappears."""
+    """Return the total growth of counters since the first moment.
+
+    It does not fall when one of them disappears.
+    """
 
     def compute(before: ScrapedMoment | None, t: int, values: Values) -> dict[str, float]:
         if before is None:
@@ -118,10 +121,10 @@ def total_of(key: str, factor: float = 1.0) -> Derived:
 
 
 def growth(before: float, now: float) -> float:
-    """By how much a counter grew; one that fell started again from zero."""
+    """Return by how much a counter grew; one that fell started again from zero."""
     return now - before if now >= before else now
 
 
 def seconds_between(before: ScrapedMoment, t: int) -> float:
-    """The seconds since a moment."""
+    """Return the seconds since a moment."""
     return (t - before.t) / 1000.0

@@ -25,8 +25,8 @@ from runvitals.server.doors.mlflow.errors import (
 )
 from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.logged_models import LoggedModels
-from runvitals.server.doors.mlflow.requests import TheMessage, answer, mlflow_router
-from runvitals.server.doors.mlflow.run_numbers import find_run
+from runvitals.server.doors.mlflow.requests import TheMessage, mlflow_router, to_response
+from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.content_response import content_response
@@ -56,7 +56,7 @@ class ArtifactPlace(NamedTuple):
 
 
 def checked_path(path: str) -> list[str]:
-    """The parts of a path.
+    """Return the parts of a path.
 
     Raises:
         MlflowError: it could lead to another place, or is too long.
@@ -72,7 +72,7 @@ def checked_path(path: str) -> list[str]:
 
 
 def _place(request: Request, path: str, of_run: Action, of_model: Action) -> ArtifactPlace:
-    """The place of a path at which the requester may do something. Reads the database.
+    """Return the place of a path at which the requester may do something. Reads the database.
 
     Raises:
         MlflowError: there is no such run or model.
@@ -95,7 +95,7 @@ def _place(request: Request, path: str, of_run: Action, of_model: Action) -> Art
 
 
 def place_for_writing(request: Request, path: str) -> ArtifactPlace:
-    """The place of a path at which the requester may write a file. Reads the database.
+    """Return the place of a path at which the requester may write a file. Reads the database.
 
     Raises:
         MlflowError: there is no such run or model, or the name of the file is missing.
@@ -113,7 +113,7 @@ def _missing(path: str) -> MlflowError:
 
 @router.put("/artifacts/{path:path}", dependencies=WRITES)
 async def put(request: Request, path: str) -> Response:
-    """Take a file. It is on the disk when this is answered."""
+    """Take a file. It is on the disk when the response is sent."""
     place = await run_in_threadpool(place_for_writing, request, path)
     files = received_files(request)
     with door_recorder(request).in_flight(2 * PIECE_BYTES):
@@ -128,7 +128,7 @@ async def put(request: Request, path: str) -> Response:
                 )
 
             await run_in_threadpool(keep, incoming)
-    return answer({})
+    return to_response({})
 
 
 def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
@@ -151,11 +151,12 @@ def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
 
 @router.get("/artifacts/{path:path}", dependencies=READS)
 def download(request: Request, path: str) -> Response:
+    """Return the content of a file."""
     return file_response(request, path)
 
 
 def file_response(request: Request, path: str) -> Response:
-    """The content of a file. Reads the database.
+    """Return the content of a file. Reads the database.
 
     Raises:
         MlflowError: there is no such file.
@@ -179,14 +180,15 @@ def delete(request: Request, path: str) -> Response:
     if place.run_id is not None:
         for name in names:
             store.media.remove_files(place.run_id, name)
-    return answer({})
+    return to_response({})
 
 
 @router.get("/artifacts", dependencies=READS)
 def list_folder(request: Request, sent: TheMessage) -> Response:
+    """Return the files and folders in a folder of artifacts."""
     path = sent.required("path", most=MAX_PATH).rstrip("/")
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
-    return answer({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
+    return to_response({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
 
 
 def _entries(request: Request, place: ArtifactPlace) -> list[PathEntry]:
@@ -202,17 +204,19 @@ def _entry_json(entry: PathEntry, folder: str) -> dict[str, Any]:
 
 @router.api_route("/{rest:path}", methods=ANY_METHOD, dependencies=READS)
 def unknown(rest: str) -> Response:
+    """Refuse what MLflow has besides."""
     raise MlflowError("ENDPOINT_NOT_FOUND", f"mlflow-artifacts/{rest[:200]} is not supported")
 
 
 @lists.get("/artifacts/list", dependencies=READS)
 def run_files(request: Request, sent: TheMessage) -> Response:
+    """Return the files and folders in a folder of a run."""
     uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
-    return _listed(request, run_folder(request, uid), sent.text("path", most=MAX_PATH))
+    return _list_response(request, run_folder(request, uid), sent.text("path", most=MAX_PATH))
 
 
 def run_folder(request: Request, uid: str, action: Action = Action.RUN_READ) -> str:
-    """The path of the files of a run on which the requester may do an action.
+    """Return the path of the files of a run on which the requester may do an action.
 
     Raises:
         MlflowError: there is none.
@@ -225,16 +229,17 @@ def run_folder(request: Request, uid: str, action: Action = Action.RUN_READ) -> 
 
 @lists.get("/logged-models/{model_id}/artifacts/directories", dependencies=READS)
 def model_files(request: Request, model_id: str, sent: TheMessage) -> Response:
+    """Return the files and folders in a folder of a logged model."""
     models = LoggedModels(access_of(request), experiments_of(request))
     model = models.find(model_id)
     root = f"{models.experiments.id_of(models.experiment(model))}/{_MODELS}/{model.uid}/{_ARTIFACTS}"
-    return _listed(request, root, sent.text("artifact_directory_path", most=MAX_PATH))
+    return _list_response(request, root, sent.text("artifact_directory_path", most=MAX_PATH))
 
 
-def _listed(request: Request, root: str, folder: str | None) -> Response:
+def _list_response(request: Request, root: str, folder: str | None) -> Response:
     below = (folder or "").rstrip("/")
     path = f"{root}/{below}" if below else root
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
     prefix = f"{below}/" if below else ""
     shown = [_entry_json(entry, prefix) for entry in _entries(request, place)]
-    return answer({"root_uri": f"mlflow-artifacts:/{root}", "files": shown})
+    return to_response({"root_uri": f"mlflow-artifacts:/{root}", "files": shown})

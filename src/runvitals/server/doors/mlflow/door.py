@@ -67,8 +67,10 @@ class MlflowDoor:
         self._lists: dict[tuple[str, ...], StoredNames] = {}
         self._names = 0
 
-    def stored(self, metrics: MetricColumns) -> StoredMetrics:
-        """Metrics under the names with which they are stored. Lists of names repeat, so they are remembered.
+    def to_stored(self, metrics: MetricColumns) -> StoredMetrics:
+        """Return metrics under the names with which they are stored.
+
+        Lists of names repeat, so they are remembered.
 
         Raises:
             MlflowError: a name is not allowed.
@@ -83,13 +85,13 @@ class MlflowDoor:
                 self._lists.clear()
                 self._names = len(sent)
             self._lists[sent] = names
-        renamed = metrics if names.changed is None else metrics.renamed(names.changed)
+        renamed = metrics if names.changed is None else metrics.with_names(names.changed)
         return StoredMetrics(renamed, names.has_system)
 
 
 @lru_cache(maxsize=10_000)
 def system_match(name: str) -> Match | None:
-    """Our key of a system metric of MLflow; None for other names."""
+    """Return our key of a system metric of MLflow; None for other names."""
     return mlflow_names.from_mlflow(name) if name.startswith(mlflow_names.PREFIX) else None
 
 

@@ -28,7 +28,7 @@ _STATUSES: Final[Mapping[str, int]] = {
     INVALID_PARAMETER_VALUE: 400,
     RESOURCE_ALREADY_EXISTS: 400,
     "BAD_REQUEST": 400,
-    # MLflow answers 500, which its clients retry for minutes; the request would fail each time.
+    # MLflow responds with 500, which its clients retry for minutes; the request would fail each time.
     INVALID_STATE: 400,
     "UNAUTHENTICATED": 401,
     PERMISSION_DENIED: 403,
@@ -53,7 +53,7 @@ _CODES: Final[Mapping[int, str]] = {
     429: "REQUEST_LIMIT_EXCEEDED",
     503: "TEMPORARILY_UNAVAILABLE",
 }
-ANSWERED: Final = (
+REFUSALS: Final = (
     HTTPException,
     HttpRejection,
     RequestValidationError,
@@ -65,11 +65,11 @@ ANSWERED: Final = (
     TooSlow,
     Busy,
 )
-"""What routes raise besides `MlflowError` that means an answer."""
+"""Errors besides `MlflowError` that routes raise to refuse a request."""
 
 
 class MlflowError(Exception):
-    """A request that is answered with one of MLflow's error codes.
+    """A request that fails with one of MLflow's error codes.
 
     Example:
         >>> MlflowError(RESOURCE_DOES_NOT_EXIST, "Run with id=1 not found").status
@@ -89,15 +89,17 @@ def invalid(message: str) -> MlflowError:
 
 
 def unknown_run(run_id: str) -> MlflowError:
+    """404: there is no such run, or the requester may not know of it."""
     return MlflowError(RESOURCE_DOES_NOT_EXIST, f"Run with id={run_id[:100]} not found")
 
 
 def unknown_experiment(experiment_id: str) -> MlflowError:
+    """404: there is no such experiment, or the requester may not know of it."""
     return MlflowError(RESOURCE_DOES_NOT_EXIST, f"No Experiment with id={experiment_id[:100]} exists")
 
 
 def error_response(error: Exception) -> Response:
-    """The response to a request that raised `MlflowError` or one of `ANSWERED`."""
+    """Return the response to a request that raised `MlflowError` or one of `REFUSALS`."""
     if isinstance(error, MlflowError):
         return _response(error.status, error.code, error.message, {})
     if isinstance(error, TooSlow):

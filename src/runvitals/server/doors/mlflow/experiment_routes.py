@@ -17,7 +17,7 @@ from runvitals.server.doors.mlflow.errors import (
 from runvitals.server.doors.mlflow.experiments import ACTIVE, DEFAULT_ID, DELETED, Experiments, TheExperiments
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
 from runvitals.server.doors.mlflow.pages import max_results, page_of
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.search_text import (
     EXPERIMENT_ATTRIBUTES,
     Comparison,
@@ -40,42 +40,46 @@ router: Final = mlflow_router()
 
 @router.post("/experiments/create", dependencies=CHANGES)
 def create(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Create an experiment, which is a project of ours."""
     tags: dict[str, str | None] = {**sent_tags(sent)}
     name = sent.required("name", most=100_000)
-    found = experiments.create(name, sent.text("artifact_location", most=2048), tags)
-    return answer({"experiment_id": experiments.id_of(found)})
+    experiment = experiments.create(name, sent.text("artifact_location", most=2048), tags)
+    return to_response({"experiment_id": experiments.id_of(experiment)})
 
 
 @router.get("/experiments/get", dependencies=READS)
 def get(sent: TheMessage, experiments: TheExperiments) -> Response:
-    found = experiments.find(sent.required_identifier("experiment_id"))
-    return answer({"experiment": experiments.as_json(found)})
+    """Return an experiment by its id."""
+    experiment = experiments.find(sent.required_identifier("experiment_id"))
+    return to_response({"experiment": experiments.as_json(experiment)})
 
 
 @router.get("/experiments/get-by-name", dependencies=READS)
 def get_by_name(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Return an experiment by its name."""
     name = sent.required("experiment_name")
-    found = experiments.named(name)
-    if found is None:
+    experiment = experiments.named(name)
+    if experiment is None:
         message = f"Could not find experiment with name '{name[:200]}'"
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, message)
-    return answer({"experiment": experiments.as_json(found)})
+    return to_response({"experiment": experiments.as_json(experiment)})
 
 
 @router.post("/experiments/search", dependencies=READS)
 @router.get("/experiments/search", dependencies=READS)
 def search(sent: TheMessage, experiments: TheExperiments) -> Response:
-    return _searched(sent, experiments)
+    """Return a page of the experiments that match a filter."""
+    return _search(sent, experiments)
 
 
 @router.get("/experiments/list", dependencies=READS)
 def listed(sent: TheMessage, experiments: TheExperiments) -> Response:
-    """What clients before 2.0 call."""
-    return _searched(sent, experiments)
+    """Return a page of experiments to clients before 2.0."""
+    return _search(sent, experiments)
 
 
-def _searched(sent: SentMessage, experiments: Experiments) -> Response:
-    wanted = parse_filter(sent.text("filter"), EXPERIMENT_ATTRIBUTES)
+def _search(sent: SentMessage, experiments: Experiments) -> Response:
+    comparisons = parse_filter(sent.text("filter"), EXPERIMENT_ATTRIBUTES)
     order = parse_order(sent.texts("order_by"), EXPERIMENT_ATTRIBUTES)
     view = sent.identifier("view_type") or "ACTIVE_ONLY"
     stages = _STAGES.get({"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}.get(view, view))
@@ -83,92 +87,99 @@ def _searched(sent: SentMessage, experiments: Experiments) -> Response:
         raise invalid(f"Invalid value {view[:60]} for parameter 'view_type' supplied.")
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
     unused = experiments.unused_default()
-    found = [
-        (one, shown)
-        for one in (*experiments.all(), *([] if unused is None else [unused]))
-        if (shown := experiments.as_json(one))["lifecycle_stage"] in stages
-        and all(comparison.holds(_value(one, shown, comparison)) for comparison in wanted)
+    matches = [
+        (experiment, shown)
+        for experiment in (*experiments.all(), *([] if unused is None else [unused]))
+        if (shown := experiments.as_json(experiment))["lifecycle_stage"] in stages
+        and all(comparison.holds(_value(experiment, shown, comparison)) for comparison in comparisons)
     ]
-    _sort(found, order)
-    page, following = page_of(found, sent.text("page_token"), most)
+    _sort(matches, order)
+    page, following = page_of(matches, sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
-    return answer({"experiments": [shown for _, shown in page], **more})
+    return to_response({"experiments": [shown for _, shown in page], **more})
 
 
-def _value(experiment: StoredExperiment, shown: dict[str, Any], wanted: Comparison | OrderBy) -> Value | None:
-    if wanted.kind == "tag":
-        return experiment.tags.get(wanted.key)
-    value: Value = shown[wanted.key]
+def _value(
+    experiment: StoredExperiment, shown: dict[str, Any], comparison: Comparison | OrderBy
+) -> Value | None:
+    if comparison.kind == "tag":
+        return experiment.tags.get(comparison.key)
+    value: Value = shown[comparison.key]
     return value
 
 
-def _sort(found: list[tuple[StoredExperiment, dict[str, Any]]], order: list[OrderBy]) -> None:
-    """The newest first, unless an order says otherwise; those without a value last."""
-    found.sort(key=lambda pair: (pair[1]["creation_time"], pair[0].id), reverse=True)
+def _sort(matches: list[tuple[StoredExperiment, dict[str, Any]]], order: list[OrderBy]) -> None:
+    """Sort experiments: the newest first, unless an order says otherwise; those without a value last."""
+    matches.sort(key=lambda pair: (pair[1]["creation_time"], pair[0].id), reverse=True)
     for part in reversed(order):
-        having = [pair for pair in found if _value(*pair, part) is not None]
-        without = [pair for pair in found if _value(*pair, part) is None]
+        having = [pair for pair in matches if _value(*pair, part) is not None]
+        without = [pair for pair in matches if _value(*pair, part) is None]
 
         def key(pair: tuple[StoredExperiment, dict[str, Any]], part: OrderBy = part) -> Any:
             return int(pair[1][part.key]) if part.key == "experiment_id" else _value(*pair, part)
 
-        found[:] = sorted(having, key=key, reverse=not part.ascending) + without
+        matches[:] = sorted(having, key=key, reverse=not part.ascending) + without
 
 
 @router.post("/experiments/update", dependencies=CHANGES)
 def update(sent: TheMessage, experiments: TheExperiments) -> Response:
-    found = _active(experiments, sent, Action.PROJECT_UPDATE)
+    """Rename an experiment."""
+    experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
     name = sent.text("new_name", most=100_000)
     if name is not None:
-        experiments.rename(found, name)
-    return answer({})
+        experiments.rename(experiment, name)
+    return to_response({})
 
 
 @router.post("/experiments/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, experiments: TheExperiments) -> Response:
+    """Move an experiment to the trash."""
     experiment_id = sent.required_identifier("experiment_id")
     if experiment_id == DEFAULT_ID:
         raise invalid("the default experiment cannot be deleted")
-    found = experiments.find(experiment_id, Action.PROJECT_DELETE)
-    experiments.trash(found)
-    return answer({})
+    experiment = experiments.find(experiment_id, Action.PROJECT_DELETE)
+    experiments.trash(experiment)
+    return to_response({})
 
 
 @router.post("/experiments/restore", dependencies=CHANGES)
 def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
-    found = experiments.find(sent.required_identifier("experiment_id"), Action.PROJECT_DELETE)
-    experiments.restore(found)
-    return answer({})
+    """Restore an experiment from the trash."""
+    experiment = experiments.find(sent.required_identifier("experiment_id"), Action.PROJECT_DELETE)
+    experiments.restore(experiment)
+    return to_response({})
 
 
 @router.post("/experiments/set-experiment-tag", dependencies=CHANGES)
 def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
-    found = _active(experiments, sent, Action.PROJECT_UPDATE)
+    """Set a tag of an experiment."""
+    experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
     key, value = checked_tag(sent.required("key"), sent.text("value") or "", most_value=5000)
-    experiments.set_tags(found, {key: value})
-    return answer({})
+    experiments.set_tags(experiment, {key: value})
+    return to_response({})
 
 
 @router.post("/experiments/delete-experiment-tag", dependencies=CHANGES)
 @router.delete("/experiments/delete-experiment-tag", dependencies=CHANGES)
 def delete_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
-    found = _active(experiments, sent, Action.PROJECT_UPDATE)
+    """Delete a tag of an experiment."""
+    experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
     key = sent.required("key")
-    if key not in found.tags:
+    if key not in experiment.tags:
         raise MlflowError(
             RESOURCE_DOES_NOT_EXIST,
-            f"No tag with name: {key[:100]} in experiment with id {experiments.id_of(found)}",
+            f"No tag with name: {key[:100]} in experiment with id {experiments.id_of(experiment)}",
         )
-    experiments.set_tags(found, {key: None})
-    return answer({})
+    experiments.set_tags(experiment, {key: None})
+    return to_response({})
 
 
 def _active(experiments: Experiments, sent: SentMessage, action: Action) -> StoredExperiment:
-    found = experiments.find(sent.required_identifier("experiment_id"), action)
-    if found.deleted_ms is not None:
+    experiment = experiments.find(sent.required_identifier("experiment_id"), action)
+    if experiment.deleted_ms is not None:
         raise MlflowError(
             INVALID_STATE,
-            f"The experiment {experiments.id_of(found)} must be in the 'active' state. "
+            f"The experiment {experiments.id_of(experiment)} must be in the 'active' state. "
             "Current state is deleted.",
         )
-    return found
+    return experiment

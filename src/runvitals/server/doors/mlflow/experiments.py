@@ -31,7 +31,7 @@ from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import NameTaken, NotFound
 
 DEFAULT_ID: Final = "0"
-"""What clients name when they have chosen no experiment: the project `default`."""
+"""The id that clients send when they have chosen no experiment: the project `default`."""
 DEFAULT_NAME: Final = "Default"
 MAX_NAME: Final = 500
 ACTIVE, DELETED = "active", "deleted"
@@ -50,63 +50,70 @@ class Experiments:
         self.is_operator = isinstance(principal, Operator)
         self.home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
 
-    # Which there are
+    # Finding
 
     def find(self, experiment_id: str, action: Action = Action.PROJECT_READ) -> StoredExperiment:
-        """An experiment by its id, also one in the trash, on which the requester may do an action.
+        """Return an experiment by its id, also one in the trash, on which the requester may do an action.
 
         Raises:
             MlflowError: there is none.
             HTTPException: 401 or 403.
         """
-        found = self._default() if experiment_id == DEFAULT_ID else self._numbered(experiment_id)
-        if found is None and experiment_id == DEFAULT_ID and action is Action.PROJECT_READ:
-            found = self.unused_default()
-            if found is not None:
-                return found
-        if found is None:
+        experiment = self._default() if experiment_id == DEFAULT_ID else self._with_id(experiment_id)
+        if experiment is None and experiment_id == DEFAULT_ID and action is Action.PROJECT_READ:
+            experiment = self.unused_default()
+            if experiment is not None:
+                return experiment
+        if experiment is None:
             raise unknown_experiment(experiment_id)
-        self.require(found, action)
-        return found
+        self.require(experiment, action)
+        return experiment
 
     def of_project(self, project_id: int) -> StoredExperiment:
-        """The experiment of a project that exists."""
-        return self._stored(project_id)
+        """Return the experiment of a project that exists."""
+        return self._with_number(project_id)
 
     def named(self, name: str) -> StoredExperiment | None:
-        """The readable experiment of this name.
+        """Return the readable experiment of this name.
 
         `name` in the requester's own space or team, `entity/name` elsewhere.
         """
         if name == DEFAULT_NAME and (default := self._default() or self.unused_default()) is not None:
             return default
-        found = [one for one in self._table.named(name) if self.name_of(one) == name]
+        named = [experiment for experiment in self._table.named(name) if self.name_of(experiment) == name]
         entity, slash, rest = name.partition("/")
         if slash:
-            found += [one for one in self._table.named(rest) if one.entity == entity]
-        return next((one for one in found if self.may(one, Action.PROJECT_READ)), None)
+            named += [experiment for experiment in self._table.named(rest) if experiment.entity == entity]
+        return next((experiment for experiment in named if self.may(experiment, Action.PROJECT_READ)), None)
 
     def all(self) -> list[StoredExperiment]:
-        """The readable experiments, by id."""
-        return [one for one in self._table.all() if self.may(one, Action.PROJECT_READ)]
+        """Return the readable experiments, by id."""
+        return [experiment for experiment in self._table.all() if self.may(experiment, Action.PROJECT_READ)]
 
     def numbers(self, ids: Iterable[str]) -> frozenset[int]:
-        """The numbers of the readable experiments among some. There may be any number of ids."""
+        """Return the numbers of the readable experiments among some. There may be any number of ids."""
         different = set(ids)
-        numbers = {int(one) for one in different if _is_number(one)}
-        known = [one for one in self._table.of_projects(numbers) if self.may(one, Action.PROJECT_READ)]
+        numbers = {int(each) for each in different if _is_number(each)}
+        visible = [
+            experiment
+            for experiment in self._table.of_projects(numbers)
+            if self.may(experiment, Action.PROJECT_READ)
+        ]
         if DEFAULT_ID in different and (default := self._default()) is not None:
-            known += [default] if self.may(default, Action.PROJECT_READ) else []
-        return frozenset(one.id for one in known)
+            visible += [default] if self.may(default, Action.PROJECT_READ) else []
+        return frozenset(experiment.id for experiment in visible)
 
-    def _numbered(self, experiment_id: str) -> StoredExperiment | None:
+    def _with_id(self, experiment_id: str) -> StoredExperiment | None:
         return self._table.get(int(experiment_id)) if _is_number(experiment_id) else None
 
     def _default(self) -> StoredExperiment | None:
-        return next((one for one in self._table.named(DEFAULT_PROJECT) if self._is_default(one)), None)
+        return next(
+            (experiment for experiment in self._table.named(DEFAULT_PROJECT) if self._is_default(experiment)),
+            None,
+        )
 
     def unused_default(self) -> StoredExperiment | None:
-        """The default experiment before its first run, when there is no project for it; else None.
+        """Return the default experiment before its first run, when there is no project for it; else None.
 
         MLflow's clients expect that it exists.
         """
@@ -118,11 +125,11 @@ class Experiments:
         return experiment.project == DEFAULT_PROJECT and experiment.entity_id == self.home
 
     def id_of(self, experiment: StoredExperiment) -> str:
-        """The id that the requester's clients know an experiment by."""
+        """Return the id that the requester's clients know an experiment by."""
         return DEFAULT_ID if self._is_default(experiment) else str(experiment.id)
 
     def name_of(self, experiment: StoredExperiment) -> str:
-        """The name that the requester's clients know an experiment by."""
+        """Return the name that the requester's clients know an experiment by."""
         if self._is_default(experiment):
             return experiment.name or DEFAULT_NAME
         name = experiment.name or experiment.project
@@ -130,9 +137,10 @@ class Experiments:
             return name
         return f"{experiment.entity}/{name}"
 
-    # What the requester may do
+    # Rights
 
     def may(self, experiment: StoredExperiment, action: Action) -> bool:
+        """Return whether the requester may do an action on an experiment."""
         if self.is_operator:
             return True
         try:
@@ -180,31 +188,31 @@ class Experiments:
             HTTPException: 401 or 403.
         """
         checked_name(name)
-        known = self.named(name)
-        if known is not None:
-            raise _taken(name, known)
-        entity_id, wanted = self._place(name)
-        project = _project_name(wanted)
+        existing = self.named(name)
+        if existing is not None:
+            raise _name_taken_error(name, existing)
+        entity_id, own_name = self._place(name)
+        project = _project_name(own_name)
         now_ms = self._access.clock()
         if self.is_operator:
             if self._store.projects.named(project):
                 project = self._free_name(project)
             number = self._store.projects.ensure(project, NOBODY, now_ms)
         else:
-            number = self._create_owned(entity_id, project, wanted)
+            number = self._create_owned(entity_id, project, own_name)
         values: dict[str, str | None] = {}
-        if project != wanted:
-            values["name"] = wanted
+        if project != own_name:
+            values["name"] = own_name
         if artifact_location:
             values["artifact_location"] = artifact_location
         if values:
             self._table.set(number, now_ms, **values)
         if tags:
             self._table.set_tags(number, tags, now_ms)
-        return self._stored(number)
+        return self._with_number(number)
 
     def _place(self, name: str) -> tuple[int | None, str]:
-        """The entity that a new experiment belongs to, and its name there."""
+        """Return the entity that a new experiment belongs to, and its name there."""
         entity, slash, rest = name.partition("/")
         if slash and rest and not self.is_operator:
             owner = self._access.directory.entity_named(entity)
@@ -212,11 +220,11 @@ class Experiments:
                 return owner.id, rest
         return self.home, name
 
-    def _create_owned(self, entity_id: int | None, project: str, wanted: str) -> int:
+    def _create_owned(self, entity_id: int | None, project: str, own_name: str) -> int:
         if entity_id is None:
             raise invalid("name the team that the experiment belongs to: team/name")
         owner = self._access.directory.entity(entity_id)
-        self._access.require(self._requester, Action.PROJECT_CREATE, owner, f"experiment {wanted!r}")
+        self._access.require(self._requester, Action.PROJECT_CREATE, owner, f"experiment {own_name!r}")
         projects = self._access.accounts.owned_projects
         user_id = self._requester.user_id
         for name in (project, self._free_name(project)):
@@ -230,10 +238,10 @@ class Experiments:
                 raise invalid(str(error)) from None
             self._access.rights_changed()
             return row.id
-        raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={wanted}) already exists.")
+        raise MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={own_name}) already exists.")
 
     def _free_name(self, project: str) -> str:
-        """A name like this one, for a project whose own name is taken by another experiment."""
+        """Return a name like this one, for a project whose own name is taken by another experiment."""
         for number in range(2, 1000):
             suffix = f"-{number}"
             name = project[: MAX_PROJECT_NAME - len(suffix)] + suffix
@@ -248,9 +256,9 @@ class Experiments:
             MlflowError: an invalid name, or one that is taken.
         """
         checked_name(name)
-        known = self.named(name)
-        if known is not None and known.id != experiment.id:
-            raise _taken(name, known)
+        existing = self.named(name)
+        if existing is not None and existing.id != experiment.id:
+            raise _name_taken_error(name, existing)
         project, now_ms = _project_name(name), self._access.clock()
         try:
             if self.is_operator:
@@ -291,7 +299,7 @@ class Experiments:
         self._access.rights_changed()
 
     def for_new_run(self, experiment_id: str) -> StoredExperiment:
-        """The experiment that a new run belongs to. The default one is created if it does not exist.
+        """Return the experiment that a new run belongs to. The default one is created if it does not exist.
 
         Raises:
             MlflowError: there is none, or it is in the trash.
@@ -302,19 +310,19 @@ class Experiments:
                 self._store.projects.ensure(DEFAULT_PROJECT, NOBODY, self._access.clock())
             else:
                 self._create_owned(self.home, DEFAULT_PROJECT, DEFAULT_NAME)
-        found = self.find(experiment_id, Action.RUN_CREATE)
-        if found.deleted_ms is not None:
-            raise _not_active(self.id_of(found))
-        return found
+        experiment = self.find(experiment_id, Action.RUN_CREATE)
+        if experiment.deleted_ms is not None:
+            raise _not_active(self.id_of(experiment))
+        return experiment
 
-    def _stored(self, number: int) -> StoredExperiment:
-        found = self._table.get(number)
-        if found is None:
+    def _with_number(self, number: int) -> StoredExperiment:
+        experiment = self._table.get(number)
+        if experiment is None:
             raise unknown_experiment(str(number))
-        return found
+        return experiment
 
     def as_json(self, experiment: StoredExperiment) -> dict[str, Any]:
-        """An experiment as in MLflow's responses."""
+        """Return an experiment as in MLflow's responses."""
         experiment_id = self.id_of(experiment)
         return {
             "experiment_id": experiment_id,
@@ -327,11 +335,12 @@ class Experiments:
         }
 
     def project(self, experiment: StoredExperiment) -> Project | None:
-        """The project that decides about rights; None on a server without accounts."""
+        """Return the project that decides about rights; None on a server without accounts."""
         return None if self.is_operator else self._access.directory.project(experiment.id)
 
 
 def tags_json(tags: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
+    """Return tags as MLflow's clients read them."""
     return [{"key": key, "value": value} for key, value in tags]
 
 
@@ -348,7 +357,7 @@ def checked_name(name: str) -> None:
 
 
 def _project_name(name: str) -> str:
-    """The name of the project of an experiment: the same, if a project can have it."""
+    """Return the name of the project of an experiment: the same, if a project can have it."""
     project = _NOT_IN_NAMES.sub("-", name).strip(" -")[:MAX_PROJECT_NAME].strip()
     if not project or not can_be_addressed(project):
         return "experiment"
@@ -362,14 +371,14 @@ def _not_active(experiment_id: str) -> MlflowError:
     )
 
 
-def _taken(name: str, known: StoredExperiment) -> MlflowError:
-    state = "" if known.deleted_ms is None else " in deleted state. You can restore the experiment, or"
+def _name_taken_error(name: str, experiment: StoredExperiment) -> MlflowError:
+    state = "" if experiment.deleted_ms is None else " in deleted state. You can restore the experiment, or"
     more = " permanently delete the experiment to create a new one." if state else "."
     return MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={name}) already exists{state}{more}")
 
 
 def experiments_of(request: Request) -> Experiments:
-    """The experiments of the requester."""
+    """Return the experiments of the requester."""
     return Experiments(access_of(request), requester_of(request))
 
 

@@ -21,7 +21,7 @@ _NAME: Final = re.compile(r"[/\w.\- :]*")
 
 
 def checked_name(kind: str, name: Any) -> str:
-    """The name of a metric, parameter or tag.
+    """Return the name of a metric, parameter or tag.
 
     Raises:
         MlflowError: it is not allowed.
@@ -42,10 +42,10 @@ def checked_name(kind: str, name: Any) -> str:
             "treated as files in certain cases, and must not resolve to other names when treated as such. "
             f"This name would resolve to '{posixpath.normpath(name)[:MAX_SHOWN]}'"
         )
-    return _bounded(f"{kind} name", name, MAX_KEY)
+    return _check_length(f"{kind} name", name, MAX_KEY)
 
 
-def _bounded(what: str, text: str, most: int) -> str:
+def _check_length(what: str, text: str, most: int) -> str:
     if len(text) > most:
         raise invalid(
             f"'{what}' with {len(text)} characters exceeds the maximum length of {most} characters: "
@@ -55,15 +55,15 @@ def _bounded(what: str, text: str, most: int) -> str:
 
 
 def checked_param(key: Any, value: Any) -> tuple[str, str]:
-    """A parameter."""
+    """Return a parameter."""
     name = checked_name("param", key)
-    return name, _bounded(f"params.{name[:MAX_SHOWN]}.value", _text(value), MAX_PARAM_VALUE)
+    return name, _check_length(f"params.{name[:MAX_SHOWN]}.value", _text(value), MAX_PARAM_VALUE)
 
 
 def checked_tag(key: Any, value: Any, most_value: int = MAX_TAG_VALUE) -> tuple[str, str]:
-    """A tag."""
+    """Return a tag."""
     name = checked_name("tag", key)
-    return name, _bounded(f"tags.{name[:MAX_SHOWN]}.value", _text(value), most_value)
+    return name, _check_length(f"tags.{name[:MAX_SHOWN]}.value", _text(value), most_value)
 
 
 def _text(value: Any) -> str:
@@ -75,22 +75,22 @@ def _text(value: Any) -> str:
 
 
 def sent_tags(sent: SentMessage, name: str = "tags") -> dict[str, str]:
-    """The tags of a message."""
+    """Return the tags of a message."""
     return dict(checked_tag(tag.get("key"), tag.get("value")) for tag in sent.objects(name))
 
 
 def sent_params(sent: SentMessage) -> dict[str, str]:
-    """The parameters of a message.
+    """Return the parameters of a message.
 
     Raises:
         MlflowError: one has several values.
     """
-    found: dict[str, str] = {}
+    params: dict[str, str] = {}
     for param in sent.objects("params"):
         key, value = checked_param(param.get("key"), param.get("value"))
-        if found.setdefault(key, value) != value:
+        if params.setdefault(key, value) != value:
             raise invalid(f"Duplicate parameter keys have been submitted: [{key!r}]")
-    return found
+    return params
 
 
 def check_counts(metrics: int, params: int, tags: int) -> None:

@@ -47,7 +47,7 @@ class _Sorting(NamedTuple):
 
 
 class ModelSearch(NamedTuple):
-    """What a request searches for."""
+    """A search for logged models, as a request describes it."""
 
     comparisons: Sequence[Comparison]
     datasets: Sequence[_Dataset]
@@ -60,55 +60,57 @@ class ModelSearch(NamedTuple):
         Raises:
             MlflowError: 400.
         """
-        datasets = [_dataset(one) for one in sent.objects("datasets")]
+        datasets = [_dataset(entry) for entry in sent.objects("datasets")]
         if len(datasets) > _MAX_DATASETS:
             raise invalid(f"datasets: expected at most {_MAX_DATASETS}")
         if not all(dataset.name for dataset in datasets):
             raise invalid("`dataset_name` in the `datasets` clause must be specified.")
         comparisons = parse_filter(sent.text("filter"), _ATTRIBUTES)
-        return cls(comparisons, datasets, [_sorting(one) for one in sent.objects("order_by")])
+        return cls(comparisons, datasets, [_sorting(entry) for entry in sent.objects("order_by")])
 
     def find(self, models: LoggedModels, project_ids: Sequence[int]) -> list[LoggedModel]:
-        """The models of projects, the newest first unless the order says otherwise.
+        """Return the models of projects, the newest first unless the order says otherwise.
 
         Those without a value that they are sorted by are the last ones.
         """
-        measured = self._measured(models, project_ids)
-        found = [
+        measured = self._metrics_by_model(models, project_ids)
+        matches = [
             model
             for model in models.table.of_projects(project_ids)
             if self._holds(model, measured.get(model.uid, ()))
         ]
         for part in reversed(self.order):
             value_of = _value_of(part, measured)
-            found.sort(key=lambda model: _sort_key(value_of(model)), reverse=not part.by.ascending)
-            found.sort(key=lambda model: value_of(model) is None)
-        return found
+            matches.sort(key=lambda model: _sort_key(value_of(model)), reverse=not part.by.ascending)
+            matches.sort(key=lambda model: value_of(model) is None)
+        return matches
 
-    def _measured(self, models: LoggedModels, project_ids: Sequence[int]) -> Mapping[str, list[ModelMetric]]:
-        """The metrics that the search is about, by model."""
+    def _metrics_by_model(
+        self, models: LoggedModels, project_ids: Sequence[int]
+    ) -> Mapping[str, list[ModelMetric]]:
+        """Return the metrics that the search is about, by model."""
         parts: list[Comparison | OrderBy] = [*self.comparisons, *(part.by for part in self.order)]
         keys = {part.key for part in parts if part.kind == "metric"}
-        found: dict[str, list[ModelMetric]] = {}
+        by_model: dict[str, list[ModelMetric]] = {}
         if keys or self.datasets:
             for metric in models.metrics.of_projects(project_ids, None if self._is_on_any else keys):
-                found.setdefault(metric.model_uid, []).append(metric)
-        return found
+                by_model.setdefault(metric.model_uid, []).append(metric)
+        return by_model
 
     @property
     def _is_on_any(self) -> bool:
-        """Whether models are wanted of which anything was measured on the datasets."""
-        return bool(self.datasets) and all(one.kind != "metric" for one in self.comparisons)
+        """Whether any metric on the datasets makes a model match."""
+        return bool(self.datasets) and all(comparison.kind != "metric" for comparison in self.comparisons)
 
     def _holds(self, model: LoggedModel, metrics: Sequence[ModelMetric]) -> bool:
         on = [metric for metric in metrics if self._is_wanted(metric)]
         if self._is_on_any and not on:
             return False
         return all(
-            any(metric.key == one.key and one.holds(metric.value) for metric in on)
-            if one.kind == "metric"
-            else one.holds(_value(model, one))
-            for one in self.comparisons
+            any(metric.key == comparison.key and comparison.holds(metric.value) for metric in on)
+            if comparison.kind == "metric"
+            else comparison.holds(_value(model, comparison))
+            for comparison in self.comparisons
         )
 
     def _is_wanted(self, metric: ModelMetric) -> bool:
@@ -132,15 +134,18 @@ def _sorting(sent: Mapping[str, Any]) -> _Sorting:
 def _value_of(
     part: _Sorting, measured: Mapping[str, Iterable[ModelMetric]]
 ) -> Callable[[LoggedModel], Value | None]:
-    """Returns the value of a model that it is sorted by. Of a metric, the newest one counts."""
+    """Return a function for the value of a model that it is sorted by. Of a metric, the newest one counts."""
     if part.by.kind != "metric":
         return lambda model: _value(model, part.by)
     newest: dict[str, ModelMetric] = {}
     for uid, metrics in measured.items():
         for metric in metrics:
             if metric.key == part.by.key and metric.is_on(*part.dataset):
-                known = newest.get(uid)
-                if known is None or (metric.timestamp, metric.step) > (known.timestamp, known.step):
+                newest_of_model = newest.get(uid)
+                if newest_of_model is None or (metric.timestamp, metric.step) > (
+                    newest_of_model.timestamp,
+                    newest_of_model.step,
+                ):
                     newest[uid] = metric
 
     def value(model: LoggedModel) -> Value | None:
@@ -156,10 +161,10 @@ def _sort_key(value: Value | None) -> tuple[bool, float, str]:
     return False, 0.0 if value is None else float(value), ""
 
 
-def _value(model: LoggedModel, wanted: Comparison | OrderBy) -> Value | None:
-    if wanted.kind != "attribute":
-        return (model.tags if wanted.kind == "tag" else model.params).get(wanted.key)
-    known: dict[str, Value | None] = {
+def _value(model: LoggedModel, comparison: Comparison | OrderBy) -> Value | None:
+    if comparison.kind != "attribute":
+        return (model.tags if comparison.kind == "tag" else model.params).get(comparison.key)
+    attributes: dict[str, Value | None] = {
         "name": model.name,
         "model_id": model.uid,
         "model_type": model.type,
@@ -168,4 +173,4 @@ def _value(model: LoggedModel, wanted: Comparison | OrderBy) -> Value | None:
         "creation_time": model.created_ms,
         "last_updated_timestamp": model.changed_ms,
     }
-    return known[wanted.key]
+    return attributes[comparison.key]

@@ -14,7 +14,7 @@ from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.limits import MAX_SHOWN
 from runvitals.server.doors.mlflow.logged_models import LoggedModels
 from runvitals.server.doors.mlflow.metric_columns import checked_metric
-from runvitals.server.doors.mlflow.requests import SentMessage, parsed
+from runvitals.server.doors.mlflow.requests import SentMessage, parse_message
 from runvitals.server.registry.storage.logged_model_metrics import ModelMetric
 from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import LimitReached
@@ -26,25 +26,25 @@ _MAX_DIGEST: Final = 36
 
 
 def in_batch(body: bytes) -> list[ModelMetric]:
-    """The metrics of logged models in the body of a `log-batch`, which is valid. Few bodies have one.
+    """Return the metrics of logged models in the body of a `log-batch`, which is valid. Few bodies have one.
 
     Raises:
         MlflowError: 400.
     """
     if _FIELD not in body:
         return []
-    sent = parsed(body)
+    sent = parse_message(body)
     run_uid = sent.text("run_id") or ""
     return in_messages(run_uid, sent.objects("metrics"))
 
 
 def in_messages(run_uid: str, metrics: Sequence[Mapping[str, Any]]) -> list[ModelMetric]:
-    """Those of valid metrics that name a logged model.
+    """Return those of valid metrics that name a logged model.
 
     Raises:
         MlflowError: 400.
     """
-    found = []
+    of_models = []
     for sent in metrics:
         message = SentMessage(dict(sent))
         model = message.text("model_id", most=_MAX_ID)
@@ -57,8 +57,8 @@ def in_messages(run_uid: str, metrics: Sequence[Mapping[str, Any]]) -> list[Mode
             raise invalid(
                 f"Metric '{key[:MAX_SHOWN]}': both dataset_name and dataset_digest must be provided if one is"
             )
-        found.append(ModelMetric(model, run_uid, key, value, timestamp, step, name, digest))
-    return found
+        of_models.append(ModelMetric(model, run_uid, key, value, timestamp, step, name, digest))
+    return of_models
 
 
 async def check(request: Request, metrics: Sequence[ModelMetric]) -> None:

@@ -48,7 +48,7 @@ class LoggedModels:
         self.now_ms = access.clock()
 
     def find(self, uid: str, action: Action = Action.PROJECT_READ) -> LoggedModel:
-        """A logged model, on whose experiment the requester may do an action.
+        """Return a logged model, on whose experiment the requester may do an action.
 
         Raises:
             MlflowError: there is none.
@@ -61,6 +61,7 @@ class LoggedModels:
         return model
 
     def experiment(self, model: LoggedModel) -> StoredExperiment:
+        """Return the experiment of a logged model."""
         return self.experiments.of_project(model.project_id)
 
     def create(
@@ -100,20 +101,20 @@ class LoggedModels:
         self.table.change(model.uid, self.now_ms, tags={VERSIONS_TAG: noted})
 
     def location(self, model: LoggedModel) -> str:
-        """Where the files of a model are."""
+        """Return where the files of a model are."""
         experiment = self.experiment(model)
         root = experiment.artifact_location or f"mlflow-artifacts:/{self.experiments.id_of(experiment)}"
         return f"{root.rstrip('/')}/models/{model.uid}/artifacts"
 
     def with_metrics(self, models: Sequence[LoggedModel]) -> list[dict[str, Any]]:
-        """Models as in MLflow's responses, with the newest values of their metrics."""
+        """Return models as in MLflow's responses, with the newest values of their metrics."""
         measured: dict[str, list[ModelMetric]] = {}
         for metric in self.metrics.of_models([model.uid for model in models]):
             measured.setdefault(metric.model_uid, []).append(metric)
         return [self._as_json(model, measured.get(model.uid, ())) for model in models]
 
     def as_json(self, model: LoggedModel) -> dict[str, Any]:
-        """A model as in MLflow's responses."""
+        """Return a model as in MLflow's responses."""
         return self.with_metrics([model])[0]
 
     def _as_json(self, model: LoggedModel, metrics: Sequence[ModelMetric]) -> dict[str, Any]:
@@ -136,7 +137,7 @@ class LoggedModels:
 
 
 def _metric_json(metric: ModelMetric) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    message: dict[str, Any] = {
         "key": metric.key,
         "value": json_number(metric.value),
         "timestamp": metric.timestamp,
@@ -145,17 +146,17 @@ def _metric_json(metric: ModelMetric) -> dict[str, Any]:
         "run_id": metric.run_uid,
     }
     if metric.dataset_name:
-        found |= {"dataset_name": metric.dataset_name, "dataset_digest": metric.dataset_digest}
-    return found
+        message |= {"dataset_name": metric.dataset_name, "dataset_digest": metric.dataset_digest}
+    return message
 
 
 def _versions(noted: str) -> list[Any]:
-    """The versions in a tag; none if somebody wrote something else into it."""
+    """Return the versions in a tag; none if somebody wrote something else into it."""
     try:
-        found = msgspec.json.decode(noted, type=list[Any])
+        versions = msgspec.json.decode(noted, type=list[Any])
     except (msgspec.MsgspecError, RecursionError):
         return []
-    return found[-_MAX_VERSIONS:]
+    return versions[-_MAX_VERSIONS:]
 
 
 def checked_name(name: str) -> str:

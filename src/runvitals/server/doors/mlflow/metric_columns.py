@@ -38,7 +38,7 @@ class SentBatch(msgspec.Struct):
 
     @classmethod
     def decode(cls, body: bytes) -> SentBatch | None:
-        """The batch; None if it has another form, which `requests.parsed` may accept."""
+        """Return the batch; None if it has another form, which `requests.parse_message` may accept."""
         try:
             return _decode(body)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, ValueError):
@@ -68,7 +68,7 @@ class MetricColumns(NamedTuple):
 
     @classmethod
     def of_batch(cls, metrics: Sequence[_Metric]) -> MetricColumns | None:
-        """The metrics of a batch; None if a number is too large."""
+        """Return the metrics of a batch; None if a number is too large."""
         count = len(metrics)
         try:
             columns = cls._of(
@@ -86,7 +86,7 @@ class MetricColumns(NamedTuple):
 
     @classmethod
     def of_objects(cls, metrics: Iterable[Mapping[str, Any]], field: str = "") -> MetricColumns:
-        """Metrics in any form that MLflow accepts.
+        """Return metrics from any form that MLflow accepts.
 
         Args:
             field: of the message that has them, in which case errors say which of them is meant.
@@ -94,32 +94,32 @@ class MetricColumns(NamedTuple):
         Raises:
             MlflowError: 400.
         """
-        found = [
-            checked_metric(metric, f"{field}[{place}]." if field else "")
-            for place, metric in enumerate(metrics)
+        checked = [
+            checked_metric(metric, f"{field}[{index}]." if field else "")
+            for index, metric in enumerate(metrics)
         ]
         return cls._of(
-            (key for key, _, _, _ in found),
-            np.array([value for _, value, _, _ in found], np.float64),
-            np.array([timestamp for _, _, timestamp, _ in found], np.int64),
-            np.array([step for _, _, _, step in found], np.int64),
+            (key for key, _, _, _ in checked),
+            np.array([value for _, value, _, _ in checked], np.float64),
+            np.array([timestamp for _, _, timestamp, _ in checked], np.int64),
+            np.array([step for _, _, _, step in checked], np.int64),
         )
 
     @classmethod
     def _of(cls, keys: Iterable[str], values: Floats, timestamps: Integers, steps: Integers) -> MetricColumns:
-        places: dict[str, int] = {}
-        name = np.array([places.setdefault(key, len(places)) for key in keys], np.int64)
-        return cls(list(places), name, values, timestamps, steps)
+        numbers: dict[str, int] = {}
+        name = np.array([numbers.setdefault(key, len(numbers)) for key in keys], np.int64)
+        return cls(list(numbers), name, values, timestamps, steps)
 
-    def renamed(self, named: Sequence[str]) -> MetricColumns:
-        """The same with other names, which may be equal."""
+    def with_names(self, named: Sequence[str]) -> MetricColumns:
+        """Return the same with other names, which may be equal."""
         names = list(dict.fromkeys(named))
-        places = {name: place for place, name in enumerate(names)}
-        return self._replace(names=names, name=np.array([places[name] for name in named])[self.name])
+        numbers = {name: index for index, name in enumerate(names)}
+        return self._replace(names=names, name=np.array([numbers[name] for name in named])[self.name])
 
-    def of_names(self, wanted: Callable[[str], bool]) -> tuple[MetricColumns, MetricColumns]:
-        """The values of those names that are wanted, and all others."""
-        is_wanted = np.array([wanted(name) for name in self.names], bool)
+    def of_names(self, selects: Callable[[str], bool]) -> tuple[MetricColumns, MetricColumns]:
+        """Return the values of those names that are wanted, and all others."""
+        is_wanted = np.array([selects(name) for name in self.names], bool)
         mask = is_wanted[self.name]
         return self._where(mask), self._where(~mask)
 
@@ -130,17 +130,17 @@ class MetricColumns(NamedTuple):
         )
 
     def where(self, mask: np.ndarray[Any, np.dtype[np.bool_]], repeats: Integers) -> MetricColumns:
-        """Some of the values. `repeats`: of all values."""
+        """Return some of the values. `repeats`: of all values."""
         return self._replace(repeats=repeats)._where(mask)
 
     def points(self) -> Iterator[HistoryPoint]:
-        """The values one by one."""
+        """Yield the values one by one."""
         columns = (self.name, self.values, self.timestamps, self.steps)
-        for name, value, timestamp, step in zip(*(one.tolist() for one in columns), strict=True):
+        for name, value, timestamp, step in zip(*(column.tolist() for column in columns), strict=True):
             yield HistoryPoint(self.names[name], value, timestamp, step)
 
     def newest(self) -> Iterator[HistoryPoint]:
-        """The newest value of each metric."""
+        """Return the newest value of each metric."""
         order = np.lexsort((self.values, self.timestamps, self.steps, self.name))
         name = self.name[order]
         is_last = np.append(name[1:] != name[:-1], True) if len(name) else np.empty(0, bool)
@@ -160,21 +160,21 @@ class MetricColumns(NamedTuple):
         equal = (values[1:] == values[:-1]) | (np.isnan(values[1:]) & np.isnan(values[:-1]))
         order = order[np.append(True, ~(is_same & equal))]
         is_same = np.append(False, self._follows_itself(order))
-        places = np.arange(len(order))
-        repeats = places - np.maximum.accumulate(np.where(is_same, 0, places))
+        positions = np.arange(len(order))
+        repeats = positions - np.maximum.accumulate(np.where(is_same, 0, positions))
         return self._where(order)._replace(repeats=repeats)
 
     def _follows_itself(self, order: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Of each value but the first in an order.
+        """Return, for each value but the first in an order, whether it repeats the one before.
 
-        Whether metric, timestamp and step are those of the one before.
+        Metric, timestamp and step are then the same.
         """
         name, steps, timestamps = self.name[order], self.steps[order], self.timestamps[order]
         same = (name[1:] == name[:-1]) & (steps[1:] == steps[:-1]) & (timestamps[1:] == timestamps[:-1])
         return np.asarray(same, np.bool_)
 
     def tables(self) -> Iterator[MetricRows]:
-        """The values as tables without gaps, so that a NaN is one that was logged.
+        """Yield the values as tables without gaps, so that a NaN is one that was logged.
 
         No two values of a metric have the same timestamp, step and number of repeats: see `distinct`.
         """
@@ -198,17 +198,19 @@ class MetricColumns(NamedTuple):
                 return
         ends = np.cumsum(widths)
         groups: dict[bytes, list[int]] = {}
-        for place, (start, end) in enumerate(zip((ends - widths).tolist(), ends.tolist(), strict=True)):
-            groups.setdefault(name[start:end].tobytes(), []).append(place)
-        for packed, places in groups.items():
+        for index, (start, end) in enumerate(zip((ends - widths).tolist(), ends.tolist(), strict=True)):
+            groups.setdefault(name[start:end].tobytes(), []).append(index)
+        for packed, indices in groups.items():
             names = np.frombuffer(packed, np.int64)
-            cells = (ends - widths)[places][:, None] + np.arange(len(names))
-            yield self._table(names, timestamps[places], steps[places], repeats[places], values[cells])
+            cells = (ends - widths)[indices][:, None] + np.arange(len(names))
+            yield self._table(names, timestamps[indices], steps[indices], repeats[indices], values[cells])
 
     def _table(
         self, names: Integers, timestamps: Integers, steps: Integers, repeats: Integers, values: Floats
     ) -> MetricRows:
-        return MetricRows([self.names[place] for place in names.tolist()], timestamps, steps, repeats, values)
+        return MetricRows(
+            [self.names[name_index] for name_index in names.tolist()], timestamps, steps, repeats, values
+        )
 
 
 class MetricRows(NamedTuple):
@@ -227,7 +229,7 @@ class MetricRows(NamedTuple):
 
 
 def checked_metric(sent: Mapping[str, Any], where: str) -> tuple[str, float, int, int]:
-    """Key, value, timestamp and step of a metric.
+    """Return key, value, timestamp and step of a metric.
 
     Args:
         where: how the names of its fields begin in errors.

@@ -27,14 +27,16 @@ class MetricValues(NamedTuple):
 
     @classmethod
     def nothing(cls) -> MetricValues:
+        """Return no values."""
         return cls(np.empty(0), np.empty(0), np.empty(0))
 
     @property
     def nbytes(self) -> int:
+        """Bytes that the values take."""
         return self.timestamps.nbytes + self.steps.nbytes + self.values.nbytes
 
-    def spaced(self, most: int, start: int | None, end: int | None) -> list[int]:
-        """The places of at most `most` values, in the order of steps.
+    def spaced_indices(self, most: int, start: int | None, end: int | None) -> list[int]:
+        """Return the places of at most `most` values, in the order of steps.
 
         Evenly spaced ones with the first and the last; one of each pair gives way to the lowest and the
         highest value.
@@ -47,12 +49,12 @@ class MetricValues(NamedTuple):
             steps = self.steps[order]
             order = order[(steps >= start) & (steps <= end)]
         if len(order) <= most:
-            return [int(place) for place in order]
-        kept = {int(place) for place in np.linspace(0, len(order) - 1, max(1, most - 2)).astype(np.int64)}
+            return [int(index) for index in order]
+        kept = {int(index) for index in np.linspace(0, len(order) - 1, max(1, most - 2)).astype(np.int64)}
         values = self.values[order]
         if most > 2 and not np.isnan(values).all():
             kept |= {int(np.nanargmin(values)), int(np.nanargmax(values))}
-        return [int(order[place]) for place in sorted(kept)]
+        return [int(order[index]) for index in sorted(kept)]
 
 
 class HistoryPoint(NamedTuple):
@@ -64,6 +66,7 @@ class HistoryPoint(NamedTuple):
     step: int
 
     def as_json(self) -> dict[str, object]:
+        """Return the point as MLflow's clients read it."""
         return {
             "key": self.key,
             "value": json_number(self.value),
@@ -73,28 +76,29 @@ class HistoryPoint(NamedTuple):
 
 
 def history_of(view: RunView, name: str) -> MetricValues:
-    """The values of one metric of a run."""
+    """Return the values of one metric of a run."""
     return all_history(view, {name}).get(name, MetricValues.nothing())
 
 
 def all_history(view: RunView, names: set[str] | None = None) -> dict[str, MetricValues]:
-    """The values of metrics, by name.
+    """Return the values of metrics, by name.
 
     Args:
         names: only these; None: all.
     """
-    found: dict[str, list[tuple[Floats, Floats, Floats]]] = {}
+    by_name: dict[str, list[tuple[Floats, Floats, Floats]]] = {}
     for process in view.logged_columns(names or ()):
         for name, (steps, times, values) in process.columns.items():
-            found.setdefault(name, []).append((times, steps, values))
+            by_name.setdefault(name, []).append((times, steps, values))
     if names is None or any(name.startswith(mlflow_names.PREFIX) for name in names):
         for name, series in _system(view, names):
             times = np.asarray(series.t, np.float64)
-            found.setdefault(name, []).append(series_columns(times, series))
-    return {name: _joined(parts) for name, parts in found.items()}
+            by_name.setdefault(name, []).append(series_columns(times, series))
+    return {name: _join(parts) for name, parts in by_name.items()}
 
 
 def series_columns(times: Floats, series: Series) -> tuple[Floats, Floats, Floats]:
+    """Return times, steps and values of a system metric; the steps number its samples."""
     # MLflow's own monitor numbers its samples; ours have no steps.
     return times, np.arange(len(times), dtype=np.float64), np.asarray(series.values, np.float64)
 
@@ -102,35 +106,35 @@ def series_columns(times: Floats, series: Series) -> tuple[Floats, Floats, Float
 def _system(view: RunView, names: set[str] | None) -> Iterable[tuple[str, Series]]:
     keys: tuple[str, ...] = ()
     if names is not None:
-        known = (mlflow_names.from_mlflow(name) for name in names)
-        keys = tuple({match.key for match in known if match is not None})
+        our_keys = (mlflow_names.from_mlflow(name) for name in names)
+        keys = tuple({match.key for match in our_keys if match is not None})
         if not keys:
             return
         keys += (mlflow_names.OF_HOST,)
-    found = view.samples(SeriesSelection(keys), 0, _END_MS)
-    with_host_memory = {one.host for one in found if one.key == mlflow_names.OF_HOST}
-    several = len({one.host for one in found}) > 1
-    for one in found:
-        renamed = mlflow_names.rename(one.key, one.host in with_host_memory)
+    series_list = view.samples(SeriesSelection(keys), 0, _END_MS)
+    with_host_memory = {series.host for series in series_list if series.key == mlflow_names.OF_HOST}
+    several = len({series.host for series in series_list}) > 1
+    for series in series_list:
+        renamed = mlflow_names.rename(series.key, series.host in with_host_memory)
         if renamed is None:
             continue
         name, factor = renamed
-        nodes = [name, f"{mlflow_names.PREFIX}{one.host}/{name.removeprefix(mlflow_names.PREFIX)}"]
-        shown = nodes[1] if several and one.host != HOST else nodes[0]
+        nodes = [name, f"{mlflow_names.PREFIX}{series.host}/{name.removeprefix(mlflow_names.PREFIX)}"]
+        shown = nodes[1] if several and series.host != HOST else nodes[0]
         if names is not None:
             shown = next((node for node in nodes if node in names), shown)
             if shown not in names:
                 continue
-        values = np.asarray(one.values, np.float64)
+        values = np.asarray(series.values, np.float64)
         if factor != 1.0:
             values = np.array([float(f"{value:.12g}") for value in (values * factor).tolist()])
-        yield shown, Series(one.key, one.host, one.role, one.t, values)
+        yield shown, Series(series.key, series.host, series.role, series.t, values)
 
 
 _END_MS = 253_402_300_799_999
 
 
-def _joined(parts: list[tuple[Floats, Floats, Floats]]) -> MetricValues:
+def _join(parts: list[tuple[Floats, Floats, Floats]]) -> MetricValues:
     times, steps, values = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     if (times[1:] > times[:-1]).all():  # as of a training in one process
         return MetricValues(times, steps, values)
@@ -139,17 +143,22 @@ def _joined(parts: list[tuple[Floats, Floats, Floats]]) -> MetricValues:
 
 
 def latest_point(name: str, history: MetricValues) -> HistoryPoint | None:
-    """The value of the highest step, then of the latest timestamp, then the highest."""
+    """Return the value of the highest step, then of the latest timestamp, then the highest."""
     if not len(history.values):
         return None
-    place = int(np.lexsort((history.values, history.timestamps, history.steps))[-1])
-    return _point(name, history, place)
+    newest_index = int(np.lexsort((history.values, history.timestamps, history.steps))[-1])
+    return _point(name, history, newest_index)
 
 
-def points_json(name: str, history: MetricValues, places: Iterable[int]) -> list[dict[str, Any]]:
-    """The values at some places of a history, as `HistoryPoint.as_json` shows them: there may be many."""
-    chosen = np.fromiter(places, np.int64)
-    times, steps = (one[chosen].astype(np.int64).tolist() for one in (history.timestamps, history.steps))
+def points_json(name: str, history: MetricValues, indices: Iterable[int]) -> list[dict[str, Any]]:
+    """Return the values at some places of a history, as `HistoryPoint.as_json` shows them.
+
+    There may be many.
+    """
+    chosen = np.fromiter(indices, np.int64)
+    times, steps = (
+        column[chosen].astype(np.int64).tolist() for column in (history.timestamps, history.steps)
+    )
     return [
         {
             "key": name,
@@ -161,17 +170,17 @@ def points_json(name: str, history: MetricValues, places: Iterable[int]) -> list
     ]
 
 
-def _point(name: str, history: MetricValues, place: int) -> HistoryPoint:
+def _point(name: str, history: MetricValues, index: int) -> HistoryPoint:
     return HistoryPoint(
         name,
-        float(history.values[place]),
-        int(history.timestamps[place]),
-        int(history.steps[place]),
+        float(history.values[index]),
+        int(history.timestamps[index]),
+        int(history.steps[index]),
     )
 
 
-def newer(point: HistoryPoint, known: HistoryPoint | None) -> bool:
-    """Whether a point is shown instead of a known one."""
-    if known is None:
+def newer(point: HistoryPoint, before: HistoryPoint | None) -> bool:
+    """Return whether a point is shown instead of a known one."""
+    if before is None:
         return True
-    return (point.step, point.timestamp, point.value) >= (known.step, known.timestamp, known.value)
+    return (point.step, point.timestamp, point.value) >= (before.step, before.timestamp, before.value)

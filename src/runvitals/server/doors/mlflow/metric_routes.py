@@ -1,4 +1,4 @@
-"""What runs log, and how their metrics are read: `runs/log-…` and `metrics/get-history…`."""
+"""The routes that log and read metrics: `runs/log-…` and `metrics/get-history…`."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from runvitals.server.doors.mlflow.pages import offset, token
 from runvitals.server.doors.mlflow.requests import (
     SentMessage,
     TheMessage,
-    answer,
     encode,
     mlflow_router,
-    parsed,
+    parse_message,
+    to_response,
 )
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_routes import READS, SENDS, existing, run_id_of
@@ -54,29 +54,32 @@ metrics."""
 
 @router.post("/runs/log-metric", dependencies=SENDS)
 async def log_metric(sent: TheMessage, request: Request) -> Response:
+    """Store a value of a metric."""
     run_id = run_id_of(sent)
     writes = RunWrites(request)
-    metric = writes.door.stored(MetricColumns.of_objects([sent.values]))
+    metric = writes.door.to_stored(MetricColumns.of_objects([sent.values]))
     session = await writes.session(run_id)
     of_models = logged_model_writes.in_messages(session.uid, [sent.values])
     await logged_model_writes.check(request, of_models)
     await writes.log(session, metric, {}, {}, 100)
     await logged_model_writes.record(request, of_models)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/runs/log-parameter", dependencies=SENDS)
 async def log_parameter(sent: TheMessage, request: Request) -> Response:
+    """Store a parameter."""
     run_id = run_id_of(sent)
     key, value = checked_param(sent.values.get("key"), sent.values.get("value"))
     writes = RunWrites(request)
     session = await writes.session(run_id)
     await writes.log(session, NO_METRICS, {key: value}, {}, 100)
-    return answer({})
+    return to_response({})
 
 
 @first.post("/runs/log-batch", dependencies=SENDS)
 async def log_batch(request: Request) -> Response:
+    """Store metrics, parameters and tags of a run."""
     with door_recorder(request).in_flight(MAX_BODY):
         body = await request.body()
         if len(body) > MAX_BODY:
@@ -86,17 +89,17 @@ async def log_batch(request: Request) -> Response:
             )
         run_id, metrics, params, tags = _batch(body)
         writes = RunWrites(request)
-        stored = writes.door.stored(metrics)
+        stored = writes.door.to_stored(metrics)
         session = await writes.session(run_id)
         of_models = logged_model_writes.in_batch(body)
         await logged_model_writes.check(request, of_models)
         await writes.log(session, stored, params, tags, len(body))
         await logged_model_writes.record(request, of_models)
-    return answer({})
+    return to_response({})
 
 
 def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, str]]:
-    """The run, metrics, parameters and tags of a `log-batch`.
+    """Return the run, metrics, parameters and tags of a `log-batch`.
 
     Raises:
         MlflowError: 400.
@@ -109,7 +112,7 @@ def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, s
             params, tags = sent_params(rest), sent_tags(rest)
             check_counts(len(batch.metrics), len(batch.params or ()), len(batch.tags or ()))
             return batch.run_id, columns, params, tags
-    sent = parsed(body)
+    sent = parse_message(body)
     metrics, params, tags = sent.objects("metrics"), sent_params(sent), sent_tags(sent)
     check_counts(len(metrics), len(sent.objects("params")), len(sent.objects("tags")))
     return run_id_of(sent), MetricColumns.of_objects(metrics, "metrics"), params, tags
@@ -117,6 +120,7 @@ def _batch(body: bytes) -> tuple[str, MetricColumns, dict[str, str], dict[str, s
 
 @router.get("/metrics/get-history", dependencies=READS)
 async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Return a page of the values of a metric."""
     name = sent.required("metric_key")
     most = sent.integer("max_results")
     if most is not None and most <= 0:
@@ -124,32 +128,32 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
     first = offset(sent.text("page_token"))
     number = await existing(runs, run_id_of(sent))
     most = MAX_HISTORY if most is None else min(most, PAGE)
-    found, end = await RunReads(request).history_page(number, name, first, most)
-    more = {"next_page_token": token(end)} if end < len(found.values) else {}
-    return await _answer(request, name, [_Chosen(found, range(min(first, end), end))], more)
+    values, end = await RunReads(request).history_page(number, name, first, most)
+    more = {"next_page_token": token(end)} if end < len(values.values) else {}
+    return await _respond(request, name, [_Chosen(values, range(min(first, end), end))], more)
 
 
 @router.get("/metrics/get-history-bulk", dependencies=READS)
 async def history_bulk(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
-    """All values of a metric of several runs, for pages."""
+    """Return all values of a metric of several runs, for pages."""
     ids = sent.texts("run_id")
     _check_runs(ids)
     name = sent.text("metric_key")
     if not name:
         raise invalid("GetMetricHistoryBulk request must specify a metric_key.")
     most = min(sent.integer("max_results") or MAX_BULK, MAX_BULK)
-    found: list[_Chosen] = []
+    chosen: list[_Chosen] = []
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)
         end = min(len(values.values), most)
-        found.append(_Chosen(values, range(end), run_id))
+        chosen.append(_Chosen(values, range(end), run_id))
         most -= end
-    return await _answer(request, name, found)
+    return await _respond(request, name, chosen)
 
 
 @router.get("/metrics/get-history-bulk-interval", dependencies=READS)
 async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
-    """Values of a metric of several runs at the same steps, at most `max_results` for each run.
+    """Return values of a metric of several runs at the same steps, at most `max_results` for each run.
 
     Evenly spaced ones, with the first, the last, the lowest and the highest value.
     """
@@ -169,11 +173,11 @@ async def history_intervals(sent: TheMessage, runs: TheRuns, request: Request) -
         raise invalid("If either start step or end step are specified, both must be specified.")
     if start is not None and end is not None and start > end:
         raise invalid(f"end_step must be greater than start_step. Found start_step={start}, end_step={end}.")
-    found: list[_Chosen] = []
+    chosen: list[_Chosen] = []
     for run_id in ids:
         values = await RunReads(request).history(await existing(runs, run_id), name)
-        found.append(_Chosen(values, values.spaced(most, start, end), run_id))
-    return await _answer(request, name, found)
+        chosen.append(_Chosen(values, values.spaced_indices(most, start, end), run_id))
+    return await _respond(request, name, chosen)
 
 
 class _Chosen(NamedTuple):
@@ -184,15 +188,15 @@ class _Chosen(NamedTuple):
     run_id: str | None = None
 
 
-async def _answer(
-    request: Request, name: str, found: Sequence[_Chosen], more: Mapping[str, str] | None = None
+async def _respond(
+    request: Request, name: str, chosen: Sequence[_Chosen], more: Mapping[str, str] | None = None
 ) -> Response:
-    """A response with values of a metric. It is put together in a thread: 25,000 take 0.1 s."""
+    """Return a response with values of a metric. It is put together in a thread: 25,000 take 0.1 s."""
 
     def put_together() -> bytes:
         metrics: list[dict[str, Any]] = []
-        for values, places, run_id in found:
-            some = points_json(name, values, places)
+        for values, indices, run_id in chosen:
+            some = points_json(name, values, indices)
             metrics += some if run_id is None else [{**point, "run_id": run_id} for point in some]
         return encode({"metrics": metrics, **(more or {})})
 

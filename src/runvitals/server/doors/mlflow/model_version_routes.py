@@ -27,7 +27,7 @@ from runvitals.server.doors.mlflow.registry import (
     sent_version,
     version_json,
 )
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.search_text import (
     Attributes,
     Comparison,
@@ -54,6 +54,7 @@ router: Final = mlflow_router()
 
 @router.post("/model-versions/create", dependencies=CHANGES)
 def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> Response:
+    """Create a version of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     source = sent.required("source", most=MAX_SOURCE)
     if ".." in unquote(unquote(source)).split("/"):
@@ -85,11 +86,11 @@ def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> 
     )
     if made_from is not None:
         logged.note_version(made_from, model.name, added.version)
-    return answer({"model_version": version_json(registry.find(model.name), added)})
+    return to_response({"model_version": version_json(registry.find(model.name), added)})
 
 
 def _place(source: str, registry: ModelRegistry, logged: LoggedModels) -> tuple[str, str | None]:
-    """Where the files of a source are, and the run that made it.
+    """Return where the files of a source are, and the run that made it.
 
     Raises:
         MlflowError: the source names a model that does not exist.
@@ -109,31 +110,34 @@ def _place(source: str, registry: ModelRegistry, logged: LoggedModels) -> tuple[
 
 @router.get("/model-versions/get", dependencies=READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
-    return _answer(registry, sent)
+    """Return a version by its number."""
+    return _respond(registry, sent)
 
 
-def _found(
+def _find(
     registry: ModelRegistry, sent: SentMessage, action: Action = Action.REGISTRY_READ
 ) -> tuple[RegisteredModel, ModelVersion]:
     model = registry.find(sent.required("name"), action)
     return model, registry.version(model, sent_version(sent))
 
 
-def _answer(registry: ModelRegistry, sent: SentMessage) -> Response:
-    model, version = _found(registry, sent)
-    return answer({"model_version": version_json(model, version)})
+def _respond(registry: ModelRegistry, sent: SentMessage) -> Response:
+    model, version = _find(registry, sent)
+    return to_response({"model_version": version_json(model, version)})
 
 
 @router.patch("/model-versions/update", dependencies=CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    """Change the description of a version."""
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
     registry.table.change_version(model.id, version.version, registry.now_ms, description=description)
-    return _answer(registry, sent)
+    return _respond(registry, sent)
 
 
 @router.post("/model-versions/transition-stage", dependencies=CHANGES)
 def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Move a version to a stage, and archive the others of that stage if asked to."""
     stage = checked_stage(sent.required("stage"))
     archives = sent.flag("archive_existing_versions")
     if archives and stage not in _ACTIVE:
@@ -141,38 +145,42 @@ def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
             "Model version transition cannot archive existing model versions because "
             f"'{stage}' is not an Active stage. Valid stages are Staging, Production"
         )
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     archived = "Archived" if archives else None
     registry.table.change_version(model.id, version.version, registry.now_ms, archived, stage=stage)
-    return _answer(registry, sent)
+    return _respond(registry, sent)
 
 
 @router.delete("/model-versions/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    """Delete a version."""
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     registry.table.delete_version(model.id, version.version, registry.now_ms)
-    return answer({})
+    return to_response({})
 
 
 @router.get("/model-versions/get-download-uri", dependencies=READS)
 def download_uri(sent: TheMessage, registry: TheRegistry) -> Response:
-    _, version = _found(registry, sent, Action.REGISTRY_DOWNLOAD)
-    return answer({"artifact_uri": version.location})
+    """Return where the files of a version are."""
+    _, version = _find(registry, sent, Action.REGISTRY_DOWNLOAD)
+    return to_response({"artifact_uri": version.location})
 
 
 @router.post("/model-versions/set-tag", dependencies=CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    """Set a tag of a version."""
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     key, value = sent_tag(sent)
     registry.table.change_version_tags(model.id, version.version, {key: value})
-    return answer({})
+    return to_response({})
 
 
 @router.delete("/model-versions/delete-tag", dependencies=CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
-    model, version = _found(registry, sent, Action.REGISTRY_LINK)
+    """Delete a tag of a version."""
+    model, version = _find(registry, sent, Action.REGISTRY_LINK)
     registry.table.change_version_tags(model.id, version.version, {sent.required("key"): None})
-    return answer({})
+    return to_response({})
 
 
 _Pair = tuple[RegisteredModel, ModelVersion]
@@ -180,28 +188,29 @@ _Pair = tuple[RegisteredModel, ModelVersion]
 
 @router.get("/model-versions/search", dependencies=READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
-    wanted, prompts = without_prompt_tag(parse_filter(sent.text("filter"), _ATTRIBUTES))
+    """Return a page of the versions that match a filter."""
+    comparisons, prompts = without_prompt_tag(parse_filter(sent.text("filter"), _ATTRIBUTES))
     order = parse_order(sent.texts("order_by"), _ATTRIBUTES)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
-    names = [one for one in wanted if one.kind == "attribute" and one.key == "name"]
-    found: list[_Pair] = [
+    names = [part for part in comparisons if part.kind == "attribute" and part.key == "name"]
+    pairs: list[_Pair] = [
         (model, version)
         for model in registry.models()
         if all(comparison.holds(model.name) for comparison in names)
         for version in registry.table.versions(model.id)
         if (version.tags.get(PROMPT_TAG) == "true") == prompts
-        and all(comparison.holds(_value((model, version), comparison)) for comparison in wanted)
+        and all(comparison.holds(_value((model, version), comparison)) for comparison in comparisons)
     ]
-    _sort(found, order)
-    page, following = page_of(found, sent.text("page_token"), most)
+    _sort(pairs, order)
+    page, following = page_of(pairs, sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
-    return answer({"model_versions": [version_json(*pair) for pair in page], **more})
+    return to_response({"model_versions": [version_json(*pair) for pair in page], **more})
 
 
-def _sort(found: list[_Pair], order: list[OrderBy]) -> None:
-    """Those that changed last first, unless an order says otherwise."""
+def _sort(pairs: list[_Pair], order: list[OrderBy]) -> None:
+    """Sort versions: those that changed last first, unless an order says otherwise."""
     changed = 0 if order else -1
-    found.sort(key=lambda pair: (changed * pair[1].changed_ms, pair[0].name, -pair[1].version))
+    pairs.sort(key=lambda pair: (changed * pair[1].changed_ms, pair[0].name, -pair[1].version))
     for part in reversed(order):
         if part.kind != "attribute":
             raise invalid(f"Invalid order_by entity: {part.kind}")
@@ -209,14 +218,14 @@ def _sort(found: list[_Pair], order: list[OrderBy]) -> None:
         def key(pair: _Pair, part: OrderBy = part) -> Any:
             return _value(pair, part) or ""
 
-        found.sort(key=key, reverse=not part.ascending)
+        pairs.sort(key=key, reverse=not part.ascending)
 
 
-def _value(pair: _Pair, wanted: Comparison | OrderBy) -> Value | None:
+def _value(pair: _Pair, comparison: Comparison | OrderBy) -> Value | None:
     model, version = pair
-    if wanted.kind == "tag":
-        return version.tags.get(wanted.key)
-    known: dict[str, Value | None] = {
+    if comparison.kind == "tag":
+        return version.tags.get(comparison.key)
+    attributes: dict[str, Value | None] = {
         "name": model.name,
         "run_id": version.run_uid,
         "source_path": version.source,
@@ -224,4 +233,4 @@ def _value(pair: _Pair, wanted: Comparison | OrderBy) -> Value | None:
         "creation_timestamp": version.created_ms,
         "last_updated_timestamp": version.changed_ms,
     }
-    return known[wanted.key]
+    return attributes[comparison.key]

@@ -1,7 +1,7 @@
 """Files in parts: `mlflow-artifacts/mpu/create`, `complete` and `abort`, and the addresses of the parts.
 
 Clients send files from 500 MB on so, if `MLFLOW_ENABLE_PROXY_MULTIPART_UPLOAD` is set. They send the parts
-without credentials to the addresses of the answer, which are signed.
+without credentials to the addresses of the response, which are signed.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from runvitals.server.doors.mlflow.artifact_routes import (
     place_for_writing,
 )
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.signed_paths import UPLOAD_MS, address_in_use, signed_address
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.errors import http_error
@@ -48,7 +48,7 @@ addresses: Final = Router()
 
 
 class PartOfFile(msgspec.Struct):
-    """What an address allows: to send a part of a file."""
+    """Permission to send a part of a file, which a signed address carries."""
 
     key: str
     project_id: int
@@ -58,7 +58,7 @@ class PartOfFile(msgspec.Struct):
 
 @router.post("/create/{path:path}", dependencies=WRITES)
 def create(request: Request, path: str, sent: TheMessage) -> Response:
-    """Begin an upload. The answer has an address for each part."""
+    """Begin an upload. The response has an address for each part."""
     number = sent.integer("num_parts") or 1
     if not 1 <= number <= MAX_PARTS:
         raise invalid(f"Invalid value {number} for parameter 'num_parts': expected 1 to {MAX_PARTS:,}")
@@ -73,11 +73,11 @@ def create(request: Request, path: str, sent: TheMessage) -> Response:
         {"part_number": part, "headers": {}, "url": _address(request, place, key, part, name)}
         for part in range(1, number + 1)
     ]
-    return answer({"upload_id": upload_id, "credentials": credentials})
+    return to_response({"upload_id": upload_id, "credentials": credentials})
 
 
 def _place(request: Request, folder: str, sent: SentMessage) -> ArtifactPlace:
-    """The place of a file in a folder. Clients send its path on their machine."""
+    """Return the place of a file in a folder. Clients send its path on their machine."""
     name = posixpath.basename(sent.required("path", most=4096).replace("\\", "/"))
     path = f"{folder.rstrip('/')}/{name}"
     checked_path(path)
@@ -85,7 +85,7 @@ def _place(request: Request, folder: str, sent: SentMessage) -> ArtifactPlace:
 
 
 def _key(upload_id: str, place: ArtifactPlace) -> str:
-    """What identifies an upload: with the id alone nothing can be written to another place."""
+    """Return the key of an upload: with the id alone nothing can be written to another place."""
     text = f"{upload_id[:100]}:{place.project_id}:{place.path}"
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[: 2 * _ID_BYTES]
 
@@ -97,19 +97,19 @@ def _address(request: Request, place: ArtifactPlace, key: str, number: int, name
 
 @addresses.put(MLFLOW_SIGNED + "parts/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
 async def receive(request: Request, name: str) -> Response:
-    """Keep a part. It is on the disk when this is answered. A part can be sent again."""
+    """Keep a part. It is on the disk when the response is sent. A part can be sent again."""
     files = received_files(request)
     try:
-        part = await run_in_threadpool(_allowed, request)
+        part = await run_in_threadpool(_check_address, request)
         with door_recorder(request).in_flight(2 * PIECE_BYTES):
             async with receive_file(request, files, run_id=part.run_id) as incoming:
-                md5 = await run_in_threadpool(_added, files, part, incoming)
+                md5 = await run_in_threadpool(_add_part, files, part, incoming)
     except HttpRejection as error:
         raise http_error(error) from None
     return Response(status_code=200, headers={"etag": f'"{md5}"'})
 
 
-def _allowed(request: Request) -> PartOfFile:
+def _check_address(request: Request) -> PartOfFile:
     """Check that an address is valid and that its requester may still use it.
 
     Raises:
@@ -130,7 +130,7 @@ def _may_write(request: Request, requester: Requester, part: PartOfFile) -> bool
     return access.may(requester, Action.ARTIFACT_CREATE, access.directory.project(part.project_id))
 
 
-def _added(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str:
+def _add_part(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str:
     md5 = base64.b64decode(incoming.md5).hex()
     try:
         files.parts.add(part.key, part.run_id, part.number, incoming.path, md5)
@@ -141,15 +141,15 @@ def _added(files: ReceivedFiles, part: PartOfFile, incoming: Incoming) -> str:
 
 @router.post("/complete/{path:path}", dependencies=WRITES)
 def complete(request: Request, path: str, sent: TheMessage) -> Response:
-    """Join the parts. The file is on the disk when this is answered. The same request can be sent again."""
+    """Join the parts: the file is on the disk when the response is sent. The request can be repeated."""
     place = _place(request, path, sent)
     key = _key(sent.required("upload_id", most=100), place)
-    wanted = _wanted(sent)
+    etags = _etags(sent)
     files = received_files(request)
     if files.parts.is_finished(key, place.run_id):
-        return answer({})
+        return to_response({})
     try:
-        size = files.parts.sizes(key, place.run_id, wanted)
+        size = files.parts.sizes(key, place.run_id, etags)
     except UnknownUpload as error:
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, str(error)) from None
     except ValueError as error:
@@ -157,27 +157,27 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     joined_path = files.begin(size, place.run_id)
     try:
         with files.space.writing():
-            joined = files.parts.join(key, place.run_id, list(wanted), joined_path)
+            joined = files.parts.join(key, place.run_id, list(etags), joined_path)
             files.keep(joined_path, joined.sha256, joined.size, lambda file: note_file(request, place, file))
     finally:
         files.end(joined_path)
     files.parts.finish(key, place.run_id)
-    return answer({})
+    return to_response({})
 
 
-def _wanted(sent: SentMessage) -> dict[int, str]:
-    """The MD5s of the parts, by their numbers."""
+def _etags(sent: SentMessage) -> dict[int, str]:
+    """Return the MD5s of the parts, by their numbers."""
     parts = sent.objects("parts")
     if not 1 <= len(parts) <= MAX_PARTS:
         raise invalid(f"Invalid value for parameter 'parts': expected 1 to {MAX_PARTS:,} parts")
-    found: dict[int, str] = {}
+    etags: dict[int, str] = {}
     for part in parts:
         message = SentMessage(part)
         number = message.integer("part_number")
-        if number is None or number <= max(found, default=0):
+        if number is None or number <= max(etags, default=0):
             raise invalid("Invalid value for parameter 'parts': expected part numbers in ascending order")
-        found[number] = message.required("etag", most=100).strip('"')
-    return found
+        etags[number] = message.required("etag", most=100).strip('"')
+    return etags
 
 
 @router.post("/abort/{path:path}", dependencies=WRITES)
@@ -185,4 +185,4 @@ def abort(request: Request, path: str, sent: TheMessage) -> Response:
     """Remove an upload with its parts. One that does not exist is no error."""
     place = _place(request, path, sent)
     received_files(request).parts.end(_key(sent.required("upload_id", most=100), place), place.run_id)
-    return answer({})
+    return to_response({})

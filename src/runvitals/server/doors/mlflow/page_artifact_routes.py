@@ -27,7 +27,7 @@ from runvitals.server.doors.mlflow.artifact_routes import (
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.logged_models import TheLoggedModels
 from runvitals.server.doors.mlflow.registry import TheRegistry, sent_version
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.files.received_files import FileRejected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.service_parameters import door_recorder, received_files
@@ -43,14 +43,16 @@ router: Final = mlflow_router()
 
 @pages.get("/get-artifact", dependencies=READS)
 def of_run(request: Request, sent: TheMessage) -> Response:
-    path = _checked(sent, "path")
+    """Return the content of a file of a run."""
+    path = _file_path(sent, "path")
     uid = sent.text("run_id", most=256) or sent.required("run_uuid", most=256)
     return file_response(request, f"{run_folder(request, uid)}/{path}")
 
 
 @pages.get("/model-versions/get-artifact", dependencies=READS)
 def of_version(request: Request, sent: TheMessage, registry: TheRegistry) -> Response:
-    path = _checked(sent, "path")
+    """Return the content of a file of a model version."""
+    path = _file_path(sent, "path")
     model = registry.find(sent.required("name"), Action.REGISTRY_DOWNLOAD)
     location = registry.version(model, sent_version(sent)).location
     if not location.startswith(_SCHEME):
@@ -65,7 +67,8 @@ def of_model(
     sent: TheMessage,
     models: TheLoggedModels,
 ) -> Response:
-    path = _checked(sent, "artifact_file_path")
+    """Return the content of a file of a logged model."""
+    path = _file_path(sent, "artifact_file_path")
     model = models.find(model_id)
     folder = f"{models.experiments.id_of(models.experiment(model))}/models/{model.uid}/artifacts"
     return file_response(request, f"{folder}/{path}")
@@ -73,25 +76,25 @@ def of_model(
 
 @router.post("/upload-artifact", dependencies=WRITES)
 async def upload(request: Request) -> Response:
-    """Take a small file of a run. It is on the disk when this is answered."""
+    """Take a small file of a run. It is on the disk when the response is sent."""
     sent = SentMessage(request.query_params)
     for name in ("run_uuid", "path"):
         if not sent.text(name):
             raise invalid(f"Request must specify {name}.")
-    path = _checked(sent, "path")
+    path = _file_path(sent, "path")
     uid = sent.required("run_uuid", most=256)
 
     def place() -> ArtifactPlace:
         return place_for_writing(request, f"{run_folder(request, uid, Action.RUN_CREATE)}/{path}")
 
-    found = await run_in_threadpool(place)
+    target = await run_in_threadpool(place)
     files = received_files(request)
 
     def keep(incoming: Incoming) -> None:
         if not incoming.size:
             raise invalid("Request must specify data.")
         files.keep(
-            incoming.path, incoming.sha256, incoming.size, lambda file: note_file(request, found, file)
+            incoming.path, incoming.sha256, incoming.size, lambda file: note_file(request, target, file)
         )
 
     try:
@@ -102,11 +105,11 @@ async def upload(request: Request) -> Response:
         if error.status == _TOO_LARGE and not isinstance(error, FileRejected):
             raise invalid("Artifact size is too large. Max size is 10MB.") from None
         raise
-    return answer({})
+    return to_response({})
 
 
-def _checked(sent: SentMessage, name: str) -> str:
-    """The path of a file in its folder."""
+def _file_path(sent: SentMessage, name: str) -> str:
+    """Return the path of a file in its folder."""
     path = sent.required(name, most=MAX_PATH)
     checked_path(path)
     return path

@@ -13,12 +13,12 @@ T = TypeVar("T")
 
 
 def token(position: object) -> str:
-    """A token for a JSON value."""
+    """Return a token for a JSON value."""
     return base64.urlsafe_b64encode(json.dumps(position).encode()).decode("ascii")
 
 
 def position(page_token: str | None) -> Any:
-    """The value in a token; None if there is no token.
+    """Return the value in a token; None if there is no token.
 
     Raises:
         MlflowError: it is not one of ours.
@@ -36,7 +36,7 @@ def position(page_token: str | None) -> Any:
 
 
 def offset(page_token: str | None) -> int:
-    """The place in a list at which the next page begins."""
+    """Return the place in a list at which the next page begins."""
     value = position(page_token)
     if value is None:
         return 0
@@ -46,14 +46,14 @@ def offset(page_token: str | None) -> int:
 
 
 def page_of(rows: Sequence[T], page_token: str | None, most: int) -> tuple[list[T], str | None]:
-    """A page of a list, and the token of the next one."""
+    """Return a page of a list, and the token of the next one."""
     first = offset(page_token)
     page = list(rows[first : first + most])
     return page, token(first + most) if len(rows) > first + most else None
 
 
 def max_results(value: int | None, default: int, most: int) -> int:
-    """How many results a page may have.
+    """Return how many results a page may have.
 
     Raises:
         MlflowError: not a number from 1 to `most`.

@@ -11,7 +11,7 @@ from runvitals.model.limits import STEP as EXACT
 
 
 def from_text(text: str) -> str | int | float:
-    """A number if the text is exactly how Python writes it, else the text: so it can be read back.
+    """Return a number if the text is exactly how Python writes it, else the text: so it can be read back.
 
     Example:
         >>> from_text("0.001"), from_text("1e-3"), from_text("007")
@@ -33,7 +33,7 @@ def from_text(text: str) -> str | int | float:
 
 
 def to_text(value: Any) -> str:
-    """A value of a configuration as MLflow would have it."""
+    """Return a value of a configuration as MLflow would have it."""
     if isinstance(value, str):
         return value
     if isinstance(value, (bool, int, float)) or value is None:
@@ -42,11 +42,11 @@ def to_text(value: Any) -> str:
 
 
 def params_of(config: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    """The parameters in a configuration, nested ones with dotted names."""
-    found: dict[str, str] = {}
+    """Return the parameters in a configuration, nested ones with dotted names."""
+    params: dict[str, str] = {}
     for name, value in config.items():
         if isinstance(value, Mapping) and value:
-            found.update(params_of(value, f"{prefix}{name}."))
+            params.update(params_of(value, f"{prefix}{name}."))
         else:
-            found[f"{prefix}{name}"] = to_text(value)
-    return found
+            params[f"{prefix}{name}"] = to_text(value)
+    return params

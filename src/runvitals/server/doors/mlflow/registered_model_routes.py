@@ -18,7 +18,7 @@ from runvitals.server.doors.mlflow.registry import (
     sent_version,
     version_json,
 )
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.search_text import (
     Attributes,
     Comparison,
@@ -48,50 +48,56 @@ router: Final = mlflow_router()
 
 @router.post("/registered-models/create", dependencies=CHANGES)
 def create(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Create a registered model."""
     name = sent.required("name", most=MAX_TAG)
     description = sent.text("description", most=MAX_DESCRIPTION)
     model = registry.create(name, description, sent_tags(sent))
-    return answer({"registered_model": registry.as_json(model)})
+    return to_response({"registered_model": registry.as_json(model)})
 
 
 @router.get("/registered-models/get", dependencies=READS)
 def get(sent: TheMessage, registry: TheRegistry) -> Response:
-    return answer({"registered_model": registry.as_json(registry.find(sent.required("name")))})
+    """Return a registered model by its name."""
+    return to_response({"registered_model": registry.as_json(registry.find(sent.required("name")))})
 
 
 @router.patch("/registered-models/update", dependencies=CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Change the description of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
     registry.table.change(model.id, registry.now_ms, description=description)
-    return answer({"registered_model": registry.as_json(registry.find(model.name))})
+    return to_response({"registered_model": registry.as_json(registry.find(model.name))})
 
 
 @router.post("/registered-models/rename", dependencies=CHANGES)
 def rename(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Rename a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     renamed = registry.rename(model, sent.required("new_name", most=MAX_TAG))
-    return answer({"registered_model": registry.as_json(renamed)})
+    return to_response({"registered_model": registry.as_json(renamed)})
 
 
 @router.delete("/registered-models/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Delete a registered model."""
     registry.table.delete(registry.find(sent.required("name"), Action.REGISTRY_LINK).id)
-    return answer({})
+    return to_response({})
 
 
 @router.get("/registered-models/list", dependencies=READS)
 @router.get("/registered-models/search", dependencies=READS)
 def search(sent: TheMessage, registry: TheRegistry) -> Response:
-    wanted = parse_filter(sent.text("filter"), ATTRIBUTES)
+    """Return a page of the registered models that match a filter."""
+    comparisons = parse_filter(sent.text("filter"), ATTRIBUTES)
     order = parse_order(sent.texts("order_by"), ATTRIBUTES)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
-    wanted, prompts = without_prompt_tag(wanted)
-    found = [
+    comparisons, prompts = without_prompt_tag(comparisons)
+    models = [
         model
         for model in registry.models()
         if (model.tags.get(PROMPT_TAG) == "true") == prompts
-        and all(comparison.holds(_value(model, comparison)) for comparison in wanted)
+        and all(comparison.holds(_value(model, comparison)) for comparison in comparisons)
     ]
     for part in reversed(order):
         if part.kind != "attribute":
@@ -100,95 +106,108 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
         def key(model: RegisteredModel, part: OrderBy = part) -> Any:
             return _value(model, part)
 
-        found.sort(key=key, reverse=not part.ascending)
-    page, following = page_of(found, sent.text("page_token"), most)
+        models.sort(key=key, reverse=not part.ascending)
+    page, following = page_of(models, sent.text("page_token"), most)
     more = {} if following is None else {"next_page_token": following}
-    return answer({"registered_models": [registry.as_json(model) for model in page], **more})
+    return to_response({"registered_models": [registry.as_json(model) for model in page], **more})
 
 
-def _value(model: RegisteredModel, wanted: Comparison | OrderBy) -> Value | None:
-    if wanted.kind == "tag":
-        return model.tags.get(wanted.key)
-    known: dict[str, Value] = {
+def _value(model: RegisteredModel, comparison: Comparison | OrderBy) -> Value | None:
+    if comparison.kind == "tag":
+        return model.tags.get(comparison.key)
+    attributes: dict[str, Value] = {
         "name": model.name,
         "creation_timestamp": model.created_ms,
         "last_updated_timestamp": model.changed_ms,
     }
-    return known[wanted.key]
+    return attributes[comparison.key]
 
 
-def without_prompt_tag(wanted: list[Comparison]) -> tuple[list[Comparison], bool]:
-    """The other comparisons of a filter, and whether it asks for prompts instead of models."""
-    asked = [one for one in wanted if one.kind == "tag" and one.key == PROMPT_TAG]
-    prompts = any((one.operator, one.value) in (("=", "true"), ("!=", "false")) for one in asked)
-    return [one for one in wanted if one not in asked], prompts
+def without_prompt_tag(comparisons: list[Comparison]) -> tuple[list[Comparison], bool]:
+    """Return the other comparisons of a filter, and whether it asks for prompts instead of models."""
+    prompt_tags = [
+        comparison for comparison in comparisons if comparison.kind == "tag" and comparison.key == PROMPT_TAG
+    ]
+    prompts = any(
+        (comparison.operator, comparison.value) in (("=", "true"), ("!=", "false"))
+        for comparison in prompt_tags
+    )
+    return [comparison for comparison in comparisons if comparison not in prompt_tags], prompts
 
 
 @router.post("/registered-models/get-latest-versions", dependencies=READS)
 @router.get("/registered-models/get-latest-versions", dependencies=READS)
 def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return the newest version in each stage."""
     model = registry.find(sent.required("name"))
     stages = [checked_stage(stage) for stage in sent.texts("stages")] or list(STAGES)
     newest = {version.stage: version for version in registry.table.versions(model.id)}
-    found = [version_json(model, newest[stage]) for stage in stages if stage in newest]
-    return answer({"model_versions": found})
+    versions = [version_json(model, newest[stage]) for stage in stages if stage in newest]
+    return to_response({"model_versions": versions})
 
 
 def checked_stage(stage: str) -> str:
-    """A stage as it is written.
+    """Return a stage as it is written.
 
     Raises:
         MlflowError: there is no such stage.
     """
-    for known in STAGES:
-        if stage.lower() == known.lower():
-            return known
+    for stage_name in STAGES:
+        if stage.lower() == stage_name.lower():
+            return stage_name
     raise invalid(f"Invalid Model Version stage: {stage[:60]}. Value must be one of {', '.join(STAGES)}.")
 
 
 @router.post("/registered-models/set-tag", dependencies=CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Set a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     key, value = sent_tag(sent)
     registry.table.change_tags(model.id, {key: value})
-    return answer({})
+    return to_response({})
 
 
 def sent_tag(sent: SentMessage) -> tuple[str, str]:
-    """The tag in a message."""
+    """Return the tag in a message."""
     return checked_tag(sent.required("key"), sent.text("value"), most_value=MAX_TAG)
 
 
 @router.delete("/registered-models/delete-tag", dependencies=CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Delete a tag of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     registry.table.change_tags(model.id, {sent.required("key"): None})
-    return answer({})
+    return to_response({})
 
 
 @router.post("/registered-models/alias", dependencies=CHANGES)
 def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Let an alias mean a version."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
     alias = checked_alias(sent.required("alias"))
     version = registry.version(model, sent_version(sent))
     registry.table.change_aliases(model.id, {alias: version.version})
-    return answer({})
+    return to_response({})
 
 
 @router.delete("/registered-models/alias", dependencies=CHANGES)
 def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Delete an alias."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
     registry.table.change_aliases(model.id, {sent.required("alias"): None})
-    return answer({})
+    return to_response({})
 
 
 @router.get("/registered-models/alias", dependencies=READS)
 def get_alias(sent: TheMessage, registry: TheRegistry) -> Response:
+    """Return the version that an alias means."""
     model = registry.find(sent.required("name"))
-    return answer({"model_version": version_json(model, registry.version(model, _named(model, sent)))})
+    return to_response(
+        {"model_version": version_json(model, registry.version(model, _version_of_alias(model, sent)))}
+    )
 
 
-def _named(model: RegisteredModel, sent: SentMessage) -> int:
+def _version_of_alias(model: RegisteredModel, sent: SentMessage) -> int:
     alias = sent.required("alias")
     number = model.aliases.get(alias)
     if number is None:

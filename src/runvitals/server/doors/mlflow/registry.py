@@ -81,7 +81,7 @@ class ModelRegistry:
             self._access.require(self._requester, own, entity, "the model registry")
 
     def _registries(self, action: Action) -> list[int | None]:
-        """The entities in whose registries the requester may do an action: first the own one.
+        """Return the entities in whose registries the requester may do an action: first the own one.
 
         What changes a registry works in the own one only.
 
@@ -104,21 +104,21 @@ class ModelRegistry:
         return [self.home, *others]
 
     def models(self) -> list[RegisteredModel]:
-        """All registered models that the requester may read, by name.
+        """Return all registered models that the requester may read, by name.
 
         One of the own registry hides those of its name in others, as `find` does.
         """
-        found = [
+        models = [
             model
             for entity_id in self._registries(Action.REGISTRY_READ)
             for model in self.table.of_entity(entity_id)
         ]
-        own = {model.name for model in found if model.entity_id == self.home}
-        shown = [model for model in found if model.entity_id == self.home or model.name not in own]
+        own = {model.name for model in models if model.entity_id == self.home}
+        shown = [model for model in models if model.entity_id == self.home or model.name not in own]
         return sorted(shown, key=lambda model: model.name)
 
     def find(self, name: str, action: Action = Action.REGISTRY_READ) -> RegisteredModel:
-        """A registered model on which the requester may do an action.
+        """Return a registered model on which the requester may do an action.
 
         Of the own registry, or to read it, else the only one of this name in the registries of their teams.
 
@@ -128,17 +128,17 @@ class ModelRegistry:
         """
         checked_model_name(name)
         by_entity = {model.entity_id: model for model in self.table.named(name)}
-        found = [by_entity[entity_id] for entity_id in self._registries(action) if entity_id in by_entity]
-        if found and (found[0].entity_id == self.home or len(found) == 1):
-            return found[0]
-        if found:
+        models = [by_entity[entity_id] for entity_id in self._registries(action) if entity_id in by_entity]
+        if models and (models[0].entity_id == self.home or len(models) == 1):
+            return models[0]
+        if models:
             raise invalid(f"several of your teams have a model {name!r}: make one of them your default team")
         if action not in _IN_OWN_SPACE and by_entity.keys() & set(self._registries(Action.REGISTRY_READ)):
             raise HTTPException(403, f"{name}: only models of your default team or own space can be changed")
         raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
 
     def version(self, model: RegisteredModel, number: int) -> ModelVersion:
-        """A version of a model.
+        """Return a version of a model.
 
         Raises:
             MlflowError: there is none.
@@ -162,7 +162,7 @@ class ModelRegistry:
         try:
             self.table.create(self.home, name, description, tags, self.now_ms)
         except NameTaken:
-            raise _taken(name) from None
+            raise _name_taken_error(name) from None
         return self.find(name)
 
     def rename(self, model: RegisteredModel, name: str) -> RegisteredModel:
@@ -175,11 +175,11 @@ class ModelRegistry:
         try:
             self.table.change(model.id, self.now_ms, name=name)
         except NameTaken:
-            raise _taken(name) from None
+            raise _name_taken_error(name) from None
         return self.find(name)
 
     def as_json(self, model: RegisteredModel) -> dict[str, Any]:
-        """A model as in MLflow's responses, with the newest version of each stage."""
+        """Return a model as in MLflow's responses, with the newest version of each stage."""
         newest = {version.stage: version for version in self.table.versions(model.id)}
         aliases = [
             {"alias": alias, "version": str(number)} for alias, number in sorted(model.aliases.items())
@@ -198,7 +198,7 @@ class ModelRegistry:
 
 
 def version_json(model: RegisteredModel, version: ModelVersion) -> dict[str, Any]:
-    """A version as in MLflow's responses."""
+    """Return a version as in MLflow's responses."""
     shown: dict[str, Any] = {
         "name": model.name,
         "version": str(version.version),
@@ -219,6 +219,7 @@ def version_json(model: RegisteredModel, version: ModelVersion) -> dict[str, Any
 
 
 def tags_json(tags: Any) -> list[dict[str, str]]:
+    """Return tags as MLflow's clients read them, by name."""
     return [{"key": key, "value": value} for key, value in sorted(tags.items())]
 
 
@@ -262,7 +263,7 @@ def checked_alias(alias: str) -> str:
 
 
 def sent_version(sent: SentMessage) -> int:
-    """The number of the version that a message names.
+    """Return the number of the version that a message names.
 
     Raises:
         MlflowError: it names none.
@@ -273,7 +274,7 @@ def sent_version(sent: SentMessage) -> int:
     return int(text)
 
 
-def _taken(name: str) -> MlflowError:
+def _name_taken_error(name: str) -> MlflowError:
     return MlflowError(RESOURCE_ALREADY_EXISTS, f"Registered Model (name={name}) already exists.")
 
 

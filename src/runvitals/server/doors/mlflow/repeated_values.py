@@ -11,7 +11,7 @@ import numpy as np
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns
 
 MAX_VALUES: Final = 10_000
-"""Of a metric with the same timestamp and step."""
+"""The most values of a metric with the same timestamp and step."""
 TimesOf = Callable[[int, int], list[int]]
 """The times of the stored rows with a timestamp and step."""
 ReadValues = Callable[[Sequence[str], int, int], Mapping[str, Mapping[int, float]]]
@@ -20,7 +20,7 @@ _NAN: Final = "NaN"
 
 
 def beside_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> MetricColumns:
-    """The values, numbered so that none replaces another one that is stored.
+    """Return the values, numbered so that none replaces another one that is stored.
 
     One that is stored already has the number of its row. Those beyond `MAX_VALUES` are left out.
 
@@ -28,21 +28,21 @@ def beside_stored(sent: MetricColumns, times_of: TimesOf, read: ReadValues) -> M
         sent: every value once.
     """
     rows = list(zip(sent.timestamps.tolist(), sent.steps.tolist(), strict=True))
-    known = {row: times[:MAX_VALUES] for row in set(rows) if (times := times_of(*row))}
-    if not known:
+    repeated = {row: times[:MAX_VALUES] for row in set(rows) if (times := times_of(*row))}
+    if not repeated:
         return sent
-    is_known = np.array([row in known for row in rows], bool)
-    names = [sent.names[place] for place in np.unique(sent.name[is_known]).tolist()]
-    first, last = min(map(min, known.values())), max(map(max, known.values()))
+    is_known = np.array([row in repeated for row in rows], bool)
+    names = [sent.names[index] for index in np.unique(sent.name[is_known]).tolist()]
+    first, last = min(map(min, repeated.values())), max(map(max, repeated.values()))
     stored = read(names, first, last)
     repeats = np.zeros(len(rows), np.int64) if sent.repeats is None else sent.repeats.copy()
     cells: dict[tuple[str, tuple[int, int]], _Cells] = {}
-    for place in np.flatnonzero(is_known).tolist():
-        name, row, value = sent.names[sent.name[place]], rows[place], float(sent.values[place])
+    for index in np.flatnonzero(is_known).tolist():
+        name, row, value = sent.names[sent.name[index]], rows[index], float(sent.values[index])
         of_row = cells.get((name, row))
         if of_row is None:
-            of_row = cells[name, row] = _Cells(known[row], stored.get(name, {}))
-        repeats[place] = of_row.place(value)
+            of_row = cells[name, row] = _Cells(repeated[row], stored.get(name, {}))
+        repeats[index] = of_row.place(value)
     return sent.where(repeats < MAX_VALUES, repeats)
 
 
@@ -55,17 +55,17 @@ class _Cells:
     """
 
     def __init__(self, times: Sequence[int], stored: Mapping[int, float]) -> None:
-        self._places = {_comparable(stored[t]): place for place, t in enumerate(times) if t in stored}
-        self._free = [place for place, t in enumerate(times) if t not in stored]
+        self._places = {_comparable(stored[t]): index for index, t in enumerate(times) if t in stored}
+        self._free = [index for index, t in enumerate(times) if t not in stored]
         self._free.reverse()
         self._rows = len(times)
 
     def place(self, value: float) -> int:
-        """The row of a value: the one that has it, or a free one."""
-        known = self._places.get(_comparable(value))
-        if known is None:
-            known = self._places[_comparable(value)] = self._free_place()
-        return known
+        """Return the row of a value: the one that has it, or a free one."""
+        index = self._places.get(_comparable(value))
+        if index is None:
+            index = self._places[_comparable(value)] = self._free_place()
+        return index
 
     def _free_place(self) -> int:
         if self._free:

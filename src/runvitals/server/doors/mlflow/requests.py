@@ -15,7 +15,7 @@ from starlette.responses import Response
 from starlette.types import Scope
 
 from runvitals.model import json_values
-from runvitals.server.doors.mlflow.errors import ANSWERED, MlflowError, error_response, invalid
+from runvitals.server.doors.mlflow.errors import REFUSALS, MlflowError, error_response, invalid
 from runvitals.server.http.router import Router
 
 PREFIX: Final = "/api/2.0/mlflow"
@@ -33,7 +33,7 @@ encode = msgspec.json.Encoder().encode
 
 
 def with_common_prefix(scope: Scope) -> Scope:
-    """The request with the path that routes have, where MLflow has several for the same."""
+    """Return the request with the path that routes have, where MLflow has several for the same."""
     path: str = scope["path"]
     if not path.startswith(("/ajax-api/", "/api/3.0/")):
         return scope
@@ -48,19 +48,20 @@ class MlflowRoute(APIRoute):
     """A route whose errors have MLflow's form."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler with errors in MLflow's form."""
         handle = super().get_route_handler()
 
-        async def answer(request: Request) -> Response:
+        async def handle_request(request: Request) -> Response:
             try:
                 return await handle(request)
-            except (MlflowError, *ANSWERED) as error:
+            except (MlflowError, *REFUSALS) as error:
                 return error_response(error)
 
-        return answer
+        return handle_request
 
 
 def mlflow_router(prefix: str = PREFIX) -> Router:
-    """A router for routes of MLflow's API. Their paths are those of version 2.0."""
+    """Return a router for routes of MLflow's API. Their paths are those of version 2.0."""
     return Router(prefix=prefix, route_class=MlflowRoute, include_in_schema=False)
 
 
@@ -75,7 +76,7 @@ class SentMessage:
         self._query = query
 
     def text(self, name: str, *, most: int = MAX_TEXT) -> str | None:
-        """A text; None if it was not sent."""
+        """Return a text; None if it was not sent."""
         value = self.values.get(name)
         if value is None:
             return None
@@ -86,52 +87,58 @@ class SentMessage:
         return value
 
     def required(self, name: str, *, most: int = MAX_TEXT) -> str:
-        """A text that must not be empty."""
+        """Return a text that must not be empty."""
         value = self.text(name, most=most)
         if not value:
             raise invalid(f"Missing value for required parameter '{name}'.")
         return value
 
     def identifier(self, name: str) -> str | None:
-        """A text, or a number, which some clients send for ids."""
+        """Return a text, or a number, which some clients send for ids."""
         value = self.values.get(name)
         if isinstance(value, int) and not isinstance(value, bool):
             return str(value)
         return self.text(name, most=256)
 
     def required_identifier(self, name: str) -> str:
+        """Return an identifier, which may be sent as a number.
+
+        Raises:
+            MlflowError: 400 if it is missing.
+        """
         value = self.identifier(name)
         if not value:
             raise invalid(f"Missing value for required parameter '{name}'.")
         return value
 
     def integer(self, name: str) -> int | None:
-        """An int64, which may be sent as a text; None if it was not sent."""
+        """Return an int64, which may be sent as a text; None if it was not sent."""
         return integer(name, self.values.get(name))
 
     def flag(self, name: str) -> bool:
+        """Return whether a flag is true; false if it was not sent."""
         value = self.values.get(name, False)
         if value in ("true", "True"):
             return True
         return value is True
 
     def objects(self, name: str) -> list[dict[str, Any]]:
-        """A list of objects; empty if it was not sent."""
-        found = self._list(name)
-        for value in found:
+        """Return a list of objects; empty if it was not sent."""
+        items = self._list(name)
+        for value in items:
             if not isinstance(value, dict):
                 raise wrong_type(name, value, "a list of objects")
-        return found
+        return items
 
     def texts(self, name: str) -> list[str]:
-        """A list of texts or numbers; empty if it was not sent."""
+        """Return a list of texts or numbers; empty if it was not sent."""
         if self._query is not None:
             return self._query.getlist(name)
-        found = self._list(name)
-        for value in found:
+        items = self._list(name)
+        for value in items:
             if not isinstance(value, (str, int)) or isinstance(value, bool):
                 raise wrong_type(name, value, "a list of strings")
-        return [str(value) for value in found]
+        return [str(value) for value in items]
 
     def _list(self, name: str) -> list[Any]:
         value = self.values.get(name)
@@ -143,7 +150,7 @@ class SentMessage:
 
 
 def integer(name: str, value: object) -> int | None:
-    """An int64, which may be a text, or a float without a fraction."""
+    """Return an int64, which may be a text, or a float without a fraction."""
     if value is None:
         return None
     if isinstance(value, str) and len(value) < 25 and value.isascii() and "_" not in value:
@@ -159,7 +166,7 @@ def integer(name: str, value: object) -> int | None:
 
 
 def number(name: str, value: object) -> float:
-    """A number as protocol buffers write it in JSON, where NaN and infinities are texts."""
+    """Return a number as protocol buffers write it in JSON, where NaN and infinities are texts."""
     if isinstance(value, str):
         if value in _NON_FINITE:
             return _NON_FINITE[value]
@@ -176,12 +183,13 @@ def number(name: str, value: object) -> float:
 
 
 def wrong_type(name: str, value: object, expected: str) -> MlflowError:
+    """400: a parameter has a value of the wrong type."""
     shown = json.dumps(value, ensure_ascii=False, default=repr)[:60]
     return invalid(f"Invalid value {shown} for parameter '{name}' supplied. Expected {expected}.")
 
 
 def json_number(value: float) -> float | str:
-    """A number for a response: see `number`."""
+    """Return a number for a response: see `number`."""
     if math.isnan(value):
         return "NaN"
     if math.isinf(value):
@@ -189,8 +197,8 @@ def json_number(value: float) -> float | str:
     return value
 
 
-def parsed(body: bytes) -> SentMessage:
-    """The message in a body.
+def parse_message(body: bytes) -> SentMessage:
+    """Return the message in a body.
 
     Raises:
         MlflowError: it is no JSON object.
@@ -205,17 +213,17 @@ def parsed(body: bytes) -> SentMessage:
     return SentMessage(values)
 
 
-async def _sent(request: Request) -> SentMessage:
+async def _read_message(request: Request) -> SentMessage:
     if request.method == "GET":
         query = request.query_params
         return SentMessage({name: query[name] for name in query}, query)
-    return parsed(await request.body())
+    return parse_message(await request.body())
 
 
-TheMessage = Annotated[SentMessage, Depends(_sent)]
+TheMessage = Annotated[SentMessage, Depends(_read_message)]
 """The parameters of a request of a MLflow client."""
 
 
-def answer(message: Mapping[str, Any]) -> Response:
-    """A response with a message."""
+def to_response(message: Mapping[str, Any]) -> Response:
+    """Return a response with a message."""
     return Response(encode(message), media_type="application/json")

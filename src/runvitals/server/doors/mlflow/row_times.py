@@ -60,7 +60,7 @@ class RowTimes:
         self._loaded_from = newest_ms + 1
 
     def follows(self, timestamps: Integers, oldest_ms: int, newest_ms: int) -> bool:
-        """Whether all rows are later than those known, as they are while a training logs.
+        """Return whether all rows are later than those known, as they are while a training logs.
 
         Else `times_of` and `assign` may read the store.
         """
@@ -70,18 +70,18 @@ class RowTimes:
         return first > self._newest and first >= oldest_ms and last <= newest_ms
 
     def times_of(self, timestamp: int, step: int, oldest_ms: int, newest_ms: int) -> list[int]:
-        """The times of the known rows with this timestamp and step, in the order of their repeats."""
+        """Return the times of the known rows with this timestamp and step, in the order of their repeats."""
         self._index_appended()
         base = self._base(timestamp, oldest_ms, newest_ms)
-        found = self._load(base).times_of(timestamp, step).tolist() if base <= self._floor else []
-        while (timestamp, step, len(found)) in self._times:
-            found.append(self._times[timestamp, step, len(found)])
-        return found
+        times = self._load(base).times_of(timestamp, step).tolist() if base <= self._floor else []
+        while (timestamp, step, len(times)) in self._times:
+            times.append(self._times[timestamp, step, len(times)])
+        return times
 
     def assign(
         self, timestamps: Integers, steps: Integers, repeats: Integers, oldest_ms: int, newest_ms: int
     ) -> Integers:
-        """The times of rows, in the order of timestamps.
+        """Return the times of rows, in the order of timestamps.
 
         Args:
             oldest_ms, newest_ms: the times that the store accepts.
@@ -90,30 +90,30 @@ class RowTimes:
             return self._append(timestamps, steps, repeats)
         self._index_appended()
         times = self._times
-        found = [
+        assigned = [
             times[row] if row in times else self._assign(row, self._base(row[0], oldest_ms, newest_ms))
             for row in zip(timestamps.tolist(), steps.tolist(), repeats.tolist(), strict=True)
         ]
         if len(times) > KEPT:
             self._forget()
-        return np.array(found, np.int64)
+        return np.array(assigned, np.int64)
 
     def _append(self, timestamps: Integers, steps: Integers, repeats: Integers) -> Integers:
         """Assign times to rows that are later than those known: the next free one to each."""
         if not len(timestamps):
             return timestamps
-        places = np.arange(len(timestamps))
-        found: Integers = np.maximum.accumulate(timestamps - places) + places
-        self._newest = int(found[-1])
-        self._appended.append((found, timestamps, steps, repeats))
-        self._appended_rows += len(found)
+        offsets = np.arange(len(timestamps))
+        times: Integers = np.maximum.accumulate(timestamps - offsets) + offsets
+        self._newest = int(times[-1])
+        self._appended.append((times, timestamps, steps, repeats))
+        self._appended_rows += len(times)
         while self._appended_rows > KEPT and len(self._appended) > 1:
             oldest = self._appended.popleft()
             self._appended_rows -= len(oldest[0])
             self._times, self._after = {}, {}  # earlier still
             self._floor = int(oldest[0][-1])
             self._loaded, self._loaded_from = None, self._floor + 1
-        return found
+        return times
 
     def _index_appended(self) -> None:
         """Prepare appended rows to be looked up one by one."""
@@ -136,7 +136,7 @@ class RowTimes:
             if stored is not None:
                 return stored
             if rows.has(base):
-                t = self._floor + 1  # between stored rows there may be no free time near
+                t = self._floor + 1  # there may be no free time near between stored rows
         t = self._free(t)
         self._times[row] = t
         self._after[t] = t + 1
@@ -144,7 +144,7 @@ class RowTimes:
         return t
 
     def _free(self, t: int) -> int:
-        """The first free time from this one on.
+        """Return the first free time from this one on.
 
         Each taken time knows one behind it, which is brought up to date whenever it is passed, so that many
         rows at one time stay fast.
@@ -158,7 +158,7 @@ class RowTimes:
         return t
 
     def _load(self, from_ms: int) -> _SortedRows:
-        """The stored rows from a time on."""
+        """Return the stored rows from a time on."""
         if self._loaded is None or from_ms < self._loaded_from:
             self._loaded = _SortedRows(self._read(from_ms, self._floor))
             self._loaded_from = from_ms
@@ -183,19 +183,19 @@ class _SortedRows:
         self._t, self._timestamps, self._steps = rows.t[order], rows.timestamps[order], rows.steps[order]
 
     def find(self, row: Row) -> int | None:
-        """The time under which a row is stored; None if it is not."""
+        """Return the time under which a row is stored; None if it is not."""
         timestamp, step, repeat = row
         times = self.times_of(timestamp, step)
         return int(times[repeat]) if repeat < len(times) else None
 
     def times_of(self, timestamp: int, step: int) -> Integers:
-        """The times of the rows with this timestamp and step."""
+        """Return the times of the rows with this timestamp and step."""
         first, end = (int(np.searchsorted(self._timestamps, timestamp, side)) for side in ("left", "right"))
         steps = self._steps[first:end]
         of_step = slice(*(first + int(np.searchsorted(steps, step, side)) for side in ("left", "right")))
         return self._t[of_step]
 
     def has(self, t: int) -> bool:
-        """Whether a row is stored at a time."""
-        place = int(np.searchsorted(self._all, t))
-        return place < len(self._all) and int(self._all[place]) == t
+        """Return whether a row is stored at a time."""
+        index = int(np.searchsorted(self._all, t))
+        return index < len(self._all) and int(self._all[index]) == t

@@ -44,11 +44,11 @@ class RunReads:
             return nothing
 
     async def history(self, number: int, name: str) -> MetricValues:
-        """The values of a metric."""
+        """Return the values of a metric."""
         return await self._use(number, lambda view: history_of(view, name), MetricValues.nothing())
 
     async def history_page(self, number: int, name: str, first: int, most: int) -> tuple[MetricValues, int]:
-        """The values of a metric, and where the page of at most so many that begins at `first` ends.
+        """Return the values of a metric, and where the page of at most so many that begins at `first` ends.
 
         Pages after the first are of what was read for it, unless that was a while ago.
         """
@@ -70,7 +70,7 @@ class RunReads:
         return True
 
     async def latest(self, run: TrackedRun) -> list[HistoryPoint]:
-        """The latest value of each metric of a run."""
+        """Return the latest value of each metric of a run."""
         number, nothing = run.row.id, list[HistoryPoint]()
         if not run.facts or run.row.deleted_ms is not None:  # others may write to it
             return await self._use(number, _latest, nothing)
@@ -86,10 +86,10 @@ class RunReads:
         return list(session.latest.values())
 
     async def with_metrics(self, runs: Iterable[TrackedRun]) -> list[dict[str, object]]:
-        """Runs as JSON."""
+        """Return runs as JSON."""
         return [run.as_json(await self.latest(run)) for run in runs]
 
 
 def _latest(view: RunView) -> list[HistoryPoint]:
-    found = (latest_point(name, history) for name, history in all_history(view).items())
-    return [point for point in found if point is not None]
+    points = (latest_point(name, history) for name, history in all_history(view).items())
+    return [point for point in points if point is not None]

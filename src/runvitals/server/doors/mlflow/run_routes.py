@@ -17,7 +17,7 @@ from runvitals.server.access.permission import needs, recording
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid, unknown_run
 from runvitals.server.doors.mlflow.experiment_routes import MAX_PAGE
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
-from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, answer, mlflow_router
+from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_search import RunSearch, RunSearcher
 from runvitals.server.doors.mlflow.run_writes import RunWrites
@@ -42,12 +42,13 @@ router: Final = mlflow_router()
 
 
 def run_id_of(sent: SentMessage) -> str:
-    """The run that a message names; clients send both names of the id."""
+    """Return the run that a message names; clients send both names of the id."""
     return sent.text("run_uuid", most=256) or sent.required("run_id", most=256)
 
 
 @router.post("/runs/create", dependencies=SENDS)
 async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Create a run."""
     tags = sent_tags(sent)
     name = sent.text("run_name") or tags.get(NAME_TAG) or next(names_of(uuid.uuid4().hex))
     if sent.text("run_name") and tags.get(NAME_TAG) not in (None, name):
@@ -58,21 +59,25 @@ async def create(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     experiment_id = sent.identifier("experiment_id") or "0"
     start_time = sent.integer("start_time")
     user_id = sent.text("user_id", most=256) or tags.get("mlflow.user", "")
-    found = await anyio.to_thread.run_sync(runs.experiments.for_new_run, experiment_id)
+    experiment = await anyio.to_thread.run_sync(runs.experiments.for_new_run, experiment_id)
     checked_tag(NAME_TAG, name)
-    uid = await RunWrites(request).create((found.entity, found.project), user_id, name, start_time, tags)
+    uid = await RunWrites(request).create(
+        (experiment.entity, experiment.project), user_id, name, start_time, tags
+    )
     run = await anyio.to_thread.run_sync(runs.find_own, uid)
-    return answer({"run": run.as_json(())})
+    return to_response({"run": run.as_json(())})
 
 
 @router.get("/runs/get", dependencies=READS)
 async def get(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Return a run with the latest value of each metric."""
     run = await anyio.to_thread.run_sync(runs.find, run_id_of(sent))
-    return answer({"run": run.as_json(await RunReads(request).latest(run))})
+    return to_response({"run": run.as_json(await RunReads(request).latest(run))})
 
 
 @router.post("/runs/update", dependencies=SENDS)
 async def update(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Change the status, end or name of a run."""
     status = sent.identifier("status")
     status = STATUS_NUMBERS.get(status or "", status)
     if status is not None and status not in STATUSES:
@@ -86,16 +91,18 @@ async def update(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     run = await anyio.to_thread.run_sync(runs.find_own, session.uid)
     if run.row.deleted_ms is not None:
         raise not_active(session.uid)
-    return answer({"run_info": run.info_json()})
+    return to_response({"run_info": run.info_json()})
 
 
 @router.post("/runs/delete", dependencies=DELETES)
 async def delete(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Move a run to the trash."""
     return await _set_deleted(run_id_of(sent), True, runs, request)
 
 
 @router.post("/runs/restore", dependencies=DELETES)
 async def restore(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Restore a run from the trash."""
     return await _set_deleted(run_id_of(sent), False, runs, request)
 
 
@@ -109,20 +116,22 @@ async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request)
     else:
         await library.restore(run_id, number, recording(request, "run.restore"))
     door_recorder(request).note_deleted(number, deleted)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/runs/set-tag", dependencies=SENDS)
 async def set_tag(sent: TheMessage, request: Request) -> Response:
+    """Set a tag of a run."""
     run_id = run_id_of(sent)
     key, value = checked_tag(sent.required("key"), sent.text("value") or "")
     writes = RunWrites(request)
     await writes.set_tags(await writes.session(run_id), {key: value})
-    return answer({})
+    return to_response({})
 
 
 @router.post("/runs/delete-tag", dependencies=SENDS)
 async def delete_tag(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Delete a tag of a run."""
     key = sent.required("key")
     writes = RunWrites(request)
     session = await writes.session(run_id_of(sent))
@@ -132,7 +141,7 @@ async def delete_tag(sent: TheMessage, runs: TheRuns, request: Request) -> Respo
             RESOURCE_DOES_NOT_EXIST, f"No tag with name: {key[:100]} in run with id {session.uid}"
         )
     await writes.delete_tag(session, key)
-    return answer({})
+    return to_response({})
 
 
 @router.post("/runs/log-model", dependencies=SENDS)
@@ -144,7 +153,7 @@ async def log_model(sent: TheMessage, runs: TheRuns, request: Request) -> Respon
     run = await anyio.to_thread.run_sync(runs.find_own, session.uid)
     history = json.dumps([*_models(run.tags.get(HISTORY_TAG, "")), model][-MAX_MODELS:])
     await writes.set_tags(session, {HISTORY_TAG: history})
-    return answer({})
+    return to_response({})
 
 
 def _model(text: str) -> dict[str, Any]:
@@ -167,14 +176,15 @@ def _model(text: str) -> dict[str, Any]:
 
 def _models(history: str) -> list[Any]:
     try:
-        known = json_values.decode(history) if history else []
+        models = json_values.decode(history) if history else []
     except ValueError:  # somebody has set the tag to something else
         return []
-    return known if isinstance(known, list) else []
+    return models if isinstance(models, list) else []
 
 
 @router.post("/runs/search", dependencies=READS)
 async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
+    """Return a page of the runs that match a filter."""
     view = sent.identifier("run_view_type") or "ACTIVE_ONLY"
     view = _VIEW_NUMBERS.get(view, view)
     if view not in _VIEWS:
@@ -185,7 +195,7 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
         raise invalid(
             f"Invalid value {most} for parameter 'max_results' supplied. It must be at most {MAX_PAGE}"
         )
-    wanted = parse_filter(sent.text("filter"), RUN_ATTRIBUTES)
+    comparisons = parse_filter(sent.text("filter"), RUN_ATTRIBUTES)
     order = parse_order(sent.texts("order_by"), RUN_ATTRIBUTES)
     ids = sent.texts("experiment_ids")
     projects = await anyio.to_thread.run_sync(runs.experiments.numbers, ids)
@@ -194,14 +204,14 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     searcher = RunSearcher(
         access.metadata_store, runs, access.clock(), RunReads(request).latest, door.workers
     )
-    wanted_runs = RunSearch(projects, wanted, order, _VIEWS[view], most, sent.text("page_token"))
-    found = await searcher.search(wanted_runs)
-    more = {} if found.next_token is None else {"next_page_token": found.next_token}
-    return answer({"runs": [run.as_json(metrics) for run, metrics in found.runs], **more})
+    wanted_runs = RunSearch(projects, comparisons, order, _VIEWS[view], most, sent.text("page_token"))
+    page = await searcher.search(wanted_runs)
+    more = {} if page.next_token is None else {"next_page_token": page.next_token}
+    return to_response({"runs": [run.as_json(metrics) for run, metrics in page.runs], **more})
 
 
 async def existing(runs: Runs, run_id: str) -> int:
-    """The number of a run that the requester may read."""
+    """Return the number of a run that the requester may read."""
     if not run_id:
         raise unknown_run(run_id)
     return await anyio.to_thread.run_sync(partial(runs.number, run_id))

@@ -82,47 +82,47 @@ class RunSearcher:
         self._now_ms = now_ms
         self._latest = latest
 
-    async def search(self, wanted: RunSearch) -> FoundRuns:
-        """A page of the runs that match.
+    async def search(self, search: RunSearch) -> FoundRuns:
+        """Return a page of the runs that match.
 
         Raises:
             MlflowError: an invalid token, or too many runs for an order.
             TooSlow: it takes too long, say because hardly any run matches.
         """
-        if not wanted.projects or wanted.most == 0:
+        if not search.projects or search.most == 0:
             return FoundRuns([], None)
-        sort = _sort_of(wanted.order)
+        sort = _sort_of(search.order)
         with deadline.within(DEADLINE_S):
-            if sort is None or wanted.deleted is None:
-                return await self._sorted_in_python(wanted)
-            return await self._by_database(wanted, sort)
+            if sort is None or search.deleted is None:
+                return await self._sorted_in_python(search)
+            return await self._by_database(search, sort)
 
-    async def _by_database(self, wanted: RunSearch, sort: RunSort) -> FoundRuns:
-        after, skip = _place(wanted.page_token)
-        found: list[_Found] = []
-        condition = _filter(wanted, bool(wanted.deleted))
+    async def _by_database(self, search: RunSearch, sort: RunSort) -> FoundRuns:
+        after, skip = _place(search.page_token)
+        pairs: list[_Found] = []
+        condition = _filter(search, bool(search.deleted))
         while True:
             deadline.check()
-            page, following = await self._page(wanted, condition, sort, after)
-            for place, run in enumerate(page[skip:], skip):
-                metrics = None if run is None else await self._matching(run, wanted.wanted)
+            page, following = await self._page(search, condition, sort, after)
+            for index, run in enumerate(page[skip:], skip):
+                metrics = None if run is None else await self._matching(run, search.wanted)
                 if run is None or metrics is None:
                     continue
-                if len(found) == wanted.most:
-                    return FoundRuns(found, token([after, place]))
-                found.append((run, metrics))
+                if len(pairs) == search.most:
+                    return FoundRuns(pairs, token([after, index]))
+                pairs.append((run, metrics))
             if following is None:
-                return FoundRuns(found, None)
+                return FoundRuns(pairs, None)
             after, skip = following, 0
 
     async def _page(
-        self, wanted: RunSearch, condition: Filter, sort: RunSort, after: str | None
+        self, search: RunSearch, condition: Filter, sort: RunSort, after: str | None
     ) -> tuple[list[TrackedRun | None], str | None]:
-        """Runs of the database, with None for those that do not match, and the next page.
+        """Return runs of the database, with None for those that do not match, and the next page.
 
         They are compared in the thread: patterns of LIKE take long.
         """
-        others = [one for one in wanted.wanted if one.kind != "metric"]
+        others = [comparison for comparison in search.wanted if comparison.kind != "metric"]
 
         def read() -> tuple[list[TrackedRun | None], str | None]:
             try:
@@ -130,51 +130,62 @@ class RunSearcher:
             except ValueError:
                 raise invalid("Invalid page token: it belongs to another search") from None
             runs = self._runs.of_rows(page.runs)
-            matching = [run if all(_holds(run, one) for one in others) else None for run in runs]
+            matching = [
+                run if all(_holds(run, comparison) for comparison in others) else None for run in runs
+            ]
             return matching, page.next
 
         return await anyio.to_thread.run_sync(read)
 
-    async def _matching(self, run: TrackedRun, wanted: Sequence[Comparison]) -> list[HistoryPoint] | None:
-        """The metrics of a run if they match, else None. They are read last, since that takes longest."""
+    async def _matching(
+        self, run: TrackedRun, comparisons: Sequence[Comparison]
+    ) -> list[HistoryPoint] | None:
+        """Return the metrics of a run if they match, else None.
+
+        They are read last, since that takes longest.
+        """
         metrics = await self._latest(run)
         by_name = {point.key: point.value for point in metrics}
-        if not all(one.holds(_value(run, by_name, one)) for one in wanted if one.kind == "metric"):
+        if not all(
+            comparison.holds(_value(run, by_name, comparison))
+            for comparison in comparisons
+            if comparison.kind == "metric"
+        ):
             return None
         return metrics
 
-    async def _sorted_in_python(self, wanted: RunSearch) -> FoundRuns:
+    async def _sorted_in_python(self, search: RunSearch) -> FoundRuns:
         """Sort in Python: by tags, by many parts, or runs in the trash among others."""
-        found: list[_Found] = []
-        for deleted in (False, True) if wanted.deleted is None else (wanted.deleted,):
-            everything = replace(wanted, deleted=deleted, most=MAX_SORTED, page_token=None, order=())
+        pairs: list[_Found] = []
+        for deleted in (False, True) if search.deleted is None else (search.deleted,):
+            everything = replace(search, deleted=deleted, most=MAX_SORTED, page_token=None, order=())
             page = await self._by_database(everything, RunSort(then=_DEFAULT_ORDER[1:]))
-            found += page.runs
-            if page.next_token is not None or len(found) > MAX_SORTED:
+            pairs += page.runs
+            if page.next_token is not None or len(pairs) > MAX_SORTED:
                 raise invalid(
                     f"more than {MAX_SORTED} runs match, which is too many for this order_by or "
                     "run_view_type: search fewer experiments, or with a filter"
                 )
-        found = await self._workers.run(lambda: _ordered(found, wanted.order))
-        first = _offset(wanted.page_token)
-        more = token(first + wanted.most) if len(found) > first + wanted.most else None
-        return FoundRuns(found[first : first + wanted.most], more)
+        pairs = await self._workers.run(lambda: _sort(pairs, search.order))
+        first = _offset(search.page_token)
+        more = token(first + search.most) if len(pairs) > first + search.most else None
+        return FoundRuns(pairs[first : first + search.most], more)
 
 
-def _ordered(found: list[_Found], order: Sequence[OrderBy]) -> list[_Found]:
-    """Runs in an order; takes 0.1 s for each part of it with the most runs."""
-    found = sorted(found, key=lambda pair: pair[0].row.uid)
-    found.sort(key=lambda pair: pair[0].start_time, reverse=True)
+def _sort(pairs: list[_Found], order: Sequence[OrderBy]) -> list[_Found]:
+    """Return runs in an order; takes 0.1 s for each part of it with the most runs."""
+    pairs = sorted(pairs, key=lambda pair: pair[0].row.uid)
+    pairs.sort(key=lambda pair: pair[0].start_time, reverse=True)
     for part in reversed(order):
         deadline.check()
-        found = _sorted(found, part)
-    return found
+        pairs = _sort_by(pairs, part)
+    return pairs
 
 
-def _sorted(found: list[_Found], part: OrderBy) -> list[_Found]:
+def _sort_by(pairs: list[_Found], part: OrderBy) -> list[_Found]:
     values: list[tuple[Any, _Found]] = []
     without = []
-    for pair in found:
+    for pair in pairs:
         value = _value(pair[0], {point.key: point.value for point in pair[1]}, part)
         if value is None or value != value:  # MLflow puts NaN after all numbers
             without.append(pair)
@@ -184,28 +195,28 @@ def _sorted(found: list[_Found], part: OrderBy) -> list[_Found]:
     return [pair for _, pair in values] + without
 
 
-def _holds(run: TrackedRun, wanted: Comparison) -> bool:
-    """Whether a comparison holds that is not of metrics; one of datasets, for any of those that it used."""
-    if wanted.kind != "dataset":
-        return wanted.holds(_value(run, {}, wanted))
-    return any(wanted.holds(_of_dataset(used, wanted.key)) for used in run.lineage.datasets)
+def _holds(run: TrackedRun, comparison: Comparison) -> bool:
+    """Return whether a comparison of anything but metrics holds: of datasets, for any that the run used."""
+    if comparison.kind != "dataset":
+        return comparison.holds(_value(run, {}, comparison))
+    return any(comparison.holds(_of_dataset(used, comparison.key)) for used in run.lineage.datasets)
 
 
 def _of_dataset(used: Mapping[str, Any], key: str) -> str | None:
     if key != "context":
-        found: str | None = used["dataset"].get(key)
-        return found
+        value: str | None = used["dataset"].get(key)
+        return value
     return next((tag["value"] for tag in used["tags"] if tag["key"] == DATASET_CONTEXT), None)
 
 
-def _value(run: TrackedRun, metrics: dict[str, float], wanted: Comparison | OrderBy) -> Value | None:
-    if wanted.kind == "metric":
-        return metrics.get(wanted.key)
-    if wanted.kind == "parameter":
-        return run.params.get(wanted.key)
-    if wanted.kind == "tag":
-        return run.tags.get(wanted.key)
-    return run.attribute(wanted.key)
+def _value(run: TrackedRun, metrics: dict[str, float], comparison: Comparison | OrderBy) -> Value | None:
+    if comparison.kind == "metric":
+        return metrics.get(comparison.key)
+    if comparison.kind == "parameter":
+        return run.params.get(comparison.key)
+    if comparison.kind == "tag":
+        return run.tags.get(comparison.key)
+    return run.attribute(comparison.key)
 
 
 def _offset(page_token: str | None) -> int:
@@ -218,7 +229,7 @@ def _offset(page_token: str | None) -> int:
 
 
 def _place(page_token: str | None) -> tuple[str | None, int]:
-    """The page of the database that a token is in, and the place in it."""
+    """Return the page of the database that a token is in, and the place in it."""
     value = position(page_token)
     if value is None:
         return None, 0
@@ -230,35 +241,40 @@ def _place(page_token: str | None) -> tuple[str | None, int]:
     return after, skip
 
 
-def _filter(wanted: RunSearch, deleted: bool) -> Filter:
-    terms = tuple(term for one in wanted.wanted if (term := _term(one)) is not None)
-    projects = wanted.projects
+def _filter(search: RunSearch, deleted: bool) -> Filter:
+    terms = tuple(term for comparison in search.wanted if (term := _term(comparison)) is not None)
+    projects = search.projects
     readable = ReadableRuns(projects=projects, trash=projects if deleted else frozenset())
     return Filter(deleted=deleted, readable=readable, terms=terms)
 
 
-def _term(wanted: Comparison) -> Term | None:
-    """A condition that holds for all runs for which a comparison does; None if the database has none."""
-    if len(wanted.key) > MAX_NAME or isinstance(wanted.value, tuple) or wanted.value is None:
+def _term(comparison: Comparison) -> Term | None:
+    """Return a condition that holds for all runs for which a comparison does.
+
+    None if the database has none.
+    """
+    if len(comparison.key) > MAX_NAME or isinstance(comparison.value, tuple) or comparison.value is None:
         return None
-    if wanted.kind == "metric" and wanted.operator not in ("=", "!="):
-        predicate = Predicate(f"summary.{wanted.key}", wanted.operator, wanted.value)
+    if comparison.kind == "metric" and comparison.operator not in ("=", "!="):
+        predicate = Predicate(f"summary.{comparison.key}", comparison.operator, comparison.value)
         return Term(FieldComparison((predicate,)))
-    if wanted.operator != "=" or not isinstance(wanted.value, str) or not wanted.value:
+    if comparison.operator != "=" or not isinstance(comparison.value, str) or not comparison.value:
         return None
-    if wanted.kind == "parameter":
-        values = {type(value): value for value in (wanted.value, from_text(wanted.value))}
+    if comparison.kind == "parameter":
+        values = {type(value): value for value in (comparison.value, from_text(comparison.value))}
         return Term(
-            FieldComparison(tuple(Predicate(f"config.{wanted.key}", "=", value) for value in values.values()))
+            FieldComparison(
+                tuple(Predicate(f"config.{comparison.key}", "=", value) for value in values.values())
+            )
         )
-    if wanted.kind == "attribute" and wanted.key in ("run_id", "run_name"):
-        label: Label = "id" if wanted.key == "run_id" else "name"
-        return Term(Labelled(label, (TextPattern(wanted.value),)))
+    if comparison.kind == "attribute" and comparison.key in ("run_id", "run_name"):
+        label: Label = "id" if comparison.key == "run_id" else "name"
+        return Term(Labelled(label, (TextPattern(comparison.value),)))
     return None
 
 
 def _sort_of(order: Sequence[OrderBy]) -> RunSort | None:
-    """The order as the database sorts; None if it cannot."""
+    """Return the order as the database sorts; None if it cannot."""
     parts: list[RunSort] = []
     for part in order:
         if part.kind == "metric" and len(part.key) <= MAX_NAME:
@@ -268,8 +284,8 @@ def _sort_of(order: Sequence[OrderBy]) -> RunSort | None:
         else:
             return None
         parts.append(RunSort(name, descending=not part.ascending))
-    known = {part.by for part in parts}
-    parts += [part for part in _DEFAULT_ORDER if part.by not in known]
+    kinds = {part.by for part in parts}
+    parts += [part for part in _DEFAULT_ORDER if part.by not in kinds]
     if len(parts) > MAX_PARTS:
         return None
     return replace(parts[0], then=tuple(parts[1:]))

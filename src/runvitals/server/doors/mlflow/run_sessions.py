@@ -1,4 +1,4 @@
-"""What the server knows of runs that MLflow's clients write to: writers, row times and latest values."""
+"""Runs that MLflow's clients write to, in memory: writers, row times and latest values."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 
 INTERVAL_S: Final = 600.0
-"""Of runs without system metrics: MLflow's clients send nothing while a training logs nothing. After five
-times this, a run is lost."""
+"""The interval of runs without system metrics. MLflow's clients send nothing while a training logs nothing.
+After five times this, a run is lost."""
 SECTION: Final = "mlflow"
 """The section of what MLflow knows of a run: its status, user and times as the client sent them."""
 TAGS: Final = "mlflow_tags"
@@ -71,7 +71,7 @@ class RunSession:
     in_flight: WritesInFlight = field(default_factory=WritesInFlight)
 
     def is_silent(self, now_ms: int) -> bool:
-        """Whether a heartbeat is due."""
+        """Return whether a heartbeat is due."""
         return not 0 <= now_ms - self.heard_ms < HEARTBEAT_MS
 
     def heard(self, now_ms: int) -> None:
@@ -80,7 +80,7 @@ class RunSession:
             self.heard_ms = now_ms
 
     def beside_stored(self, metrics: MetricColumns, oldest_ms: int, newest_ms: int) -> MetricColumns:
-        """The values, numbered so that none replaces another one. Reads the store."""
+        """Return the values, numbered so that none replaces another one. Reads the store."""
 
         def times_of(timestamp: int, step: int) -> list[int]:
             with self.lock:
@@ -89,21 +89,22 @@ class RunSession:
         return beside_stored(metrics, times_of, self.read_values)
 
     def writer(self, role: str, host: str = HOST) -> str:
-        """The name of a writer."""
+        """Return the name of a writer."""
         if role == TRAIN:
             return f"{TRAIN}.{host}.0.{self.created_ms:x}"
         return f"{MONITOR}.{host}.{self.started_ms:x}"
 
     def about(self, role: str, host: str = HOST) -> WriterDescription:
+        """Return the description of a writer of the run when it is new."""
         started_ms = self.created_ms if role == TRAIN else self.started_ms
         interval_s = self.interval_s(host)
         return WriterDescription(role=role, host=host, interval_s=interval_s, started_ms=started_ms)
 
     def interval_s(self, host: str) -> float:
-        """How long a host is normally silent at most. All requests count for `HOST`."""
+        """Return how long a host is normally silent at most. All requests count for `HOST`."""
         of_host = self.system.values() if host == HOST else [self.system[host]] if host in self.system else []
-        known = [interval.seconds for interval in of_host if interval.is_known]
-        return max(known, default=INTERVAL_S)
+        seconds = [interval.seconds for interval in of_host if interval.is_known]
+        return max(seconds, default=INTERVAL_S)
 
     def note_system(self, host: str, time_ms: int) -> None:
         """Note that system metrics of a host have arrived. `time_ms`: the newest one."""
@@ -119,6 +120,7 @@ class RunSession:
         steps: Integers | None = None,
         host: str = HOST,
     ) -> Envelope:
+        """Return an envelope with samples of the run."""
         return recording.samples(
             self.uid,
             self.writer(role, host),
@@ -132,6 +134,7 @@ class RunSession:
         )
 
     def records(self, entries: Sequence[tuple[int, str, dict[str, Any]]], writer: str = "") -> Envelope:
+        """Return an envelope with records, of the monitor unless a writer is named."""
         return recording.records(
             self.uid,
             writer or self.writer(MONITOR),
@@ -142,7 +145,7 @@ class RunSession:
         )
 
     def heartbeat(self) -> Envelope:
-        """Says that the client is alive."""
+        """Return an envelope that says that the client is alive."""
         envelope = recording.heartbeat(
             self.uid, self.writer(MONITOR), project=self.project, entity=self.entity
         )
@@ -159,8 +162,8 @@ class RunSession:
                 self.latest[point.key] = point
 
 
-def new_session(uid: str, place: tuple[str | None, str], started_ms: int) -> RunSession:
-    """A run that is about to be created. `place`: the names of its entity and project."""
+def new_session(uid: str, project: tuple[str | None, str], started_ms: int) -> RunSession:
+    """Return a run that is about to be created. `place`: the names of its entity and project."""
 
     def read(t0_ms: int, t1_ms: int) -> StoredRows:
         return _NO_ROWS
@@ -169,7 +172,7 @@ def new_session(uid: str, place: tuple[str | None, str], started_ms: int) -> Run
         return {}
 
     times = RowTimes(read, -1, started_ms)
-    return RunSession(0, uid, *place, started_ms, started_ms, times, read_values)
+    return RunSession(0, uid, *project, started_ms, started_ms, times, read_values)
 
 
 class RunSessions:
@@ -182,12 +185,8 @@ class RunSessions:
         self._by_uid: dict[str, RunSession] = {}
         self._lock = Lock()
 
-    def known(self, number: int) -> RunSession | None:
-        """The session of a run, if there is one."""
-        return self._sessions.get(number)
-
-    def named(self, uid: str) -> RunSession | None:
-        """The session of a run by its id, of any team: check the rights."""
+    def of_uid(self, uid: str) -> RunSession | None:
+        """Return the session of a run by its id, of any team: check the rights."""
         return self._by_uid.get(uid)
 
     def drop(self, number: int) -> None:
@@ -198,10 +197,10 @@ class RunSessions:
                 self._by_uid.pop(dropped.uid, None)
 
     def get(self, number: int, now_ms: int) -> RunSession | None:
-        """The session of a run by its number; None if there is no such run. Reads the database."""
-        found = self._sessions.get(number)
-        if found is not None:
-            return found
+        """Return the session of a run by its number; None if there is no such run. Reads the database."""
+        remembered = self._sessions.get(number)
+        if remembered is not None:
+            return remembered
         row = self._metadata_store.runs.get([number], now_ms).get(number)
         if row is None:
             return None
@@ -234,37 +233,37 @@ class RunSessions:
 
     def _lane(self, number: int, writer: str) -> int | None:
         writers = self._metadata_store.writers.of_runs([number])[number]
-        return next((one.lane_id for one in writers if one.name == writer), None)
+        return next((registered.lane_id for registered in writers if registered.name == writer), None)
 
     def _values_of(
         self, number: int, writer: str, names: Sequence[str], t0_ms: int, t1_ms: int
     ) -> Mapping[str, Mapping[int, float]]:
-        """Values of a writer's metrics, by name and time."""
+        """Return values of a writer's metrics, by name and time."""
         lane = self._lane(number, writer)
         name_of = {metric: name for name, metric in self._metadata_store.metrics.find(names).items()}
         if lane is None or not name_of:
             return {}
         return {
-            name_of[one.metric]: dict(zip(one.t.tolist(), one.values.tolist(), strict=True))
-            for one in self._store.read([lane], list(name_of), t0_ms, t1_ms).series
+            name_of[series.metric]: dict(zip(series.t.tolist(), series.values.tolist(), strict=True))
+            for series in self._store.read([lane], list(name_of), t0_ms, t1_ms).series
         }
 
     def _rows_of(self, number: int, writer: str) -> tuple[Callable[[int, int], StoredRows], int]:
-        """Reads the stored rows of a writer; and the time of its newest one, -1 if there is none."""
+        """Return a reader of a writer's stored rows, and the time of its newest one; -1 without any."""
 
         def read(t0_ms: int, t1_ms: int) -> StoredRows:
             lane = self._lane(number, writer)
             ids = self._metadata_store.metrics.find([STEP, TRUE_TIME])
             if lane is None or STEP not in ids:
                 return _NO_ROWS
-            found = {
-                one.metric: one
-                for one in self._store.read([lane], list(ids.values()), max(0, t0_ms), t1_ms).series
+            series_by_key = {
+                series.metric: series
+                for series in self._store.read([lane], list(ids.values()), max(0, t0_ms), t1_ms).series
             }
-            rows = found.get(ids[STEP])
+            rows = series_by_key.get(ids[STEP])
             if rows is None:
                 return _NO_ROWS
-            moved = found.get(ids.get(TRUE_TIME, -1))
+            moved = series_by_key.get(ids.get(TRUE_TIME, -1))
             timestamps = true_times(rows.t, None if moved is None else (moved.t, moved.values))
             return StoredRows(rows.t, timestamps, rows.values)
 

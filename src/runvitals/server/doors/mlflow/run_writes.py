@@ -56,16 +56,17 @@ class RunWrites:
 
     @property
     def now_ms(self) -> int:
+        """The time now, ms UTC."""
         return self._access.clock()
 
     async def session(self, run_id: str) -> RunSession:
-        """The run that a request writes to.
+        """Return the run that a request writes to.
 
         Raises:
             MlflowError: there is none that the requester may write to.
             HTTPException: 401 or 403.
         """
-        session = self.door.sessions.named(run_id)
+        session = self.door.sessions.of_uid(run_id)
         if session is not None and session.number == self._recorder.run_of(self._scope, session.heartbeat()):
             return session  # a request of the same rights was stored before
         return await anyio.to_thread.run_sync(self._session, run_id)
@@ -121,21 +122,21 @@ class RunWrites:
         return 0, "info", {"t": self.now_ms, **value}
 
     def _new_params(self, session: RunSession, params: Mapping[str, str]) -> dict[str, str]:
-        """The parameters that the run does not have.
+        """Return the parameters that the run does not have.
 
         Raises:
             MlflowError: it has another value for one.
         """
         sections = self._access.metadata_store.sections.read([session.number], ["config"])
-        known = params_of(sections[session.number].shared.get("config", {}))
+        stored = params_of(sections[session.number].shared.get("config", {}))
         for key, text in params.items():
-            if known.get(key, text) != text:
+            if stored.get(key, text) != text:
                 raise invalid(
                     f"Changing param values is not allowed. Param with key='{key[:MAX_SHOWN]}' was already "
-                    f"logged with value='{known[key][:MAX_SHOWN]}' for run ID='{session.uid}'. "
+                    f"logged with value='{stored[key][:MAX_SHOWN]}' for run ID='{session.uid}'. "
                     f"Attempted logging new value '{text[:MAX_SHOWN]}'."
                 )
-        return {key: text for key, text in params.items() if key not in known}
+        return {key: text for key, text in params.items() if key not in stored}
 
     # Metrics
 
@@ -227,15 +228,19 @@ class RunWrites:
         return row is not None and row.ended_ms is not None
 
     def _monitors(self, session: RunSession) -> list[str]:
-        """The writers that decide about the state of a run: one for each host."""
+        """Return the writers that decide about the state of a run: one for each host."""
         writers = self._access.metadata_store.writers.of_runs([session.number])[session.number]
-        newest = {one.host: one.name for one in writers if one.role == MONITOR and one.ending is None}
+        newest = {
+            writer.host: writer.name for writer in writers if writer.role == MONITOR and writer.ending is None
+        }
         return sorted({session.writer(MONITOR), *newest.values()})
 
     async def set_tags(self, session: RunSession, tags: Mapping[str, str]) -> None:
+        """Store tags of a run."""
         await self.record([session.records([self._info(tag_sections(tags))])], session.uid)
 
     async def delete_tag(self, session: RunSession, name: str) -> None:
+        """Remove a tag of a run; that of the notes removes our notes too."""
         removed: dict[str, Any] = {TAGS: [name]}
         if name == NOTE_TAG:
             removed["run"] = ["notes"]
@@ -243,20 +248,20 @@ class RunWrites:
 
 
 def tag_sections(tags: Mapping[str, str]) -> dict[str, Any]:
-    """The sections that keep tags: those that mean a name or notes set ours, too."""
-    found: dict[str, Any] = {TAGS: dict(tags)}
+    """Return the sections that keep tags: those that mean a name or notes set ours, too."""
+    sections: dict[str, Any] = {TAGS: dict(tags)}
     about = {}
     if tags.get(NAME_TAG):
         about["name"] = tags[NAME_TAG]
     if NOTE_TAG in tags:
         about["notes"] = tags[NOTE_TAG]
     if about:
-        found["run"] = about
-    return found
+        sections["run"] = about
+    return sections
 
 
 def _row_envelopes(session: RunSession, metrics: MetricColumns, accepted: tuple[int, int]) -> list[Envelope]:
-    """Logged rows. `accepted`: the first and the last time that the store accepts."""
+    """Return logged rows. `accepted`: the first and the last time that the store accepts."""
     envelopes = []
     for names, timestamps, steps, repeats, values in metrics.tables():
         with session.lock:
@@ -267,7 +272,7 @@ def _row_envelopes(session: RunSession, metrics: MetricColumns, accepted: tuple[
 
 
 def _system_envelopes(session: RunSession, metrics: MetricColumns) -> list[Envelope]:
-    """System metrics under our keys in our units. Those of a client come every 10 s, 20 at a time."""
+    """Return system metrics under our keys in our units. Those of a client come every 10 s, 20 at a time."""
     by_host: dict[str, dict[int, dict[str, float]]] = {}
     for name, value, timestamp, _ in metrics.points():
         match = system_match(name)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, NamedTuple
 
 from fastapi import Depends, Request
 
@@ -58,40 +58,45 @@ class TrackedRun:
     @property
     def status(self) -> str:
         """The status that the client set; for other runs, that of our state."""
-        known = self.facts.get("status")
-        return known if isinstance(known, str) else _OF_STATE[self.row.state]
+        status = self.facts.get("status")
+        return status if isinstance(status, str) else _OF_STATE[self.row.state]
 
     @property
     def end_time(self) -> int | None:
+        """The end that the client set, or when our run ended, ms UTC; None if it runs."""
         if self.status in _ACTIVE_STATUSES:
             return None
-        known = self.facts.get("end_time")
-        return known if isinstance(known, int) else self.row.ended_ms
+        end_time = self.facts.get("end_time")
+        return end_time if isinstance(end_time, int) else self.row.ended_ms
 
     @property
     def start_time(self) -> int:
-        known = self.facts.get("start_time")
-        return known if isinstance(known, int) else self.row.started_ms
+        """The start that the client set, or when our run started, ms UTC."""
+        start_time = self.facts.get("start_time")
+        return start_time if isinstance(start_time, int) else self.row.started_ms
 
     @property
     def user_id(self) -> str:
+        """The user whom the client named, or the run's author; empty if nobody is known."""
         author = self.row.author.name if self.row.author is not None else None
         return str(self.facts.get("user_id") or author or "")
 
     @property
     def artifact_uri(self) -> str:
-        known = self.experiment.artifact_location or f"mlflow-artifacts:/{self.experiment_id}"
-        return f"{known.rstrip('/')}/{self.row.uid}/artifacts"
+        """Where clients store the artifacts of the run."""
+        location = self.experiment.artifact_location or f"mlflow-artifacts:/{self.experiment_id}"
+        return f"{location.rstrip('/')}/{self.row.uid}/artifacts"
 
     def attribute(self, name: str) -> str | int | None:
-        """An attribute of the search language."""
+        """Return an attribute of the search language."""
         value = {"run_id": self.row.uid, "run_name": self.row.name}.get(name)
         if value is not None:
             return value
-        found: str | int | None = getattr(self, name)
-        return found
+        attribute_value: str | int | None = getattr(self, name)
+        return attribute_value
 
     def info_json(self) -> dict[str, Any]:
+        """Return MLflow's `RunInfo`."""
         info: dict[str, Any] = {
             "run_id": self.row.uid,
             "run_uuid": self.row.uid,
@@ -108,6 +113,7 @@ class TrackedRun:
         return info
 
     def as_json(self, metrics: Iterable[HistoryPoint]) -> dict[str, Any]:
+        """Return the run as MLflow's clients read it."""
         return {
             "info": self.info_json(),
             "data": {
@@ -134,7 +140,7 @@ class Runs:
         self._known: dict[int, StoredExperiment] = {}
 
     def number(self, run_id: str, action: Action = Action.RUN_READ) -> int:
-        """The integer id of a run, also of one in the trash, on which the requester may do an action.
+        """Return the integer id of a run, also of one in the trash, on which the requester may do an action.
 
         Raises:
             MlflowError: there is none.
@@ -165,31 +171,33 @@ class Runs:
         return item.id
 
     def find(self, run_id: str, action: Action = Action.RUN_READ) -> TrackedRun:
-        """A run, as `number` finds it."""
-        found = self.of_rows(
+        """Return a run, as `number` finds it."""
+        runs = self.of_rows(
             self._store.runs.get([self.number(run_id, action)], self._access.clock()).values()
         )
-        if not found:
+        if not runs:
             raise unknown_run(run_id)
-        return found[0]
+        return runs[0]
 
     def find_own(self, run_id: str) -> TrackedRun:
-        """A run that the requester has just written to, also with a key that may only send."""
+        """Return a run that the requester has just written to, also with a key that may only send."""
         return self.find(run_id, Action.RUN_CREATE)
 
     def of_rows(self, rows: Iterable[RunRow]) -> list[TrackedRun]:
-        """Runs with their parameters and tags, in the order given."""
+        """Return runs with their parameters and tags, in the order given."""
         listed = list(rows)
         missing = {row.project_id for row in listed} - self._known.keys()
         if missing:
-            self._known |= {one.id: one for one in self._store.mlflow_experiments.of_projects(missing)}
+            self._known |= {
+                stored.id: stored for stored in self._store.mlflow_experiments.of_projects(missing)
+            }
         sections = self._store.sections.read([row.id for row in listed], _SECTIONS)
         lineages = self._store.run_lineage.of_runs([row.id for row in listed])
-        found = []
+        runs = []
         for row in listed:
             experiment = self._known[row.project_id]
             shared = sections[row.id].shared
-            found.append(
+            runs.append(
                 TrackedRun(
                     row,
                     experiment,
@@ -200,10 +208,10 @@ class Runs:
                     lineages.get(row.id, NOTHING),
                 )
             )
-        return found
+        return runs
 
     def in_stage(self, run_id: str, deleted: bool) -> int:
-        """The number of a run that the requester may delete or restore.
+        """Return the number of a run that the requester may delete or restore.
 
         Raises:
             MlflowError: it is in the trash already, or not in it.
@@ -222,28 +230,51 @@ class Runs:
 
 
 def not_active(run_id: str) -> MlflowError:
+    """400: the run is in the trash."""
     return MlflowError(
         INVALID_STATE, f"The run {run_id[:100]} must be in the 'active' state. Current state is deleted."
     )
 
 
 def _tags(row: RunRow, shared: Mapping[str, Mapping[str, Any]]) -> dict[str, str]:
-    """The tags that clients set, with our name and notes as MLflow's tags."""
-    found = {name: str(value) for name, value in shared.get(TAGS, {}).items()}
-    found[NAME_TAG] = row.name
+    """Return the tags that clients set, with our name and notes as MLflow's tags."""
+    tags = {name: str(value) for name, value in shared.get(TAGS, {}).items()}
+    tags[NAME_TAG] = row.name
     notes = shared.get("run", {}).get("notes")
     if notes:
-        found[NOTE_TAG] = str(notes)
+        tags[NOTE_TAG] = str(notes)
     else:
-        found.pop(NOTE_TAG, None)
+        tags.pop(NOTE_TAG, None)
     for tag in row.tags:
-        found.setdefault(tag, "")
-    return found
+        tags.setdefault(tag, "")
+    return tags
 
 
 def runs_of(request: Request) -> Runs:
-    """The runs of the requester."""
+    """Return the runs of the requester."""
     return Runs(access_of(request), requester_of(request))
 
 
 TheRuns = Annotated[Runs, Depends(runs_of)]
+
+
+class FoundRun(NamedTuple):
+    """A run and its project."""
+
+    run_id: int
+    project_id: int
+
+
+def find_run(request: Request, uid: str, action: Action) -> FoundRun:
+    """Return the run with this id on which the requester may do an action. Reads the database.
+
+    Raises:
+        MlflowError: there is none.
+        HTTPException: 401, 403 or 409.
+    """
+    access = access_of(request)
+    number = runs_of(request).number(uid, action)
+    place = access.metadata_store.runs.place(number)
+    if place is None:
+        raise unknown_run(uid)
+    return FoundRun(number, place.project_id)

@@ -69,7 +69,7 @@ class Comparison:
     value: Value | tuple[str, ...] | None = None
 
     def holds(self, actual: Value | None) -> bool:
-        """Whether it holds for a value; None: there is none."""
+        """Return whether it holds for a value; None: there is none."""
         if self.operator == "IS NULL":
             return actual is None
         if self.operator == "IS NOT NULL":
@@ -92,7 +92,7 @@ class OrderBy:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """What the attributes of runs or experiments are called.
+    """The names of the attributes of runs or experiments.
 
     Args:
         texts, numbers: attribute → its aliases.
@@ -107,9 +107,10 @@ class Attributes:
     default: EntityKind = "attribute"
 
     def canonical(self, name: str) -> str | None:
-        for known, aliases in (*self.texts.items(), *self.numbers.items()):
-            if name == known or name in aliases:
-                return known
+        """Return the attribute that a name or alias means; None if it is unknown."""
+        for canonical_name, aliases in (*self.texts.items(), *self.numbers.items()):
+            if name == canonical_name or name in aliases:
+                return canonical_name
         return None
 
 
@@ -143,7 +144,7 @@ class _Token:
 
 
 def parse_filter(text: str | None, attributes: Attributes) -> list[Comparison]:
-    """The comparisons of a filter, which all hold.
+    """Return the comparisons of a filter, which all hold.
 
     Raises:
         MlflowError: 400, with what is wrong.
@@ -166,14 +167,14 @@ class _Parser:
         self._at = 0
 
     def comparisons(self) -> list[Comparison]:
-        found = [self._comparison()]
+        comparisons = [self._comparison()]
         while (token := self._next()) is not None:
             if token.kind != "word" or token.text.upper() != "AND":
                 raise self._error(f"Invalid clause(s) in filter string: {token.text[:60]!r}. Expected AND")
-            found.append(self._comparison())
-            if len(found) > MAX_COMPARISONS:
+            comparisons.append(self._comparison())
+            if len(comparisons) > MAX_COMPARISONS:
                 raise self._error(f"more than {MAX_COMPARISONS} comparisons")
-        return found
+        return comparisons
 
     def _next(self) -> _Token | None:
         if self._at >= len(self._text):
@@ -201,7 +202,7 @@ class _Parser:
                 raise self._error(f"{operator} is only supported with tags and parameters")
             return Comparison(kind, key, operator)
         if operator in _LISTS:
-            return self._listed(kind, key, operator)
+            return self._list_comparison(kind, key, operator)
         token = self._expect("number", "text", "quoted", "word")
         if self._is_number(kind, key):
             self._check_operator(operator, _NUMBERS, kind, key)
@@ -223,7 +224,7 @@ class _Parser:
         if not dot:
             return self._key("attribute", token.text)
         if kind is None or kind not in self._attributes.kinds:
-            valid = sorted({one for one, of in _PREFIXES.items() if of in self._attributes.kinds})
+            valid = sorted({prefix for prefix, of in _PREFIXES.items() if of in self._attributes.kinds})
             raise invalid(f"Invalid entity type '{head[:60]}'. Valid values are {valid}")
         if not rest:
             match = _AFTER_DOT.match(self._text, self._at)
@@ -240,11 +241,11 @@ class _Parser:
             )
         if kind != "attribute":
             return kind, key
-        known = self._attributes.canonical(key)
-        if known is None:
+        attribute = self._attributes.canonical(key)
+        if attribute is None:
             valid = sorted((*self._attributes.texts, *self._attributes.numbers))
             raise invalid(f"Invalid attribute key '{key[:60]}' specified. Valid keys are '{valid}'")
-        return kind, known
+        return kind, attribute
 
     def _operator(self) -> str:
         token = self._expect("operator", "word")
@@ -286,7 +287,7 @@ class _Parser:
             )
         return token.text[1:-1]
 
-    def _listed(self, kind: EntityKind, key: str, operator: str) -> Comparison:
+    def _list_comparison(self, kind: EntityKind, key: str, operator: str) -> Comparison:
         is_text = kind == "dataset" or (kind == "attribute" and key not in self._attributes.numbers)
         if not is_text:
             raise invalid(f"Only string attributes can be compared with {operator}, not {kind} '{key[:60]}'")
@@ -306,7 +307,7 @@ class _Parser:
 
 
 def parse_order(parts: Sequence[str], attributes: Attributes) -> list[OrderBy]:
-    """An order: `metrics.loss DESC`, `start_time`.
+    """Return an order: `metrics.loss DESC`, `start_time`.
 
     Raises:
         MlflowError: 400.
@@ -326,28 +327,28 @@ def _order_part(part: str, attributes: Attributes) -> OrderBy:
     head, dot, rest = text.partition(".")
     kind = _PREFIXES.get(head)
     if dot and kind is not None and kind in attributes.kinds and kind != "dataset":
-        key = _unquoted(rest)
+        key = _unquote(rest)
     else:
-        kind, key = "attribute", _unquoted(text)
+        kind, key = "attribute", _unquote(text)
     if not key or any(letter in key for letter in '`"'):
         raise invalid(f"Invalid order_by clause '{part[:60]}'. Could not be parsed.")
     if kind == "attribute":
-        known = attributes.canonical(key)
-        if known is None:
+        attribute = attributes.canonical(key)
+        if attribute is None:
             valid = sorted((*attributes.texts, *attributes.numbers))
             raise invalid(f"Invalid order_by entity '{key[:60]}'. Valid values are '{valid}'")
-        key = known
+        key = attribute
     return OrderBy(kind, key, ascending)
 
 
-def _unquoted(name: str) -> str:
-    """A name without the quotes around it, if it has some on both sides."""
+def _unquote(name: str) -> str:
+    """Return a name without the quotes around it, if it has some on both sides."""
     quoted = len(name) > 2 and name[0] in '`"' and name[-1] == name[0]
     return name[1:-1] if quoted else name
 
 
 def like(pattern: str, text: str, *, ignores_case: bool) -> bool:
-    """Whether SQL's LIKE matches: `%` stands for any text, `_` for one character.
+    """Return whether SQL's LIKE matches: `%` stands for any text, `_` for one character.
 
     Takes time linear in the length of the text; with `_`, at most times the length of the pattern.
 
@@ -366,10 +367,10 @@ def like(pattern: str, text: str, *, ignores_case: bool) -> bool:
     at = begin.end()
     last = others.pop()
     for part in others:
-        found = part.search(text, at)
-        if found is None:
+        match = part.search(text, at)
+        if match is None:
             return False
-        at = found.end()
+        at = match.end()
     width = len(pattern) - pattern.rindex("%") - 1
     return len(text) - width >= at and last.fullmatch(text, len(text) - width) is not None
 

@@ -24,7 +24,7 @@ class _Write:
 
 
 class WritesInFlight:
-    """Those of one run. Used in the event loop only."""
+    """The writes of one run that are not finished. For use in the event loop only."""
 
     def __init__(self) -> None:
         self._writes: list[_Write] = []

@@ -82,6 +82,7 @@ class Conversion:
 
     @property
     def rejected(self) -> int:
+        """The number of data points that were rejected."""
         return sum(self.reasons.values())
 
     @property
@@ -132,19 +133,19 @@ class Conversion:
             points.run.unsent.clear()
 
     def envelopes(self) -> Iterator[Envelope]:
-        """The envelopes to store."""
+        """Yield the envelopes to store."""
         for derived, into in self._derived.values():
             unsent, host = into.run.unsent, into.route.host
-            unsent += [ComputedValues(host, moment.t, moment.outputs) for moment in derived.completed()]
+            unsent += [ComputedValues(host, moment.t, moment.outputs) for moment in derived.pop_completed()]
             del unsent[:-_MAX_UNSENT]
         for points in self._points.values():
             if not points.has_logs:
                 self._add_computed(points)
         for points in self._points.values():
             if points.samples:
-                yield from _sampled(points)
+                yield from _sample_envelopes(points)
             if points.rows:
-                yield from self._logged(points)
+                yield from self._row_envelopes(points)
 
     def _add_computed(self, points: _Points) -> None:
         for computed in points.run.unsent:
@@ -160,24 +161,24 @@ class Conversion:
     def _of_writer(self, run: RememberedRun, route: Route, pid: int | None, logs: bool = False) -> _Points:
         rank = route.rank if logs else None
         key = id(run), route.host, logs, rank, pid
-        found = self._points.get(key)
-        if found is None:
-            found = self._points[key] = _Points(run, route, logs, pid)
-        return found
+        points = self._points.get(key)
+        if points is None:
+            points = self._points[key] = _Points(run, route, logs, pid)
+        return points
 
     def _add_numbers(
         self, metric: SentMetric, resource: Resource, series: ResourceSeries, into: _Points
     ) -> None:
-        known, collected = series.numbers(metric), into.samples
+        numbers, collected = series.numbers(metric), into.samples
         oldest, newest, is_delta = self._oldest_ns, self._newest_ns, metric.is_delta
         usual_ns: int | None = None  # nearly all points of a metric have the same time
         time_ms = 0
         for point in metric.numbers:
             encoded, _, time_ns, value = point
-            one = known.get(encoded)
-            if one is None:
+            number_series = numbers.get(encoded)
+            if number_series is None:
                 try:
-                    one = series.new_number(metric, resource, encoded)
+                    number_series = series.new_number(metric, resource, encoded)
                 except ValueError as error:
                     self._reject_attributes(error)
                     continue
@@ -187,41 +188,41 @@ class Conversion:
                     continue
                 usual_ns, time_ms = time_ns, time_ns // _NS_PER_MS
             if is_delta:
-                total = self._total(one, point)
+                total = self._total(number_series, point)
                 if total is None:
                     continue
                 value = total
-            least, most = one.possible
+            least, most = number_series.possible
             if not least <= value <= most and not isnan(value):
                 self.reject("with a value that stands for none")
                 continue
-            if value > one.highest:
-                value = one.highest
-            if one.inputs and not isnan(value):
-                for given in one.inputs:
-                    derived = into.run.add_input(into.route.host, given, time_ms, value)
+            if value > number_series.highest:
+                value = number_series.highest
+            if number_series.inputs and not isnan(value):
+                for input_ in number_series.inputs:
+                    derived = into.run.add_input(into.route.host, input_, time_ms, value)
                     self._derived[id(derived)] = derived, into
-            key = one.key
+            key = number_series.key
             if key is None:
                 continue
             of_key = collected.get(key)
             if of_key is None:
-                collected[key] = {time_ms: value * one.factor}
+                collected[key] = {time_ms: value * number_series.factor}
             else:
-                of_key[time_ms] = value * one.factor
+                of_key[time_ms] = value * number_series.factor
 
     def _total(self, series: NumberSeries, point: NumberPoint) -> float | None:
-        """The total after a difference; None for one that was counted before, and for a gap."""
+        """Return the total after a difference; None for one that was counted before, and for a gap."""
         _, last_ns = self._counted.get(id(series), (series, series.last_ns))
         _, _, time_ns, value = point
         if time_ns <= last_ns or isnan(value):
             return None
         self._counted[id(series)] = series, time_ns
         assert series.total is not None
-        return self._added(series.total, value)
+        return self._accumulate(series.total, value)
 
-    def _added(self, total: DeltaTotal, value: float) -> float:
-        """A total with a difference more."""
+    def _accumulate(self, total: DeltaTotal, value: float) -> float:
+        """Return a total with a difference more."""
         _, before = self._totals.get(id(total), (total, total.value))
         self._totals[id(total)] = total, before + value
         return before + value
@@ -234,39 +235,39 @@ class Conversion:
         point: HistogramPoint,
         into: _Points,
     ) -> None:
-        one = self._histogram_series(metric, resource, series, point)
-        if one is None:
+        histogram_series = self._histogram_series(metric, resource, series, point)
+        if histogram_series is None:
             return
-        _, before = self._states.get(id(one), (one, one.state))
+        _, before = self._states.get(id(histogram_series), (histogram_series, histogram_series.state))
         if point.time_ns <= before.last_ns:
-            return  # sent again
+            return  # the point was sent before
         if point.count is None:
-            self._set(series, one, point, dict.fromkeys(("count", "sum"), _NAN), into)
+            self._set(series, histogram_series, point, dict.fromkeys(("count", "sum"), _NAN), into)
             return
-        if one.totals is not None:
+        if histogram_series.totals is not None:
             count, total, buckets = point.count, point.sum or 0.0, point.buckets
-            counted, summed = one.totals
-            all_counted, all_summed = self._added(counted, count), self._added(summed, total)
+            counted, summed = histogram_series.totals
+            all_counted, all_summed = self._accumulate(counted, count), self._accumulate(summed, total)
             after = HistogramState(0, point.time_ns, int(all_counted), all_summed)
         else:
             count, total, buckets = _since(before, point)
             after = HistogramState(
                 point.start_ns, point.time_ns, point.count, point.sum or 0.0, point.buckets
             )
-        self._states[id(one)] = one, after
+        self._states[id(histogram_series)] = histogram_series, after
         values = {"count": float(after.count)}
         if point.sum is not None:
             values["sum"] = after.sum
             if count:
                 values["mean"] = total / count
         for name, share in PERCENTILES.items():
-            found = quantile(buckets, share, point.min, point.max)
-            if found is not None:
-                values[name] = found
+            estimate = quantile(buckets, share, point.min, point.max)
+            if estimate is not None:
+                values[name] = estimate
         values |= {
             name: value for name, value in (("min", point.min), ("max", point.max)) if value is not None
         }
-        self._set(series, one, point, values, into)
+        self._set(series, histogram_series, point, values, into)
 
     def _add_summary(
         self,
@@ -276,14 +277,20 @@ class Conversion:
         point: SummaryPoint,
         into: _Points,
     ) -> None:
-        one = self._histogram_series(metric, resource, series, point)
-        if one is None:
+        histogram_series = self._histogram_series(metric, resource, series, point)
+        if histogram_series is None:
             return
         if point.count is None:
-            self._set(series, one, point, dict.fromkeys(("count", "sum"), _NAN), into)
+            self._set(series, histogram_series, point, dict.fromkeys(("count", "sum"), _NAN), into)
             return
         quantiles = {f"p{share * 100:g}": value for share, value in point.quantiles.items() if 0 < share < 1}
-        self._set(series, one, point, {"count": float(point.count), "sum": point.sum, **quantiles}, into)
+        self._set(
+            series,
+            histogram_series,
+            point,
+            {"count": float(point.count), "sum": point.sum, **quantiles},
+            into,
+        )
 
     def _histogram_series(
         self,
@@ -292,13 +299,13 @@ class Conversion:
         series: ResourceSeries,
         point: HistogramPoint | SummaryPoint,
     ) -> HistogramSeries | None:
-        """The series of a point; None if the point is rejected."""
+        """Return the series of a point; None if the point is rejected."""
         if not self._oldest_ns <= point.time_ns <= self._newest_ns:
             self._reject_time(point.time_ns)
             return None
-        known = series.histograms(metric).get(point.attributes)
-        if known is not None:
-            return known
+        histogram_series = series.histograms(metric).get(point.attributes)
+        if histogram_series is not None:
+            return histogram_series
         try:
             return series.new_histogram(metric, resource, point.attributes)
         except ValueError as error:
@@ -308,7 +315,7 @@ class Conversion:
     def _set(
         self,
         series: ResourceSeries,
-        one: HistogramSeries,
+        histogram: HistogramSeries,
         point: HistogramPoint | SummaryPoint,
         values: dict[str, float],
         into: _Points,
@@ -316,20 +323,20 @@ class Conversion:
         time_ms = point.time_ns // _NS_PER_MS
         try:
             for part, value in values.items():
-                into.samples.setdefault(series.key_of(one, part), {})[time_ms] = value
+                into.samples.setdefault(series.key_of(histogram, part), {})[time_ms] = value
         except TooManyKeys as error:
             self.reject(str(error))
 
     def _add_logged(
         self, metric: SentMetric, resource: Resource, series: ResourceSeries, into: _Points
     ) -> None:
-        known = series.numbers(metric)
+        numbers = series.numbers(metric)
         for encoded, _, time_ns, value in metric.numbers:
             if not self._oldest_ns <= time_ns <= self._newest_ns:
                 self._reject_time(time_ns)
                 continue
             try:
-                one = known.get(encoded) or series.new_number(metric, resource, encoded)
+                number_series = numbers.get(encoded) or series.new_number(metric, resource, encoded)
             except ValueError as error:
                 self._reject_attributes(error)
                 continue
@@ -337,10 +344,10 @@ class Conversion:
             if metric.name == LOG_STEP:
                 into.steps[time_ms] = value
             else:
-                into.rows.setdefault(time_ms, {})[one.key or metric.name] = value
+                into.rows.setdefault(time_ms, {})[number_series.key or metric.name] = value
 
-    def _logged(self, points: _Points) -> Iterator[Envelope]:
-        """The rows that our own destination sends: those with the same names share an envelope."""
+    def _row_envelopes(self, points: _Points) -> Iterator[Envelope]:
+        """Yield the rows that our own destination sends: those with the same names share an envelope."""
         by_names: dict[tuple[str, ...], list[int]] = {}
         for time_ms, row in points.rows.items():
             if time_ms in points.steps:
@@ -390,8 +397,8 @@ def _since(
     return point.count - before.count, (point.sum or 0.0) - before.sum, dict(grown)
 
 
-def _sampled(points: _Points) -> Iterator[Envelope]:
-    """The samples of a host: in a writer of the role monitor, so that all of a host are in one place."""
+def _sample_envelopes(points: _Points) -> Iterator[Envelope]:
+    """Yield the samples of a host, all in one writer of the role monitor."""
     route = points.route
     host = points.run.host(route.host)
     newest = 0

@@ -1,4 +1,4 @@
-"""What charts show of a histogram: count, sum, mean and percentiles."""
+"""Count, sum, mean and percentiles of histograms, which charts show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ PERCENTILES: Final[Mapping[str, float]] = {"p50": 0.5, "p90": 0.9, "p99": 0.99}
 
 
 def difference(buckets: Buckets, before: Buckets) -> Buckets | None:
-    """What was counted since `before`; None if the bounds have changed, or the counts began anew.
+    """Return what was counted since `before`; None if the bounds have changed, or the counts began anew.
 
     Example:
         >>> difference({(0.0, 1.0): 3, (1.0, 2.0): 5}, {(0.0, 1.0): 3})
@@ -28,7 +28,7 @@ def difference(buckets: Buckets, before: Buckets) -> Buckets | None:
 def quantile(
     buckets: Buckets, share: float, least: float | None = None, greatest: float | None = None
 ) -> float | None:
-    """The value below which a share of the values is, as if those of a bucket were evenly spread.
+    """Return the value below which a share of the values is, as if those of a bucket were evenly spread.
 
     None if there are none. In a bucket without an end it is the end that there is.
 
@@ -44,25 +44,23 @@ def quantile(
     total = sum(buckets.values())
     if not total:
         return None
-    rank, below, found = share * total, 0, 0.0
+    rank, below, value = share * total, 0, 0.0
     for bounds, count in sorted(buckets.items()):
-        low, high = _narrowed(bounds, least, greatest)
+        low, high = _narrow(bounds, least, greatest)
         if low == float("-inf"):
-            found = high
+            value = high
         elif high == float("inf"):
-            found = low
+            value = low
         else:
-            found = low + (high - low) * min(max((rank - below) / count, 0.0), 1.0)
+            value = low + (high - low) * min(max((rank - below) / count, 0.0), 1.0)
         below += count
         if below >= rank:
             break
-    return found
+    return value
 
 
-def _narrowed(
-    bounds: tuple[float, float], least: float | None, greatest: float | None
-) -> tuple[float, float]:
-    """Where the values of a bucket can be. Its own bounds, if what was sent contradicts them."""
+def _narrow(bounds: tuple[float, float], least: float | None, greatest: float | None) -> tuple[float, float]:
+    """Return where the values of a bucket can be. Its own bounds, if what was sent contradicts them."""
     low = bounds[0] if least is None else max(bounds[0], least)
     high = bounds[1] if greatest is None else min(bounds[1], greatest)
     return (low, high) if low <= high else bounds

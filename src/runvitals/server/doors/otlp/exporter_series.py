@@ -12,7 +12,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from runvitals.server.doors.exporters import translated
+from runvitals.server.doors.exporters import translate
 from runvitals.server.doors.exporters.translation import Translation
 from runvitals.server.doors.routing import RoutingRules, device
 
@@ -29,7 +29,7 @@ _FLOWS: Final = {
 def translation(
     name: str, attributes: Mapping[str, str], unit: str, rules: RoutingRules
 ) -> Translation | None:
-    """How a metric becomes ours, if it is an exporter's.
+    """Return how a metric becomes ours, if it is an exporter's.
 
     Example:
         >>> found = translation("system.cpu.time", {"cpu": "cpu0", "state": "user"}, "s", DEFAULT_RULES)
@@ -37,18 +37,18 @@ def translation(
         (True, '0/user')
     """
     if name == "system.cpu.time" and unit in ("s", ""):
-        cpu = _CPU.fullmatch(_one(attributes, "cpu.logical_number", "cpu"))
-        mode = _one(attributes, "cpu.mode", "system.cpu.state", "state")
+        cpu = _CPU.fullmatch(_first(attributes, "cpu.logical_number", "cpu"))
+        mode = _first(attributes, "cpu.mode", "system.cpu.state", "state")
         if cpu is None or not mode:
             return None
-        return translated("node_cpu_seconds_total", {"cpu": cpu[1], "mode": _MODES.get(mode, mode)}, None)
+        return translate("node_cpu_seconds_total", {"cpu": cpu[1], "mode": _MODES.get(mode, mode)}, None)
     if name in ("system.disk.io", "system.network.io") and unit in ("By", ""):
-        direction = _one(attributes, "disk.io.direction", "network.io.direction", "direction")
+        direction = _first(attributes, "disk.io.direction", "network.io.direction", "direction")
         exporter_name = _FLOWS.get((name, direction))
-        of = _one(attributes, "system.device", "network.interface.name", "device")
-        return None if exporter_name is None else translated(exporter_name, {"device": of}, None)
-    return translated(name, attributes, device(attributes, rules))
+        of = _first(attributes, "system.device", "network.interface.name", "device")
+        return None if exporter_name is None else translate(exporter_name, {"device": of}, None)
+    return translate(name, attributes, device(attributes, rules))
 
 
-def _one(attributes: Mapping[str, str], *names: str) -> str:
+def _first(attributes: Mapping[str, str], *names: str) -> str:
     return next((attributes[name] for name in names if name in attributes), "")

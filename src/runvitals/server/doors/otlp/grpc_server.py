@@ -1,7 +1,7 @@
 """OTLP over gRPC: a server in threads, which passes requests on to `/v1/metrics` of the server beside it.
 
-So keys, limits and answers are those of OTLP over HTTP. There is no TLS: keys in the metadata of requests are
-readable on the way, unless a proxy in front of this server encrypts.
+So keys, limits and responses are those of OTLP over HTTP. There is no TLS: keys in the metadata of requests
+are readable on the way, unless a proxy in front of this server encrypts.
 
 https://opentelemetry.io/docs/specs/otlp/#otlpgrpc
 """
@@ -67,7 +67,7 @@ class OtlpGrpcServer:
         self._grpc.start()
 
     def close(self) -> None:
-        """Answer the requests in flight, and end."""
+        """Finish the requests in flight, and end."""
         self._grpc.stop(grace=3).wait()
         self._threads.shutdown()
         for connection in self._idle:
@@ -82,30 +82,30 @@ class OtlpGrpcServer:
     def _export(self, body: bytes, context: Any) -> bytes:
         headers = {name: value for name, value in context.invocation_metadata() if name in _PASSED_ON}
         try:
-            status, retry_after, answer = self._post(body, headers)
+            status, retry_after, response = self._post(body, headers)
         except (OSError, http.client.HTTPException) as error:
             _abort(context, UNAVAILABLE, f"the server does not answer: {type(error).__name__}", "1")
         if status != 200:
-            code, message = _status(answer)
+            code, message = _status(response)
             _abort(context, code or grpc_code(status), message, retry_after)
-        return answer
+        return response
 
     def _post(self, body: bytes, headers: Mapping[str, str]) -> tuple[int, str | None, bytes]:
-        """Status, Retry-After and body of the server's response."""
+        """Return status, Retry-After and body of the server's response."""
         while True:
             kept = self._idle.pop() if self._idle else None
             connection = kept or http.client.HTTPConnection(*self._server, timeout=_TIMEOUT_S)
             try:
                 connection.request("POST", METRICS[0], body, {"Content-Type": CONTENT_TYPE, **headers})
                 response = connection.getresponse()
-                answer = response.status, response.headers.get("Retry-After"), response.read()
+                result = response.status, response.headers.get("Retry-After"), response.read()
             except (OSError, http.client.HTTPException):
                 connection.close()
                 if kept is None:  # the server closes connections that were idle for long
                     raise
             else:
                 self._idle.append(connection)
-                return answer
+                return result
 
 
 class _Handlers(grpc.GenericRpcHandler):  # type: ignore[misc] # grpcio has no types
@@ -140,7 +140,7 @@ def _abort(context: Any, code: int, message: str, retry_after: str | None = None
 
 
 def _status(body: bytes) -> tuple[int, str]:
-    """Code and message of a google.rpc.Status; code 0 if it is none."""
+    """Return code and message of a google.rpc.Status; code 0 if it is none."""
     code, message = 0, body[:200].decode("utf-8", "replace")
     try:
         for number, _, value in fields(body):

@@ -14,6 +14,7 @@ from runvitals.server.doors.otlp import json_decoding, protobuf_decoding
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.otlp.responses import failure, http_status, success
 from runvitals.server.doors.routing import NamedPlace
+from runvitals.server.error_table import meaning_of
 from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.decompression import decompress
@@ -35,7 +36,7 @@ _FIRST_PARTS: Final = frozenset(("v1", "v1development", "otlp"))
 
 
 def is_for_otlp(path: str) -> bool:
-    """Whether a path is one of OTLP, or would be if there were one: the page has none of these.
+    """Return whether a path is one of OTLP, or would be if there were one: the page has none of these.
 
     Example:
         >>> is_for_otlp("/v1/metrics"), is_for_otlp("/otlp"), is_for_otlp("/v12/metrics")
@@ -58,6 +59,7 @@ class OtlpEndpoint:
         self._decoding = anyio.CapacityLimiter(_DECODING_THREADS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Store the metrics of a request, or respond with what is wrong."""
         try:
             if scope["path"] in OTHER_SIGNALS:
                 signal = scope["path"].rpartition("/")[2]
@@ -68,7 +70,7 @@ class OtlpEndpoint:
                 raise HttpRejection(405, f"{scope['method']} {scope['path']}: only POST is allowed")
             body = await self._receive(scope, receive)
         except HttpRejection as error:
-            await _respond_rejected(scope, send, error)
+            await _respond_error(send, error)
         except ClientDisconnected:
             pass
         else:
@@ -84,7 +86,7 @@ class OtlpEndpoint:
             body = await self._body_reader.read(receive, in_flight.reserve)
             as_json = _is_json(scope)
             decode = json_decoding.decode if as_json else protobuf_decoding.decode
-            data = await self._decompressed(body, encoding)
+            data = await self._decompress(body, encoding)
             in_flight.reserve(_DECODED_BYTES * len(data))
             if len(data) <= self._limits.thread_bytes:
                 resources = decode(data)
@@ -93,8 +95,8 @@ class OtlpEndpoint:
             received = await self._receiver.receive(scope, resources, _sender(headers), len(body))
         return success(received, as_json)
 
-    async def _decompressed(self, body: bytes, encoding: str) -> bytes:
-        """A body without its encoding; large ones are decompressed in a thread."""
+    async def _decompress(self, body: bytes, encoding: str) -> bytes:
+        """Return a body without its encoding; large ones are decompressed in a thread."""
         if not encoding:
             return body
         small = self._limits.thread_bytes
@@ -115,6 +117,7 @@ class StatusBodies:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Convert the body of a response that is an error."""
         head: Message | None = None
         body = b""
 
@@ -162,7 +165,7 @@ def _is_json(scope: Scope) -> bool:
 
 
 def _sender(headers: dict[bytes, bytes]) -> NamedPlace:
-    """The project that a sender names in headers; other characters than ASCII are percent-encoded."""
+    """Return the project that a sender names in headers; other characters than ASCII are percent-encoded."""
     entity, project = (
         unquote(headers.get(name, b"").decode("latin-1")).strip()[:_MAX_NAME] or None
         for name in (b"x-runvitals-entity", b"x-runvitals-project")
@@ -176,16 +179,15 @@ def _length(value: bytes) -> int:
     return int(value[:20])
 
 
-async def _respond_rejected(scope: Scope, send: Send, error: HttpRejection) -> None:
-    headers: list[tuple[bytes, bytes]] = []
-    if error.retry_after_s is not None:
-        headers.append((b"retry-after", str(error.retry_after_s).encode("ascii")))
-    if error.status == 405:
+async def _respond_error(send: Send, error: Exception) -> None:
+    """Send what the error means, in our JSON, which `StatusBodies` converts as it does errors of access."""
+    meaning = meaning_of(error)
+    headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in meaning.headers.items()]
+    if meaning.status == 405:
         headers.append((b"allow", b"POST"))
-    if error.status == 408:  # the rest of the body may still arrive, where the next request would begin
+    if meaning.status == 408:  # the rest of the body may still arrive, where the next request would begin
         headers.append((b"connection", b"close"))
-    body = msgspec.json.encode({"error": error.text})
-    await _respond(send, error.status, body, True, headers)
+    await _respond(send, meaning.status, msgspec.json.encode({"error": meaning.text}), True, headers)
 
 
 async def _respond(

@@ -143,7 +143,7 @@ _decode = msgspec.json.Decoder(_Request).decode
 
 
 def decode(body: bytes) -> list[Resource]:
-    """The resources of a request.
+    """Return the resources of a request.
 
     Raises:
         HttpRejection: 400 for an invalid message, 413 for too much in it.
@@ -233,7 +233,7 @@ def _summary(sent: _SummaryPoint) -> SummaryPoint:
         _integer(sent.time_unix_nano),
         None if sent.flags & NO_VALUE else _integer(sent.count),
         0.0 if sent.sum is None else _float(sent.sum),
-        {_float(one.quantile): _float(one.value) for one in sent.quantile_values},
+        {_float(quantile.quantile): _float(quantile.value) for quantile in sent.quantile_values},
     )
 
 
@@ -254,7 +254,7 @@ def _text(value: Any) -> str:
 
 
 def _value(sent: Any, depth: int) -> Any:
-    """An AnyValue as plain JSON."""
+    """Return an AnyValue as plain JSON."""
     if depth > _DEPTH:
         raise ValueError(f"attributes are nested more than {_DEPTH} deep")
     if not isinstance(sent, dict):
@@ -265,7 +265,7 @@ def _value(sent: Any, depth: int) -> Any:
         if name == "doubleValue":
             return _float(value)
         if name == "arrayValue":
-            return [_value(one, depth + 1) for one in value.get("values", ())]
+            return [_value(item, depth + 1) for item in value.get("values", ())]
         if name == "kvlistValue":
             return {pair["key"]: _value(pair["value"], depth + 1) for pair in value.get("values", ())}
         if name in ("stringValue", "boolValue", "bytesValue"):

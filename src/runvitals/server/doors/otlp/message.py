@@ -1,4 +1,4 @@
-"""What an OTLP request has, in protocol buffers or JSON. Exemplars are ignored.
+"""The content of an OTLP request, in protocol buffers or JSON. Exemplars are ignored.
 
 https://opentelemetry.io/docs/specs/otel/metrics/data-model/
 """
@@ -25,7 +25,7 @@ MAX_ITEMS: Final = 200_000
 MAX_RESOURCES: Final = 5000
 """Each may be a run of its own, and to store 1000 new ones takes 0.7 s."""
 MAX_BUCKETS: Final = 1000
-"""Of one point of a histogram."""
+"""The most buckets of one point of a histogram."""
 Buckets = Mapping[tuple[float, float], int]
 """Counts by the lower and upper bound."""
 
@@ -37,7 +37,7 @@ are many."""
 
 @dataclass(frozen=True, slots=True)
 class HistogramPoint:
-    """How often values were within bounds. `attributes`: encoded, see `Resource`. `count` None: a gap."""
+    """The counts of values within bounds. `attributes`: encoded, see `Resource`. `count` None: a gap."""
 
     attributes: Hashable
     start_ns: int
@@ -83,7 +83,7 @@ class SentMetric:
 
 @dataclass(slots=True)
 class Resource:
-    """What produced metrics, and these.
+    """A producer of metrics, with its metrics.
 
     Args:
         attributes_of: decodes the attributes of points. Series are recognized by the encoded ones.
@@ -126,11 +126,12 @@ class ItemCount:
 
 
 def too_many_resources() -> HttpRejection:
+    """413: the request has too many resources."""
     return too_large(f"more than {MAX_RESOURCES:,} resources in one request")
 
 
 def explicit_buckets(bounds: list[float], counts: list[int]) -> dict[tuple[float, float], int]:
-    """The buckets of a histogram with explicit bounds.
+    """Return the buckets of a histogram with explicit bounds.
 
     Raises:
         HttpRejection: 400: the counts do not belong to the bounds.
@@ -153,7 +154,9 @@ def explicit_buckets(bounds: list[float], counts: list[int]) -> dict[tuple[float
 def exponential_buckets(
     scale: int, zeros: int, positive: tuple[int, list[int]], negative: tuple[int, list[int]]
 ) -> dict[tuple[float, float], int]:
-    """The buckets of an exponential histogram: bucket i is from base^i to base^(i+1), base = 2^(2^-scale).
+    """Return the buckets of an exponential histogram.
+
+    Bucket i is from base^i to base^(i+1), base = 2^(2^-scale).
 
     Args:
         positive, negative: the number of the first bucket, and the counts.
@@ -166,13 +169,13 @@ def exponential_buckets(
         raise malformed(f"a histogram with more than {MAX_BUCKETS} buckets")
     if not -10 <= scale <= 20:
         raise malformed(f"an exponential histogram of scale {scale}; expected -10 to 20")
-    found: dict[tuple[float, float], int] = {(0.0, 0.0): zeros} if zeros else {}
+    buckets: dict[tuple[float, float], int] = {(0.0, 0.0): zeros} if zeros else {}
     for sign, (offset, counts) in ((1.0, positive), (-1.0, negative)):
         for number, count in enumerate(counts, offset):
             if count:
                 low, high = sorted((sign * _edge(scale, number), sign * _edge(scale, number + 1)))
-                found[low, high] = count
-    return found
+                buckets[low, high] = count
+    return buckets
 
 
 def _edge(scale: int, number: int) -> float:

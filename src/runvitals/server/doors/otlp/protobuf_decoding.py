@@ -58,14 +58,14 @@ _TIMED_BYTES, _STARTED_BYTES = 18, 27
 
 
 def decode(body: bytes) -> list[Resource]:
-    """The resources of a request.
+    """Return the resources of a request.
 
     Raises:
         HttpRejection: 400 for an invalid message, 413 for too much in it.
     """
-    known = _templates.read(body)
-    if known is not None:
-        return known
+    decoded = _templates.read(body)
+    if decoded is not None:
+        return decoded
     count = ItemCount()
     try:
         resources = [_resource(value, count) for value in _messages(body, 1)]
@@ -76,7 +76,7 @@ def decode(body: bytes) -> list[Resource]:
 
 
 def attributes(encoded: bytes) -> dict[str, str]:
-    """The attributes of a number's point, field 7, and its flags, field 8.
+    """Return the attributes of a number's point, field 7, and its flags, field 8.
 
     Raises:
         Malformed: invalid.
@@ -95,15 +95,15 @@ def _attributes(encoded: bytes) -> dict[str, str]:
 
 def _resource(message: bytes, count: ItemCount) -> Resource:
     count.add_resource()
-    found = Resource({}, [], attributes)
+    resource = Resource({}, [], attributes)
     for number, kind, value in fields(message):
         if kind != LENGTH or not isinstance(value, bytes):
             continue
         if number == 1:
-            found.attributes |= dict(_pair(pair) for pair in _messages(value, 1))
+            resource.attributes |= dict(_pair(pair) for pair in _messages(value, 1))
         elif number == 2:
-            found.metrics += [_metric(metric, count) for metric in _messages(value, 2)]
-    return found
+            resource.metrics += [_metric(metric, count) for metric in _messages(value, 2)]
+    return resource
 
 
 def _metric(message: bytes, count: ItemCount) -> SentMetric:
@@ -144,21 +144,24 @@ def _aggregation(metric: SentMetric, message: bytes) -> None:
 
 
 def _numbers(metric: SentMetric, message: bytes, count: ItemCount) -> list[NumberPoint]:
-    """The points of a gauge or sum, its fields 1. The fields after them are those of `_aggregation`."""
-    found: list[NumberPoint] = []
+    """Return the points of a gauge or sum, its fields 1.
+
+    The fields after them are those of `_aggregation`.
+    """
+    points: list[NumberPoint] = []
     at, end, most = 0, len(message), count.left
     while at < end:
         if message[at] != _POINT:  # rare, and once for each metric
             rest, at = message[at:], end
             _aggregation(metric, rest)
-            found += [_number(point) for point in _messages(rest, 1)]
+            points += [_number(point) for point in _messages(rest, 1)]
             break
         at += 2
         size = message[at - 1] if at <= end else 0x80
         if size >= 0x80:
             size, at = read_varint(message, at - 1)
         stop = at + size
-        if stop > end or len(found) > most:
+        if stop > end or len(points) > most:
             break
         point = None
         if size >= _STARTED_BYTES and message[at] == _START and message[at + 9] == _TIME:
@@ -175,16 +178,16 @@ def _numbers(metric: SentMetric, message: bytes, count: ItemCount) -> list[Numbe
             elif kind == _INT:
                 time, integer = _TIMED_INT(message, at)
                 point = 0, time, float(integer)
-        # Flags, two bytes at the end, are rare; what looks so may be part of an attribute's value as well.
+        # Flags, two bytes at the end, are rare. The same bytes may also be a part of an attribute's value.
         if point is None or (after < stop and (message[after] != _ATTRIBUTES or message[stop - 2] == _FLAGS)):
-            found.append(_number(message[at:stop]))
+            points.append(_number(message[at:stop]))
         else:
-            found.append((message[after:stop], *point))
+            points.append((message[after:stop], *point))
         at = stop
-    count.add(len(found))
+    count.add(len(points))
     if at != end:
         raise Malformed(f"a point ends at byte {stop} of {end}")
-    return found
+    return points
 
 
 def _number(message: bytes) -> NumberPoint:
@@ -234,9 +237,9 @@ def _histogram(message: bytes) -> HistogramPoint:
             low = read_double(_eight(value))
         elif number == 12:
             high = read_double(_eight(value))
-    known = None if flags & NO_VALUE else count
+    observations = None if flags & NO_VALUE else count
     buckets = explicit_buckets(bounds, counts)
-    return HistogramPoint(b"".join(rest), start, time, known, total, low, high, buckets)
+    return HistogramPoint(b"".join(rest), start, time, observations, total, low, high, buckets)
 
 
 def _exponential(message: bytes) -> HistogramPoint:
@@ -267,13 +270,13 @@ def _exponential(message: bytes) -> HistogramPoint:
             low = read_double(_eight(value))
         elif number == 13:
             high = read_double(_eight(value))
-    known = None if flags & NO_VALUE else count
+    observations = None if flags & NO_VALUE else count
     buckets = exponential_buckets(scale, zeros, sides[8], sides[9])
-    return HistogramPoint(b"".join(rest), start, time, known, total, low, high, buckets)
+    return HistogramPoint(b"".join(rest), start, time, observations, total, low, high, buckets)
 
 
 def _side(message: bytes) -> tuple[int, list[int]]:
-    """The positive or negative buckets: the number of the first one, and the counts."""
+    """Return the positive or negative buckets: the number of the first one, and the counts."""
     offset = 0
     counts: list[int] = []
     for number, kind, value in fields(message):
@@ -284,8 +287,8 @@ def _side(message: bytes) -> tuple[int, list[int]]:
         elif number == 2 and kind == LENGTH and isinstance(value, bytes):
             at = 0
             while at < len(value):
-                one, at = read_varint(value, at)
-                counts.append(one)
+                bucket_count, at = read_varint(value, at)
+                counts.append(bucket_count)
     return offset, counts
 
 
@@ -313,53 +316,53 @@ def _summary(message: bytes) -> SummaryPoint:
     return SummaryPoint(b"".join(rest), start, time, None if flags & NO_VALUE else count, total, quantiles)
 
 
-def _messages(message: bytes, wanted: int) -> Iterator[bytes]:
-    """The nested messages in a field."""
+def _messages(message: bytes, field_number: int) -> Iterator[bytes]:
+    """Yield the nested messages in a field."""
     for number, kind, value in fields(message):
-        if number == wanted:
+        if number == field_number:
             if kind != LENGTH or not isinstance(value, bytes):
                 raise Malformed(f"field {number} is no message")
             yield value
 
 
 def _pair(message: bytes) -> tuple[str, str]:
-    """A KeyValue, its value as a text."""
-    key, found = _key_value(message, 0)
-    return key, found if isinstance(found, str) else json.dumps(found)
+    """Return a KeyValue, its value as a text."""
+    key, value = _key_value(message, 0)
+    return key, value if isinstance(value, str) else json.dumps(value)
 
 
 def _key_value(message: bytes, depth: int) -> tuple[str, Any]:
-    key, found = "", ""
+    key, result = "", ""
     for number, _, value in fields(message):
         if number == 1 and isinstance(value, bytes):
             key = value.decode("utf-8")
         elif number == 2 and isinstance(value, bytes):
-            found = _value(value, depth)
-    return key, found
+            result = _value(value, depth)
+    return key, result
 
 
 def _value(message: bytes, depth: int) -> Any:
-    """An AnyValue, as JSON has it."""
+    """Return an AnyValue, as JSON has it."""
     if depth > _DEPTH:
         raise Malformed(f"attributes are nested more than {_DEPTH} deep")
-    found: Any = ""
+    result: Any = ""
     for number, _, value in fields(message):
         if number == 2:
-            found = bool(value)
+            result = bool(value)
         elif number == 3 and isinstance(value, int):
-            found = to_signed(value)
+            result = to_signed(value)
         elif number == 4:
-            found = read_double(_eight(value))
+            result = read_double(_eight(value))
         elif isinstance(value, bytes):
             if number == 1:
-                found = value.decode("utf-8")
+                result = value.decode("utf-8")
             elif number == 5:
-                found = [_value(one, depth + 1) for one in _messages(value, 1)]
+                result = [_value(item, depth + 1) for item in _messages(value, 1)]
             elif number == 6:
-                found = dict(_key_value(one, depth + 1) for one in _messages(value, 1))
+                result = dict(_key_value(item, depth + 1) for item in _messages(value, 1))
             elif number == 7:
-                found = value.hex()
-    return found
+                result = value.hex()
+    return result
 
 
 def _eight(value: int | bytes) -> bytes:
@@ -377,7 +380,7 @@ def _sint64(value: int | bytes) -> int:
 
 
 def _uint64s(value: int | bytes) -> list[int]:
-    """Packed numbers of type fixed64."""
+    """Return packed numbers of type fixed64."""
     if not isinstance(value, bytes) or len(value) % 8:
         raise Malformed("expected numbers of 8 bytes each")
     return list(struct.unpack(f"<{len(value) // 8}Q", value))

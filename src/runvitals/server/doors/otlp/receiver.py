@@ -15,12 +15,12 @@ from runvitals.server.doors.otlp.message import Resource
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.project_rules import ProjectRules, home_of
 from runvitals.server.doors.recording import DoorRecorder, records
-from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, routed, writer_host
+from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, address_of, route_of, writer_host
 from runvitals.server.ingest.envelope import Envelope
 
 _MAX_RUNS: Final = 2000
 _MAX_SERIES: Final = 500_000
-"""Of all runs; each takes about 500 bytes."""
+"""The most series of all runs; each takes about 500 bytes."""
 _MAX_RESOURCES: Final = 1000
 _CONVERTED_AT_ONCE: Final = 8 * 1024
 """Bytes of a body. A larger one is converted in a thread: 20,000 points take 0.1 s."""
@@ -31,7 +31,7 @@ _MAX_TEXT: Final = 1000
 
 
 class Received(NamedTuple):
-    """How many points were rejected, and why."""
+    """The number of points that were rejected, and why."""
 
     rejected: int
     reason: str
@@ -80,25 +80,25 @@ class OtlpReceiver:
     async def _receive(
         self, scope: Scope, resources: Sequence[Resource], sender: NamedPlace, body_bytes: int
     ) -> Received:
-        found: list[_Routed] = []
+        sent_resources: list[_Routed] = []
         for resource in resources:
             if not resource.metrics:
                 continue
-            place = addressed(resource.attributes, sender)
+            place = address_of(resource.attributes, sender)
             rules = await self._rules.of(scope, place)
-            found.append(_Routed(resource, routed(resource.attributes, rules, place), rules))
+            sent_resources.append(_Routed(resource, route_of(resource.attributes, rules, place), rules))
         conversion = Conversion(self._clock(), self.recorder.limits)
         async with AsyncExitStack() as stack:
-            runs = [self._run(scope, one.route) for one in found]
+            runs = [self._run(scope, sent.route) for sent in sent_resources]
             for run in {id(run): run for run in sorted(runs, key=id)}.values():
                 await stack.enter_async_context(run.lock)
             about: list[Envelope] = []
-            envelopes = await _envelopes(conversion, found, runs, body_bytes)
+            envelopes = await _envelopes(conversion, sent_resources, runs, body_bytes)
             stored = {envelope.run for envelope in envelopes}
-            for one, run in zip(found, runs, strict=True):
-                if not run.is_named and one.route.run in stored:
+            for sent, run in zip(sent_resources, runs, strict=True):
+                if not run.is_named and sent.route.run in stored:
                     run.is_named = True
-                    about.append(_about_run(one, run, self.recorder.limits.oldest_ms))
+                    about.append(_about_run(sent, run, self.recorder.limits.oldest_ms))
             try:
                 if envelopes:
                     await self.recorder.record(scope, [*envelopes, *about], body_bytes)
@@ -129,42 +129,45 @@ class OtlpReceiver:
 
 
 async def _envelopes(
-    conversion: Conversion, found: Sequence[_Routed], runs: Sequence[RememberedRun], body_bytes: int
+    conversion: Conversion,
+    sent_resources: Sequence[_Routed],
+    runs: Sequence[RememberedRun],
+    body_bytes: int,
 ) -> list[Envelope]:
-    """What is stored of the metrics of some runs, whose locks are held."""
+    """Return envelopes with the metrics of some runs, whose locks are held."""
 
     def convert() -> list[Envelope]:
-        for one, run in zip(found, runs, strict=True):
-            conversion.add(one.resource, _series(one, run), run)
+        for sent, run in zip(sent_resources, runs, strict=True):
+            conversion.add(sent.resource, _series(sent, run), run)
         return list(conversion.envelopes())
 
     return convert() if body_bytes <= _CONVERTED_AT_ONCE else await anyio.to_thread.run_sync(convert)
 
 
-def _series(one: _Routed, run: RememberedRun) -> ResourceSeries:
-    """The series of a resource; those of before, if its attributes and the rules are the same."""
-    key = frozenset(one.resource.attributes.items()), one.route, one.rules
+def _series(sent: _Routed, run: RememberedRun) -> ResourceSeries:
+    """Return the series of a resource; those of before, if its attributes and the rules are the same."""
+    key = frozenset(sent.resource.attributes.items()), sent.route, sent.rules
     series = run.resources.get(key)
     if series is None:
         if len(run.resources) >= _MAX_RESOURCES:
             run.resources.clear()
-        run.count_series(one.resource.attributes)
-        series = run.resources[key] = ResourceSeries(one.resource.attributes, one.route, one.rules, run)
+        run.count_series(sent.resource.attributes)
+        series = run.resources[key] = ResourceSeries(sent.resource.attributes, sent.route, sent.rules, run)
     return series
 
 
-def _about_run(one: _Routed, run: RememberedRun, time_ms: int) -> Envelope:
-    """The name of a run, and of a training the attributes of its first resource.
+def _about_run(sent: _Routed, run: RememberedRun, time_ms: int) -> Envelope:
+    """Return the name of a run, and of a training the attributes of its first resource.
 
     Args:
         time_ms: earlier than any change by users, which then counts: this is sent after each restart.
     """
-    route = one.route
+    route = sent.route
     value: dict[str, object] = {"t": time_ms}
     if route.run_name is not None:
         value["run"] = {"name": route.run_name}
     if not route.is_host_run:
-        attributes = list(one.resource.attributes.items())[:_MAX_NAMED]
+        attributes = list(sent.resource.attributes.items())[:_MAX_NAMED]
         value["config"] = {"resource": {name: text[:_MAX_TEXT] for name, text in attributes}}
     writer = f"monitor.{writer_host(route.host)}.otlp"
     about = run.host(route.host).about

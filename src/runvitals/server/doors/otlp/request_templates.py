@@ -30,7 +30,7 @@ _FEWEST: Final = 50
 _MAX_BYTES: Final = 256 * 1024
 _MAX_TEMPLATES: Final = 128
 _MAX_TEMPLATE_BYTES: Final = 8 * 1024 * 1024
-"""Of all their requests. A template takes up to 20 times as much as its request."""
+"""The most bytes of all requests with a template, which takes up to 20 times as much as its request."""
 _KEPT: Final = 1000
 """Requests. A template that none of so many had is replaced by a newer one: with more senders than templates
 each would otherwise replace another's."""
@@ -40,9 +40,9 @@ _DIFFERENT: Final = 10
 
 _Key = tuple[int, int]
 Place = tuple[int, int]
-"""Of a message: its first byte and that after the last."""
+"""The first byte of a message, and the one after its last."""
 Places = tuple[int, int, int]
-"""Of a point in a request: of its start or -1, of its time, and of its value, negative for an integer."""
+"""The positions in a point: of its start or -1, of its time, and of its value, negative for an integer."""
 
 
 class _Template:
@@ -63,7 +63,7 @@ class _Template:
         self._body = np.frombuffer(body, np.uint8)
 
     def read(self, body: bytes) -> list[Resource] | None:
-        """What a request of the same length says, if only times and values differ."""
+        """Return the resources in a request that differs only in times and values, else None."""
         data = np.frombuffer(body, np.uint8)
         if ((data ^ self._body) & self._same).any():
             self.different += 1
@@ -73,7 +73,7 @@ class _Template:
         if self._integers.any():
             values = np.where(self._integers, packed.view("<i8").reshape(-1), values)
         times, numbers = data[self._times].view("<u8").reshape(-1).tolist(), values.tolist()
-        found, at = [], 0
+        resources, at = [], 0
         for resource in self._resources:
             metrics = []
             for metric in resource.metrics:
@@ -82,8 +82,8 @@ class _Template:
                 points = list(zip(attributes, repeat(0), times[at:end], numbers[at:end], strict=False))
                 metrics.append(replace(metric, numbers=points))
                 at = end
-            found.append(replace(resource, metrics=metrics))
-        return found
+            resources.append(replace(resource, metrics=metrics))
+        return resources
 
 
 class RequestTemplates:
@@ -97,7 +97,7 @@ class RequestTemplates:
         self._lock = threading.Lock()
 
     def read(self, body: bytes) -> list[Resource] | None:
-        """What a request says; None if it is like none of before."""
+        """Return the resources in a request; None if it is like none of before."""
         key = _key(body)
         with self._lock:
             self._count += 1
@@ -124,15 +124,15 @@ class RequestTemplates:
                 oldest = next(iter(self._templates.values()))
                 if self._count - oldest.used < _KEPT:
                     return
-        numbers = [point for one in resources for metric in one.metrics for point in metric.numbers]
+        numbers = [point for resource in resources for metric in resource.metrics for point in metric.numbers]
         if len(numbers) < _FEWEST or any(
-            metric.histograms or metric.summaries for one in resources for metric in one.metrics
+            metric.histograms or metric.summaries for resource in resources for metric in resource.metrics
         ):
             return
-        places = _places(body)
-        if places is None or len(places) != len(numbers):
+        resource_places = _places(body)
+        if resource_places is None or len(resource_places) != len(numbers):
             return
-        template = _Template(body, resources, places)
+        template = _Template(body, resources, resource_places)
         with self._lock:
             template.used = self._count
             if self._templates.pop(key, None) is not None:
@@ -148,7 +148,7 @@ class RequestTemplates:
 
 
 def _key(body: bytes) -> _Key:
-    """Length, and the hash of the first resource: different for different senders.
+    """Return the length and the hash of the first resource, which differ for different senders.
 
     Requests that have the same key by chance differ in their bytes, which are compared.
     """
@@ -161,31 +161,31 @@ def _key(body: bytes) -> _Key:
 
 
 def _places(body: bytes) -> list[Places] | None:
-    """The places of all points; None if any is encoded in another way."""
-    found: list[Places] = []
-    for at, end in _nested(body, [(0, len(body))], _PATH):
+    """Return the places of all points; None if any is encoded in another way."""
+    resource_places: list[Places] = []
+    for at, end in _find_messages(body, [(0, len(body))], _PATH):
         start = -1
         if at < end and body[at] == _START:
             start, at = at + 1, at + _FIXED
         if at + 2 * _FIXED > end or body[at] != _TIME or body[at + _FIXED] not in (_DOUBLE, _INT):
             return None
         value, after = at + _FIXED + 1, at + 2 * _FIXED
-        # Flags say that a point has no value. What looks so may be part of an attribute's value as well.
+        # Flags say that a point has no value. The same bytes may also be a part of an attribute's value.
         if after < end and (body[after] != _ATTRIBUTES or body[end - 2] == _FLAGS):
             return None
-        found.append((start, at + 1, value if body[at + _FIXED] == _DOUBLE else -value))
-    return found
+        resource_places.append((start, at + 1, value if body[at + _FIXED] == _DOUBLE else -value))
+    return resource_places
 
 
-def _nested(body: bytes, places: Iterable[Place], path: Sequence[Sequence[int]]) -> Iterable[Place]:
-    """Where the messages at the end of a path of tags are."""
+def _find_messages(body: bytes, places: Iterable[Place], path: Sequence[Sequence[int]]) -> Iterable[Place]:
+    """Return where the messages at the end of a path of tags are."""
     for tags in path:
         places = [inner for at, end in places for inner in _messages(body, at, end, tags)]
     return places
 
 
 def _messages(body: bytes, at: int, end: int, tags: Sequence[int]) -> Iterator[Place]:
-    """Where nested messages with some tags are, in a message that was decoded before."""
+    """Yield where nested messages with some tags are, in a message that was decoded before."""
     while at < end:
         tag, at = read_varint(body, at)
         kind = tag & 7

@@ -34,7 +34,7 @@ _encode_json = msgspec.json.Encoder().encode
 
 
 def grpc_code(status: int) -> int:
-    """The code of gRPC for a status of HTTP.
+    """Return the code of gRPC for a status of HTTP.
 
     Example:
         >>> grpc_code(503), grpc_code(422), grpc_code(500)
@@ -44,7 +44,7 @@ def grpc_code(status: int) -> int:
 
 
 def http_status(status: int) -> int:
-    """The status for senders, which retry after 429 and 503 and drop the data after others.
+    """Return the status for senders, which retry after 429 and 503 and drop the data after others.
 
     Example:
         >>> http_status(408), http_status(422), http_status(413)
@@ -54,7 +54,7 @@ def http_status(status: int) -> int:
 
 
 def success(received: Received, as_json: bool) -> bytes:
-    """An ExportMetricsServiceResponse."""
+    """Return an ExportMetricsServiceResponse."""
     if as_json:
         if not received.rejected:
             return b"{}"
@@ -66,7 +66,7 @@ def success(received: Received, as_json: bool) -> bytes:
 
 
 def failure(status: int, why: str, as_json: bool) -> bytes:
-    """A google.rpc.Status."""
+    """Return a google.rpc.Status."""
     code = grpc_code(status)
     if as_json:
         return _encode_json({"code": code, "message": why})

@@ -20,18 +20,17 @@ from runvitals.model.metrics import otel
 from runvitals.model.names import sanitized_name
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Input, possible
-from runvitals.server.doors.folded_keys import MAX_KEYS, folded_key
 from runvitals.server.doors.otlp.exporter_series import translation
 from runvitals.server.doors.otlp.message import Buckets, Resource, SentMetric
 from runvitals.server.doors.routing import Route, RoutingRules, device
-from runvitals.server.doors.sample_batches import KeyLists
+from runvitals.server.doors.sample_batches import MAX_KEYS, KeyLists, folded_key
 from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import WriterDescription
 
 LOG: Final = "runvitals.log"
 LOG_STEP: Final = "runvitals.log.step"
 OTHER: Final = "runvitals.other"
-"""What our own destination calls logged values, their steps, and keys that have no definition."""
+"""Names that our own destination gives to logged values, their steps, and keys without a definition."""
 KEY: Final = "runvitals.key"
 OUR_RUN: Final = "runvitals.run.id"
 _OF_PROCESSES: Final = ("process.executable.name", "process.pid")
@@ -114,7 +113,7 @@ class ComputedValues(NamedTuple):
 
 
 class RememberedHost:
-    """What is remembered of a host of a run.
+    """A host of a run, with what is remembered of it.
 
     Attributes:
         lists: of the keys that it sends.
@@ -140,7 +139,7 @@ class RememberedHost:
 
 
 class RememberedRun:
-    """What is remembered of a run. Its lock is held while a request changes it.
+    """A run, with what is remembered of it. Its lock is held while a request changes it.
 
     Attributes:
         keys: that this server process has stored.
@@ -161,25 +160,25 @@ class RememberedRun:
         self._derived: dict[tuple[str, str], DerivedMetric] = {}
 
     def host(self, name: str) -> RememberedHost:
-        """What is remembered of a host. The hosts that were silent longest are forgotten."""
+        """Return what is remembered of a host. The hosts that were silent longest are forgotten."""
         host = self._hosts.get(name)
         if host is None:
             host = self._hosts[name] = RememberedHost(name)
         return host
 
     def total(self, host: str, key: str) -> DeltaTotal:
-        """The total of a key of a host."""
+        """Return the total of a key of a host."""
         return self.host(host).totals.setdefault(key, DeltaTotal())
 
-    def add_input(self, host: str, given: Input, time_ms: int, value: float) -> DerivedMetric:
+    def add_input(self, host: str, input_: Input, time_ms: int, value: float) -> DerivedMetric:
         """Add a value of an input; returns what it is an input of."""
-        found = self._derived.get((host, given.of.name))
-        if found is None:
+        derived = self._derived.get((host, input_.of.name))
+        if derived is None:
             if len(self._derived) >= _MAX_DERIVED:
                 self._derived.clear()
-            found = self._derived[host, given.of.name] = DerivedMetric(given.of)
-        found.add(given.name, time_ms, value)
-        return found
+            derived = self._derived[host, input_.of.name] = DerivedMetric(input_.of)
+        derived.add(input_.name, time_ms, value)
+        return derived
 
     def count_series(self, attributes: Mapping[str, str]) -> None:
         """Count a new series, or resource, which counts as several if its attributes are long.
@@ -230,37 +229,39 @@ class ResourceSeries:
         self._histograms: dict[Hashable, dict[Hashable, HistogramSeries]] = {}
 
     def numbers(self, metric: SentMetric) -> dict[Hashable, NumberSeries]:
-        """The known series of a gauge or sum, by the encoded attributes of points."""
+        """Return the known series of a gauge or sum, by the encoded attributes of points."""
         identity = metric.name, metric.unit, metric.kind, metric.is_monotonic, metric.is_delta
         return self._numbers.setdefault(identity, {})
 
     def histograms(self, metric: SentMetric) -> dict[Hashable, HistogramSeries]:
-        """The known series of a histogram or summary."""
+        """Return the known series of a histogram or summary."""
         return self._histograms.setdefault((metric.name, metric.is_delta), {})
 
     def new_number(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> NumberSeries:
-        """A series that is not known yet.
+        """Return a series that is not known yet.
 
         Raises:
             TooManyKeys: the run has too many keys.
         """
         attributes = resource.attributes_of(encoded)
         if metric.name in (LOG, OTHER) and KEY in attributes:
-            found = NumberSeries(attributes[KEY], 1.0)
+            series = NumberSeries(attributes[KEY], 1.0)
         elif metric.name == LOG_STEP:
-            found = NumberSeries("", 1.0)
+            series = NumberSeries("", 1.0)
         else:
-            found = self._number(metric, attributes)
-        if metric.name not in (LOG, LOG_STEP) and found.key is not None:
-            self._run.add(found.key)
+            series = self._number(metric, attributes)
+        if metric.name not in (LOG, LOG_STEP) and series.key is not None:
+            self._run.add(series.key)
         self._run.count_series(attributes)
         if metric.is_delta:
-            found.total = DeltaTotal() if found.key is None else self._run.total(self.route.host, found.key)
-        self.numbers(metric)[encoded] = found
-        return found
+            series.total = (
+                DeltaTotal() if series.key is None else self._run.total(self.route.host, series.key)
+            )
+        self.numbers(metric)[encoded] = series
+        return series
 
     def new_histogram(self, metric: SentMetric, resource: Resource, encoded: Hashable) -> HistogramSeries:
-        """The same of a histogram or summary."""
+        """Return the same of a histogram or summary."""
         named = {**resource.attributes_of(encoded), **self._folded}
         self._run.count_series(named)
         totals = None
@@ -268,12 +269,12 @@ class ResourceSeries:
             count, total = (folded_key(f"{metric.name}.{part}", named) for part in ("count", "sum"))
             host = self.route.host
             totals = self._run.total(host, count), self._run.total(host, total)
-        found = HistogramSeries(metric.name, named, totals)
-        self.histograms(metric)[encoded] = found
-        return found
+        series = HistogramSeries(metric.name, named, totals)
+        self.histograms(metric)[encoded] = series
+        return series
 
     def key_of(self, series: HistogramSeries, part: str) -> str:
-        """The key of a part of a histogram.
+        """Return the key of a part of a histogram.
 
         Raises:
             TooManyKeys: the run has too many keys.
@@ -286,16 +287,16 @@ class ResourceSeries:
 
     def _number(self, metric: SentMetric, attributes: Mapping[str, str]) -> NumberSeries:
         if self._maps_processes or not metric.name.startswith("process."):
-            found = otel.find(
-                metric.name, self._numbered(metric, attributes), metric.unit, metric.is_monotonic
+            exported = otel.find(
+                metric.name, self._with_device_number(metric, attributes), metric.unit, metric.is_monotonic
             )
             exporters = (
                 None if self._is_ours else translation(metric.name, attributes, metric.unit, self._rules)
             )
-            if found is not None:
+            if exported is not None:
                 inputs = exporters.inputs if exporters else ()
-                limits = possible(found.key, found.factor)
-                return NumberSeries(found.key, found.factor, inputs=inputs, possible=limits)
+                limits = possible(exported.key, exported.factor)
+                return NumberSeries(exported.key, exported.factor, inputs=inputs, possible=limits)
             if exporters is not None:
                 limits = exporters.possible
                 return NumberSeries(
@@ -303,8 +304,8 @@ class ResourceSeries:
                 )
         return NumberSeries(folded_key(metric.name, {**attributes, **self._folded}), 1.0)
 
-    def _numbered(self, metric: SentMetric, attributes: Mapping[str, str]) -> Mapping[str, str]:
-        """The attributes with the number of the device, where the rules find one."""
+    def _with_device_number(self, metric: SentMetric, attributes: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the attributes with the number of the device, where the rules find one."""
         if not metric.name.startswith("hw.") or attributes.get("hw.type", "gpu") != "gpu":
             return attributes
         number = device(attributes, self._rules)
@@ -312,11 +313,11 @@ class ResourceSeries:
 
 
 def _distinguishing(attributes: Mapping[str, str], route: Route) -> dict[str, str]:
-    """What distinguishes a resource from others of the same run and host."""
+    """Return the labels that distinguish a resource from others of the same run and host."""
     names = list(_OF_CONTAINERS)
     if route.is_host_run:
         names += ["service.name", *_OF_PROCESSES]
-    found = {name: sanitized_name(attributes[name]) for name in names if attributes.get(name)}
+    labels = {name: sanitized_name(attributes[name]) for name in names if attributes.get(name)}
     if route.rank is not None:
-        found["rank"] = str(route.rank)
-    return found
+        labels["rank"] = str(route.rank)
+    return labels

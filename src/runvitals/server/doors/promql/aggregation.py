@@ -58,9 +58,9 @@ _REDUCE: Final[dict[str, Reduce]] = {
 
 
 def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
-    """The result of an aggregation; `parameters`: of those that have one, at each step."""
-    found: Vector = []
-    for labels, lines in _grouped(node, vector).items():
+    """Return the result of an aggregation; `parameters`: of those that have one, at each step."""
+    result: Vector = []
+    for labels, lines in _group(node, vector).items():
         values = np.array([line.values for line in lines])
         present = np.array([line.present for line in lines])
         if node.operator in _CHOOSING:
@@ -70,7 +70,7 @@ def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
                 chosen = present & _shares(lines, parameters)
             else:
                 chosen = _extremes(values, present, parameters, largest=node.operator == "topk")
-            found += [
+            result += [
                 VectorSeries(line.labels, line.values, keep)
                 for line, keep in zip(lines, chosen, strict=True)
                 if keep.any()
@@ -86,11 +86,11 @@ def aggregate(node: Aggregation, vector: Vector, parameters: Floats) -> Vector:
                 )
             else:
                 reduced = _REDUCE[node.operator](values, present)
-        found.append(VectorSeries(labels, reduced, np.asarray(present.any(axis=0), np.bool_)))
-    return found
+        result.append(VectorSeries(labels, reduced, np.asarray(present.any(axis=0), np.bool_)))
+    return result
 
 
-def _grouped(node: Aggregation, vector: Vector) -> dict[Labels, Vector]:
+def _group(node: Aggregation, vector: Vector) -> dict[Labels, Vector]:
     groups: dict[Labels, Vector] = {}
     for line in vector:
         kept = only(line.labels, node.labels)
@@ -101,33 +101,33 @@ def _grouped(node: Aggregation, vector: Vector) -> dict[Labels, Vector]:
 
 
 def count_values(node: Aggregation, vector: Vector, label: str) -> Vector:
-    """How many series of each group have each value; it is in a label.
+    """Return how many series of each group have each value; it is in a label.
 
     Raises:
         QueryError: an invalid label, or too many values.
     """
     if LABEL_NAME.fullmatch(label) is None:
         raise QueryError(f"invalid label name {label[:100]!r}", "execution")
-    found: Vector = []
+    result: Vector = []
     unlabelled = [VectorSeries(without(line.labels, (label,)), line.values, line.present) for line in vector]
-    for labels, lines in _grouped(node, unlabelled).items():
+    for labels, lines in _group(node, unlabelled).items():
         values = np.array([line.values for line in lines])
         present = np.array([line.present for line in lines])
         there, steps = np.nonzero(present)
-        different, place = np.unique(values[there, steps], return_inverse=True)
+        different, value_index = np.unique(values[there, steps], return_inverse=True)
         if len(different) > MAX_VALUES:
             text = f"count_values: {len(different)} different values; at most {MAX_VALUES} are allowed"
             raise QueryError(text, "execution")
         counts = np.zeros((len(different), values.shape[1]))
-        np.add.at(counts, (place.reshape(-1), steps), 1.0)
+        np.add.at(counts, (value_index.reshape(-1), steps), 1.0)
         for value, counted in zip(different.tolist(), counts, strict=True):
             named = sorted_labels({**dict(labels), label: number(value)})
-            found.append(VectorSeries(named, counted, counted > 0))
-    return found
+            result.append(VectorSeries(named, counted, counted > 0))
+    return result
 
 
 def _extremes(values: Floats, present: Flags, counts: Floats, largest: bool) -> Flags:
-    """Which series are among the largest or smallest at each step; NaN is last.
+    """Return which series are among the largest or smallest at each step; NaN is last.
 
     Raises:
         QueryError: a count that is no integer of 64 bits.
@@ -141,12 +141,12 @@ def _extremes(values: Floats, present: Flags, counts: Floats, largest: bool) -> 
 
 
 def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
-    """Which series are among the first ones at each step, in the order of their labels.
+    """Return which series are among the first ones at each step, in the order of their labels.
 
     Raises:
         QueryError: a count that is no integer of 64 bits.
     """
-    order = sorted(range(len(lines)), key=lambda place: lines[place].labels)
+    order = sorted(range(len(lines)), key=lambda index: lines[index].labels)
     before = np.empty_like(present, dtype=np.int64)
     before[order] = np.cumsum(present[order], axis=0) - present[order]
     chosen: Flags = present & (before < _limits(counts, len(lines)))
@@ -154,7 +154,7 @@ def _first(lines: Vector, present: Flags, counts: Floats) -> Flags:
 
 
 def _shares(lines: Vector, ratios: Floats) -> Flags:
-    """Which series are in the share of all at each step, by their labels.
+    """Return which series are in the share of all at each step, by their labels.
 
     A negative ratio chooses those that its opposite, the ratio of the rest, leaves out.
 
@@ -164,8 +164,8 @@ def _shares(lines: Vector, ratios: Floats) -> Flags:
     if np.isnan(ratios).any():
         raise QueryError("Ratio value is NaN", "execution")
     limits = np.clip(ratios, -1.0, 1.0)
-    places = np.array([label_fraction(line.labels) for line in lines])[:, None]
-    return np.asarray(np.where(limits >= 0, places < limits, places >= 1.0 + limits), np.bool_)
+    fractions = np.array([label_fraction(line.labels) for line in lines])[:, None]
+    return np.asarray(np.where(limits >= 0, fractions < limits, fractions >= 1.0 + limits), np.bool_)
 
 
 def _limits(counts: Floats, most: int) -> Integers:

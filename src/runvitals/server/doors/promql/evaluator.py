@@ -42,7 +42,7 @@ MAX_QUERY_POINTS: Final = 10_000_000
 """The same of all selectors of a query: `a or b or c` keeps them all in memory."""
 MAX_SUBQUERY_STEPS: Final = 50_000
 DEFAULT_STEP_MS: Final = 60_000
-"""Of subqueries that name none: how often Prometheus evaluates rules by default."""
+"""The step of subqueries that name none: how often Prometheus evaluates rules by default."""
 LOOK_BACK_MS: Final = 300_000
 """How long the last sample of a series counts, if it is not followed by a gap."""
 _WINDOWS: Final = {
@@ -59,7 +59,7 @@ RANGE_FUNCTIONS: Final = frozenset((*_WINDOWS, *OVER_TIME, "irate", "idelta", "d
 
 
 class _Query:
-    """What the evaluators of a query and of its subqueries share.
+    """The state that the evaluators of a query and of its subqueries share.
 
     Attributes:
         start, end: of the query, ms UTC.
@@ -118,23 +118,23 @@ class Evaluator:
         if isinstance(node, Selector):
             return self._instant(node)
         if isinstance(node, Negation):
-            found = self.evaluate(node.expression)
+            result = self.evaluate(node.expression)
             return (
-                ScalarValues(-found.values)
-                if isinstance(found, ScalarValues)
-                else functions.mapped(found, np.negative)
+                ScalarValues(-result.values)
+                if isinstance(result, ScalarValues)
+                else functions.map_values(result, np.negative)
             )
         if isinstance(node, Binary):
             return combine(node, self.evaluate(node.left), self.evaluate(node.right))
         if isinstance(node, Aggregation):
-            return self._aggregated(node)
+            return self._aggregate(node)
         if isinstance(node, Call):
             return self._call(node)
         if isinstance(node, Subquery):
             raise QueryError("parse error: expected an instant vector, got a range vector")
         raise QueryError("parse error: a text is not allowed here")
 
-    def _aggregated(self, node: Aggregation) -> Vector:
+    def _aggregate(self, node: Aggregation) -> Vector:
         vector = self._vector(node.operator, node.expression)
         if node.operator == "count_values":
             assert node.parameter is not None
@@ -144,23 +144,23 @@ class Evaluator:
         return aggregate(node, vector, parameters)
 
     def range(self, node: Selector | Subquery) -> list[Range]:
-        """The samples of a range vector at the only step."""
+        """Return the samples of a range vector at the only step."""
         if isinstance(node, Selector):
             return self._samples(node, node.range_ms)
         ends = self._ends(node)
         windows = Windows(ends, node.range_ms)
-        found = []
+        result = []
         for samples in self._subquery(node):
             first, after = windows.bounds(samples)
             part = slice(int(first[0]), int(after[0]))
             if part.start < part.stop:
-                found.append(Range(samples.labels, samples.t[part], samples.values[part]))
-        return found
+                result.append(Range(samples.labels, samples.t[part], samples.values[part]))
+        return result
 
     # -- selectors
 
     def _ends(self, node: Selector | Subquery) -> Integers:
-        """The times at which a selector or subquery is evaluated."""
+        """Return the times at which a selector or subquery is evaluated."""
         if node.at is None:
             return self._steps - node.offset_ms
         at = {"start": self._query.start, "end": self._query.end}.get(str(node.at), node.at)
@@ -169,23 +169,23 @@ class Evaluator:
     def _samples(self, node: Selector, back_ms: int) -> list[Range]:
         ends = self._ends(node)
         t0, t1 = max(int(ends[0]) - back_ms + 1, 0), int(ends[-1])
-        found = self._query.source.find(node.matchers, t0, t1)
-        self._query.count(len(found), len(self._steps))
-        return self._query.source.read(found, t0, t1)
+        series_list = self._query.source.find(node.matchers, t0, t1)
+        self._query.count(len(series_list), len(self._steps))
+        return self._query.source.read(series_list, t0, t1)
 
     def _instant(self, node: Selector) -> Vector:
         if node.range_ms:
             raise QueryError("parse error: expected an instant vector, got a range vector")
         ends = self._ends(node)
-        found = []
+        result = []
         for samples in self._samples(node, LOOK_BACK_MS):
-            place = np.searchsorted(samples.t, ends, side="right") - 1
-            present = (place >= 0) & (samples.t[place] > ends - LOOK_BACK_MS)
+            index = np.searchsorted(samples.t, ends, side="right") - 1
+            present = (index >= 0) & (samples.t[index] > ends - LOOK_BACK_MS)
             if samples.gaps is not None:  # the last gap ends the series until its next sample
                 gap = np.searchsorted(samples.gaps, ends, side="right") - 1
-                present &= (gap < 0) | (samples.gaps[gap] < samples.t[place])
-            found.append(VectorSeries(samples.labels, samples.values[place], present))
-        return found
+                present &= (gap < 0) | (samples.gaps[gap] < samples.t[index])
+            result.append(VectorSeries(samples.labels, samples.values[index], present))
+        return result
 
     def _windows(self, node: Expression, function: str) -> tuple[list[Range], Windows]:
         if isinstance(node, Subquery):
@@ -195,7 +195,10 @@ class Evaluator:
         return self._samples(node, node.range_ms), Windows(self._ends(node), node.range_ms)
 
     def _subquery(self, node: Subquery) -> list[Range]:
-        """The values of a subquery for all steps: they are the same for all, at multiples of its step."""
+        """Return the values of a subquery for all steps.
+
+        They are the same for all, at multiples of its step.
+        """
         ends, step_ms = self._ends(node), node.step_ms or DEFAULT_STEP_MS
         first = -((node.range_ms - int(ends[0])) // step_ms) * step_ms  # rounded up
         if (int(ends[-1]) - first) // step_ms >= MAX_SUBQUERY_STEPS:
@@ -205,12 +208,12 @@ class Evaluator:
         steps = np.arange(first, int(ends[-1]) + 1, step_ms, dtype=np.int64)
         if not len(steps):
             return []
-        found = Evaluator(self._query.source, steps, self._query).evaluate(node.expression)
-        if isinstance(found, ScalarValues):
+        result = Evaluator(self._query.source, steps, self._query).evaluate(node.expression)
+        if isinstance(result, ScalarValues):
             raise QueryError("parse error: subquery is only allowed on instant vector, got scalar")
         return [
             Range(line.labels, steps[line.present], line.values[line.present])
-            for line in functions.unique(found)
+            for line in functions.unique(result)
             if line.present.any()
         ]
 
@@ -222,7 +225,7 @@ class Evaluator:
             return self._over_range(name, arguments)
         if name in functions.MATH:
             self._expect(node, 1)
-            return functions.mapped(self._vector(name, arguments[0]), functions.MATH[name])
+            return functions.map_values(self._vector(name, arguments[0]), functions.MATH[name])
         handler = _FUNCTIONS.get(name)
         if handler is None:
             raise QueryError(f"unknown or unsupported function {name[:100]!r}")
@@ -233,33 +236,33 @@ class Evaluator:
         if len(arguments) != expected:
             raise QueryError(f"parse error: expected {expected} argument(s) in call to {name!r}")
         selector = arguments[-1] if name == "quantile_over_time" else arguments[0]
-        found, windows = self._windows(selector, name)
+        pairs, windows = self._windows(selector, name)
         if name in _WINDOWS:
             kind = _WINDOWS[name]
-            return [range_functions.extrapolated(samples, windows, *kind) for samples in found]
+            return [range_functions.extrapolate(samples, windows, *kind) for samples in pairs]
         if name in ("irate", "idelta"):
-            return [range_functions.instant(samples, windows, name == "irate") for samples in found]
+            return [range_functions.instant(samples, windows, name == "irate") for samples in pairs]
         if name == "deriv":
-            return [range_functions.deriv(samples, windows) for samples in found]
+            return [range_functions.deriv(samples, windows) for samples in pairs]
         if name == "predict_linear":
             # What is ahead counts from the time of the query, also with an offset.
-            return _predicted(found, windows, self._steps, self._scalar(name, arguments[1]))
+            return _predict(pairs, windows, self._steps, self._scalar(name, arguments[1]))
         if name in _SMOOTHING:
             factors = self._scalar(name, arguments[1]), self._scalar(name, arguments[2])
-            return [range_functions.smoothed(samples, windows, *factors) for samples in found]
+            return [range_functions.smooth(samples, windows, *factors) for samples in pairs]
         if name == "absent_over_time":
-            counted = [self._over_time("count_over_time", samples, windows) for samples in found]
-            return functions.absent(counted, _equal_labels(selector), len(self._steps))
+            counted = [self._over_time("count_over_time", samples, windows) for samples in pairs]
+            return functions.absence(counted, _equal_labels(selector), len(self._steps))
         parameters = np.zeros(len(self._steps))
         if name == "quantile_over_time":
             parameters = self._scalar(name, arguments[0])
-        return [self._over_time(name, samples, windows, parameters) for samples in found]
+        return [self._over_time(name, samples, windows, parameters) for samples in pairs]
 
     def _over_time(
         self, name: str, samples: Range, windows: Windows, parameters: Floats | None = None
     ) -> VectorSeries:
-        given = np.zeros(len(self._steps)) if parameters is None else parameters
-        line = over_windows(samples, windows, OVER_TIME[name], given)
+        arguments = np.zeros(len(self._steps)) if parameters is None else parameters
+        line = over_windows(samples, windows, OVER_TIME[name], arguments)
         kept = line.labels if name == range_functions.KEEPS_NAME else without(line.labels, (NAME,))
         return VectorSeries(kept, line.values, line.present)
 
@@ -273,16 +276,16 @@ class Evaluator:
             )
 
     def _vector(self, name: str, node: Expression) -> Vector:
-        found = self.evaluate(node)
-        if isinstance(found, ScalarValues):
+        result = self.evaluate(node)
+        if isinstance(result, ScalarValues):
             raise QueryError(f"parse error: expected type instant vector in {name!r}, got scalar")
-        return found
+        return result
 
     def _scalar(self, name: str, node: Expression) -> Floats:
-        found = self.evaluate(node)
-        if not isinstance(found, ScalarValues):
+        result = self.evaluate(node)
+        if not isinstance(result, ScalarValues):
             raise QueryError(f"parse error: expected type scalar in {name!r}, got instant vector")
-        return found.values
+        return result.values
 
     def _text(self, name: str, node: Expression) -> str:
         if not isinstance(node, StringLiteral):
@@ -295,7 +298,7 @@ class Evaluator:
         if len(node.arguments) == 2:
             nearest = self._scalar("round", node.arguments[1])
         vector = self._vector("round", node.arguments[0])
-        return functions.mapped(vector, lambda values: functions.rounded(values, nearest))
+        return functions.map_values(vector, lambda values: functions.round_to(values, nearest))
 
     def _clamp(self, node: Call) -> Vector:
         bounds = {"clamp": 2, "clamp_min": 1, "clamp_max": 1}[node.function]
@@ -304,7 +307,7 @@ class Evaluator:
         last = self._scalar(node.function, node.arguments[-1])
         low = None if node.function == "clamp_max" else first
         high = None if node.function == "clamp_min" else last
-        vector = functions.mapped(
+        vector = functions.map_values(
             self._vector(node.function, node.arguments[0]), lambda values: np.clip(values, low, high)
         )
         if node.function != "clamp":
@@ -324,7 +327,7 @@ class Evaluator:
         vector = self._vector(node.function, node.arguments[0])
         return functions.label_join(vector, texts[0], texts[1], tuple(texts[2:]))
 
-    def _sorted(self, node: Call) -> Vector:
+    def _sort(self, node: Call) -> Vector:
         self._expect(node, 1)
         vector = self._vector(node.function, node.arguments[0])
         if len(self._steps) > 1:
@@ -336,7 +339,7 @@ class Evaluator:
         self._expect(node, 1)
         selector = node.arguments[0]
         if not isinstance(selector, Selector):
-            return functions.mapped(self._vector("timestamp", selector), lambda _: self._steps / 1000.0)
+            return functions.map_values(self._vector("timestamp", selector), lambda _: self._steps / 1000.0)
         ends = self._ends(selector)
         shown = {line.labels: line.present for line in self._instant(selector)}
         return [
@@ -353,7 +356,7 @@ class Evaluator:
         if not node.arguments:
             values = functions.CALENDAR[node.function](self._steps / 1000.0)
             return [VectorSeries((), values, np.ones(len(values), np.bool_))]
-        return functions.mapped(
+        return functions.map_values(
             self._vector(node.function, node.arguments[0]), functions.CALENDAR[node.function]
         )
 
@@ -361,10 +364,10 @@ class Evaluator:
         self._expect(node, 0)
         return ScalarValues(np.full(len(self._steps), np.pi))
 
-    def _absent(self, node: Call) -> Vector:
+    def _absence(self, node: Call) -> Vector:
         self._expect(node, 1)
         vector = self._vector(node.function, node.arguments[0])
-        return functions.absent(vector, _equal_labels(node.arguments[0]), len(self._steps))
+        return functions.absence(vector, _equal_labels(node.arguments[0]), len(self._steps))
 
     def _time(self, node: Call) -> ScalarValues:
         self._expect(node, 0)
@@ -385,10 +388,10 @@ class Evaluator:
         return functions.histogram_quantile(fractions, self._vector(node.function, node.arguments[1]))
 
 
-def _predicted(found: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
-    """`predict_linear`: the line through the samples of each window, at a time after its origin."""
+def _predict(ranges: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
+    """Evaluate `predict_linear`: the line through the samples of each window, at a time after its origin."""
     lines = []
-    for samples in found:
+    for samples in ranges:
         first, after = windows.bounds(samples)
         values = np.full(len(origins), np.nan)
         for step in np.flatnonzero(after - first >= 2).tolist():
@@ -401,7 +404,7 @@ def _predicted(found: list[Range], windows: Windows, origins: Integers, ahead_s:
 
 
 def _equal_labels(node: Expression) -> tuple[tuple[str, str], ...]:
-    """The labels that an absent series would have."""
+    """Return the labels that an absent series would have."""
     if not isinstance(node, Selector):
         return ()
     equal: dict[str, str] = {}
@@ -417,9 +420,9 @@ _FUNCTIONS: Final[dict[str, Callable[[Evaluator, Call], ScalarValues | Vector]]]
     **dict.fromkeys(("clamp", "clamp_min", "clamp_max"), Evaluator._clamp),
     "label_replace": Evaluator._label_replace,
     "label_join": Evaluator._label_join,
-    **dict.fromkeys(("sort", "sort_desc"), Evaluator._sorted),
+    **dict.fromkeys(("sort", "sort_desc"), Evaluator._sort),
     "timestamp": Evaluator._timestamp,
-    "absent": Evaluator._absent,
+    "absent": Evaluator._absence,
     "time": Evaluator._time,
     "pi": Evaluator._pi,
     **dict.fromkeys(functions.CALENDAR, Evaluator._calendar),

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runvitals.base.buckets import Floats, Integers
-from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import (
     Labels,
@@ -44,7 +44,7 @@ _Days = NDArray[np.datetime64]
 
 
 def _calendar(compute: Callable[[Integers, _Days], Integers]) -> Callable[[Floats], Floats]:
-    """A function of a time in seconds, UTC; `compute` gets it also as a date."""
+    """Return a function of a time in seconds, UTC; `compute` gets it also as a date."""
 
     def computed(values: Floats) -> Floats:
         valid = np.abs(values) < _MAX_SECONDS
@@ -62,7 +62,7 @@ def _days(since: _Days, until: _Days) -> Integers:
 
 
 def _start_of(unit: str, days: _Days, later: int = 0) -> _Days:
-    """The first day of the month or year of each day, or of a later one."""
+    """Return the first day of the month or year of each day, or of a later one."""
     return (days.astype(f"datetime64[{unit}]") + later).astype("datetime64[D]")
 
 
@@ -82,8 +82,8 @@ LABEL_NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_]*")
 _GROUP = re.compile(r"\$(?:\{(\w+)\}|(\d+)|\$)")
 
 
-def mapped(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
-    """The values of each series, computed anew, without the metric's name."""
+def map_values(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
+    """Return the values of each series, computed anew, without the metric's name."""
     with np.errstate(all="ignore"):
         return [
             VectorSeries(without_name(line.labels), np.asarray(compute(line.values), float), line.present)
@@ -91,13 +91,13 @@ def mapped(vector: Vector, compute: Callable[[Floats], Floats]) -> Vector:
         ]
 
 
-def rounded(values: Floats, nearest: Floats) -> Floats:
-    """To the nearest multiple; halves upwards."""
+def round_to(values: Floats, nearest: Floats) -> Floats:
+    """Round to the nearest multiple; halves upwards."""
     return np.asarray(np.floor(values / nearest + 0.5) * nearest)
 
 
 def single(vector: Vector, steps: int) -> Floats:
-    """`scalar`: the value of the only series at each step, else NaN."""
+    """Evaluate `scalar`: the value of the only series at each step, else NaN."""
     if not vector:
         return np.full(steps, np.nan)
     present = np.array([line.present for line in vector])
@@ -105,8 +105,8 @@ def single(vector: Vector, steps: int) -> Floats:
     return np.asarray(np.where(present.sum(axis=0) == 1, values, np.nan))
 
 
-def absent(vector: Vector, labels: Labels, steps: int) -> Vector:
-    """1 where no series is."""
+def absence(vector: Vector, labels: Labels, steps: int) -> Vector:
+    """Return 1 where no series is."""
     there = np.zeros(steps, np.bool_)
     for line in vector:
         there |= line.present
@@ -121,20 +121,20 @@ def label_replace(vector: Vector, target: str, replacement: str, source: str, pa
     """
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_replace(): {target[:100]}", "execution")
-    expression = compiled(pattern)
-    found = []
+    expression = compile_pattern(pattern)
+    result = []
     for line in vector:
         labels = dict(line.labels)
         match = expression.fullmatch(labels.get(source, ""))
         if match is not None:
-            labels[target] = _bounded(_expanded(replacement, match))
-        found.append(VectorSeries(sorted_labels(labels), line.values, line.present))
-    return unique(found)
+            labels[target] = _check_length(_expand(replacement, match))
+        result.append(VectorSeries(sorted_labels(labels), line.values, line.present))
+    return unique(result)
 
 
-def _expanded(replacement: str, match: re.Match[str]) -> str:
-    def group(found: re.Match[str]) -> str:
-        name = found[1] or found[2]
+def _expand(replacement: str, match: re.Match[str]) -> str:
+    def group(reference: re.Match[str]) -> str:
+        name = reference[1] or reference[2]
         if name is None:
             return "$"
         try:
@@ -145,7 +145,7 @@ def _expanded(replacement: str, match: re.Match[str]) -> str:
     return _GROUP.sub(group, replacement)
 
 
-def _bounded(value: str) -> str:
+def _check_length(value: str) -> str:
     if len(value) > _MAX_LABEL:
         raise QueryError(
             f"a label would have {len(value)} characters; at most {_MAX_LABEL} are allowed", "execution"
@@ -161,41 +161,41 @@ def label_join(vector: Vector, target: str, separator: str, sources: tuple[str, 
     """
     if LABEL_NAME.fullmatch(target) is None:
         raise QueryError(f"invalid destination label name in label_join(): {target[:100]}", "execution")
-    found = []
+    result = []
     for line in vector:
         labels = dict(line.labels)
-        labels[target] = _bounded(separator.join(labels.get(source, "") for source in sources))
-        found.append(VectorSeries(sorted_labels(labels), line.values, line.present))
-    return unique(found)
+        labels[target] = _check_length(separator.join(labels.get(source, "") for source in sources))
+        result.append(VectorSeries(sorted_labels(labels), line.values, line.present))
+    return unique(result)
 
 
 def unique(vector: Vector) -> Vector:
-    """The series, those with the same labels as one.
+    """Return the series, those with the same labels as one.
 
     Raises:
         QueryError: two of them are there at the same step.
     """
-    found: dict[Labels, VectorSeries] = {}
+    by_labels: dict[Labels, VectorSeries] = {}
     for line in vector:
-        before = found.get(line.labels)
+        before = by_labels.get(line.labels)
         if before is None:
-            found[line.labels] = line
+            by_labels[line.labels] = line
             continue
         if (before.present & line.present).any():
             raise QueryError("vector cannot contain metrics with the same labelset", "execution")
         values = np.where(line.present, line.values, before.values)
-        found[line.labels] = VectorSeries(line.labels, values, before.present | line.present)
-    return list(found.values())
+        by_labels[line.labels] = VectorSeries(line.labels, values, before.present | line.present)
+    return list(by_labels.values())
 
 
 def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
-    """The quantile of classic histograms: interpolated in the bucket in which it is."""
+    """Return the quantile of classic histograms: interpolated in the bucket in which it is."""
     groups: dict[Labels, list[tuple[float, VectorSeries]]] = {}
     for line in buckets:
         bound = _bound(dict(line.labels).get("le", ""))
         if bound is not None:
             groups.setdefault(without(line.labels, ("le", "__name__")), []).append((bound, line))
-    found = []
+    result = []
     for labels, lines in groups.items():
         lines.sort(key=lambda pair: pair[0])
         bounds = [bound for bound, _ in lines]
@@ -205,8 +205,8 @@ def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
             _quantile(float(fraction), bounds, np.maximum.accumulate(counts[:, step]))
             for step, fraction in enumerate(fractions)
         ]
-        found.append(VectorSeries(labels, np.array(values), present))
-    return found
+        result.append(VectorSeries(labels, np.array(values), present))
+    return result
 
 
 def _bound(text: str) -> float | None:
@@ -223,11 +223,11 @@ def _quantile(fraction: float, bounds: list[float], counts: Floats) -> float:
     if fraction < 0 or fraction > 1:
         return -math.inf if fraction < 0 else math.inf
     rank = fraction * total
-    place = int(np.searchsorted(counts, rank))
-    if place >= len(bounds) - 1:
+    bucket = int(np.searchsorted(counts, rank))
+    if bucket >= len(bounds) - 1:
         return bounds[-2]
-    if place == 0 and bounds[0] <= 0:
+    if bucket == 0 and bounds[0] <= 0:
         return bounds[0]
-    start, below = (bounds[place - 1], float(counts[place - 1])) if place else (0.0, 0.0)
-    inside = float(counts[place]) - below
-    return start + (bounds[place] - start) * (rank - below) / inside if inside else bounds[place]
+    start, below = (bounds[bucket - 1], float(counts[bucket - 1])) if bucket else (0.0, 0.0)
+    inside = float(counts[bucket]) - below
+    return start + (bounds[bucket] - start) * (rank - below) / inside if inside else bounds[bucket]

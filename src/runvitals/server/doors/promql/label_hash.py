@@ -21,7 +21,7 @@ _LONG: Final = 255
 
 
 def label_fraction(labels: Labels) -> float:
-    """A number from 0 to 1 that only depends on the labels, which are sorted by name.
+    """Return a number from 0 to 1 that only depends on the labels, which are sorted by name.
 
     Example:
         >>> round(label_fraction((("__name__", "up"),)), 3)
@@ -36,43 +36,43 @@ def _length(size: int) -> bytes:
 
 
 def xxh64(data: bytes) -> int:
-    """The hash XXH64 with the seed 0.
+    """Return the hash XXH64 with the seed 0.
 
     Example:
         >>> hex(xxh64(b""))
         '0xef46db3751d8e999'
     """
     first, second, third, fourth, fifth = _PRIMES
-    place = len(data) // _STRIPE * _STRIPE
-    if place:
+    position = len(data) // _STRIPE * _STRIPE
+    if position:
         lanes = [(first + second) & _MASK, second, 0, -first & _MASK]
-        for start in range(0, place, _STRIPE):
+        for start in range(0, position, _STRIPE):
             words = struct.unpack_from("<4Q", data, start)
             lanes = [_round(lane, word) for lane, word in zip(lanes, words, strict=True)]
-        found = sum(_rotated(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
+        digest = sum(_rotate(lane, by) for lane, by in zip(lanes, (1, 7, 12, 18), strict=True)) & _MASK
         for lane in lanes:
-            found = ((found ^ _round(0, lane)) * first + fourth) & _MASK
+            digest = ((digest ^ _round(0, lane)) * first + fourth) & _MASK
     else:
-        found = fifth
-    found = (found + len(data)) & _MASK
-    while place + 8 <= len(data):
-        found ^= _round(0, *struct.unpack_from("<Q", data, place))
-        found = (_rotated(found, 27) * first + fourth) & _MASK
-        place += 8
-    if place + 4 <= len(data):
-        found ^= struct.unpack_from("<I", data, place)[0] * first & _MASK
-        found = (_rotated(found, 23) * second + third) & _MASK
-        place += 4
-    for byte in data[place:]:
-        found = _rotated(found ^ (byte * fifth & _MASK), 11) * first & _MASK
+        digest = fifth
+    digest = (digest + len(data)) & _MASK
+    while position + 8 <= len(data):
+        digest ^= _round(0, *struct.unpack_from("<Q", data, position))
+        digest = (_rotate(digest, 27) * first + fourth) & _MASK
+        position += 8
+    if position + 4 <= len(data):
+        digest ^= struct.unpack_from("<I", data, position)[0] * first & _MASK
+        digest = (_rotate(digest, 23) * second + third) & _MASK
+        position += 4
+    for byte in data[position:]:
+        digest = _rotate(digest ^ (byte * fifth & _MASK), 11) * first & _MASK
     for by, prime in ((33, second), (29, third), (32, 1)):
-        found = (found ^ found >> by) * prime & _MASK
-    return found
+        digest = (digest ^ digest >> by) * prime & _MASK
+    return digest
 
 
 def _round(lane: int, word: int) -> int:
-    return _rotated((lane + word * _PRIMES[1]) & _MASK, 31) * _PRIMES[0] & _MASK
+    return _rotate((lane + word * _PRIMES[1]) & _MASK, 31) * _PRIMES[0] & _MASK
 
 
-def _rotated(value: int, by: int) -> int:
+def _rotate(value: int, by: int) -> int:
     return (value << by | value >> 64 - by) & _MASK

@@ -36,27 +36,27 @@ class Lexeme(NamedTuple):
 
 
 def tokens(query: str) -> list[Lexeme]:
-    """The tokens of a query, without space and comments.
+    """Return the tokens of a query, without space and comments.
 
     Raises:
         QueryError: a character that no token begins with.
     """
     if len(query) > MAX_CHARACTERS:
         raise QueryError(f"the query has {len(query)} characters; at most {MAX_CHARACTERS} are allowed")
-    found, at = [], 0
+    lexemes, at = [], 0
     while at < len(query):
         match = _TOKEN.match(query, at)
         if match is None:
             raise QueryError(f"1:{at + 1}: parse error: unexpected character: {query[at]!r}")
         kind = match.lastgroup or ""
         if kind != "space":
-            found.append(Lexeme(kind, match[0], at))
+            lexemes.append(Lexeme(kind, match[0], at))
         at = match.end()
-    return [*found, Lexeme("end", "", at)]
+    return [*lexemes, Lexeme("end", "", at)]
 
 
 def duration_ms(text: str) -> int:
-    """A duration such as `1h30m`.
+    """Return a duration such as `1h30m`.
 
     Raises:
         QueryError: not a duration, or one that is too long.
@@ -67,7 +67,7 @@ def duration_ms(text: str) -> int:
 
 
 def checked_duration(ms: float) -> int:
-    """A duration in ms, rounded.
+    """Return a duration in ms, rounded.
 
     Raises:
         QueryError: it is too long.
@@ -78,7 +78,7 @@ def checked_duration(ms: float) -> int:
 
 
 def number(text: str) -> float:
-    """A number as PromQL writes it.
+    """Return a number as PromQL writes it.
 
     Raises:
         QueryError: a hexadecimal number that is too large.
@@ -89,16 +89,16 @@ def number(text: str) -> float:
         raise QueryError(f"parse error: the number {text[:50]} is too large") from None
 
 
-def unquoted(token: Lexeme) -> str:
-    """The text in quotes.
+def unquote(token: Lexeme) -> str:
+    """Return the text in quotes.
 
     Raises:
         QueryError: an invalid escape, or a character that no label can have: NUL, half of a surrogate pair.
     """
     try:
-        found = token.text[1:-1] if token.text[0] == "`" else str(ast.literal_eval(token.text))
-        if b"\0" not in found.encode("utf-8"):
-            return found
+        text = token.text[1:-1] if token.text[0] == "`" else str(ast.literal_eval(token.text))
+        if b"\0" not in text.encode("utf-8"):
+            return text
         raise ValueError("NUL")
     except (SyntaxError, ValueError):
         raise QueryError(f"1:{token.at + 1}: parse error: invalid text {token.text[:100]}") from None

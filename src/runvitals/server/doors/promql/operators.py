@@ -43,7 +43,7 @@ _COMPARE: Final[dict[str, Callable[[Floats, Floats], Flags]]] = {
 
 
 def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vector) -> ScalarValues | Vector:
-    """The result of an operator.
+    """Return the result of an operator.
 
     Raises:
         QueryError: the operands do not fit.
@@ -55,7 +55,7 @@ def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vec
     if isinstance(left, ScalarValues) and isinstance(right, ScalarValues):
         if node.operator in COMPARISONS and not node.returns_bool:
             raise QueryError("parse error: comparisons between scalars must use BOOL modifier")
-        return ScalarValues(_computed(node, left.values, right.values)[0])
+        return ScalarValues(_compute(node, left.values, right.values)[0])
     if isinstance(right, ScalarValues):
         assert not isinstance(left, ScalarValues)
         return [_with_scalar(node, line, line.values, right.values) for line in left]
@@ -64,8 +64,8 @@ def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vec
     return _vectors(node, left, right)
 
 
-def _computed(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]:
-    """The values, and where a comparison that filters holds."""
+def _compute(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]:
+    """Return the values, and where a comparison that filters holds."""
     with np.errstate(all="ignore"):
         if node.operator in _ARITHMETIC:
             values = np.asarray(_ARITHMETIC[node.operator](left, right), float)
@@ -77,7 +77,7 @@ def _computed(node: Binary, left: Floats, right: Floats) -> tuple[Floats, Flags]
 
 
 def _with_scalar(node: Binary, line: VectorSeries, left: Floats, right: Floats) -> VectorSeries:
-    values, holds = _computed(node, left, right)
+    values, holds = _compute(node, left, right)
     filters = node.operator in COMPARISONS and not node.returns_bool
     labels = line.labels if filters else without_name(line.labels)
     return VectorSeries(labels, line.values if filters else values, line.present & holds)
@@ -90,14 +90,14 @@ def _signature(labels: Labels, matching: Matching) -> Labels:
 
 
 def _groups(vector: Vector, matching: Matching) -> dict[Labels, Vector]:
-    found: dict[Labels, Vector] = {}
+    by_signature: dict[Labels, Vector] = {}
     for line in vector:
-        found.setdefault(_signature(line.labels, matching), []).append(line)
-    return found
+        by_signature.setdefault(_signature(line.labels, matching), []).append(line)
+    return by_signature
 
 
 def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
-    """`and`, `or`, `unless`."""
+    """Evaluate `and`, `or` or `unless`."""
     theirs = {
         signature: np.logical_or.reduce([line.present for line in lines])
         for signature, lines in _groups(right, node.matching).items()
@@ -109,55 +109,55 @@ def _sets(node: Binary, left: Vector, right: Vector) -> Vector:
         }
         added = []
         for line in right:
-            taken = ours.get(_signature(line.labels, node.matching))
+            match = ours.get(_signature(line.labels, node.matching))
             added.append(
-                line if taken is None else VectorSeries(line.labels, line.values, line.present & ~taken)
+                line if match is None else VectorSeries(line.labels, line.values, line.present & ~match)
             )
         return [*left, *added]
-    found = []
+    result = []
     for line in left:
         there = theirs.get(_signature(line.labels, node.matching))
         if node.operator == "and" and there is not None:
-            found.append(VectorSeries(line.labels, line.values, line.present & there))
+            result.append(VectorSeries(line.labels, line.values, line.present & there))
         elif node.operator == "unless":
             kept = line.present if there is None else line.present & ~there
-            found.append(VectorSeries(line.labels, line.values, kept))
-    return found
+            result.append(VectorSeries(line.labels, line.values, kept))
+    return result
 
 
 def _vectors(node: Binary, left: Vector, right: Vector) -> Vector:
     matching = node.matching
-    many, one = (right, left) if matching.side == "right" else (left, right)
+    many, one_side = (right, left) if matching.side == "right" else (left, right)
     singles = {
         signature: _single(lines, signature, "left" if matching.side == "right" else "right")
-        for signature, lines in _groups(one, matching).items()
+        for signature, lines in _groups(one_side, matching).items()
     }
-    found: Vector = []
-    taken: dict[Labels, Flags] = {}
+    result: Vector = []
+    matched: dict[Labels, Flags] = {}
     for line in many:
         signature = _signature(line.labels, matching)
         other = singles.get(signature)
         if other is None:
             continue
         pair = (other.values, line.values) if matching.side == "right" else (line.values, other.values)
-        values, holds = _computed(node, *pair)
+        values, holds = _compute(node, *pair)
         both = line.present & other.present
         labels = _result_labels(node, line.labels, other.labels)
         key = labels if matching.side else signature
-        if (taken.get(key, np.zeros(len(both), np.bool_)) & both).any():
+        if (matched.get(key, np.zeros(len(both), np.bool_)) & both).any():
             side = (
                 "grouping labels must ensure unique matches"
                 if matching.side
                 else ("matching labels must be unique on one side")
             )
             raise QueryError(f"multiple matches for labels: {side}", "execution")
-        taken[key] = taken.get(key, np.zeros(len(both), np.bool_)) | both
-        found.append(VectorSeries(labels, values, both & holds))
-    return found
+        matched[key] = matched.get(key, np.zeros(len(both), np.bool_)) | both
+        result.append(VectorSeries(labels, values, both & holds))
+    return result
 
 
 def _single(lines: Vector, signature: Labels, side: str) -> VectorSeries:
-    """The one series of a group; different ones may be there at different steps.
+    """Return the one series of a group; different ones may be there at different steps.
 
     Raises:
         QueryError: two are there at the same step.
@@ -178,7 +178,7 @@ def _single(lines: Vector, signature: Labels, side: str) -> VectorSeries:
     return VectorSeries(lines[0].labels, values, present)
 
 
-def _result_labels(node: Binary, many: Labels, one: Labels) -> Labels:
+def _result_labels(node: Binary, many: Labels, one_side: Labels) -> Labels:
     matching = node.matching
     filters = node.operator in COMPARISONS and not node.returns_bool
     if not matching.side:
@@ -187,6 +187,6 @@ def _result_labels(node: Binary, many: Labels, one: Labels) -> Labels:
             return only(labels, matching.labels)
         return without(labels, matching.labels)
     labels = many if filters else without_name(many)
-    other = dict(one)
+    other = dict(one_side)
     copied = {name: other.get(name, "") for name in matching.include}
     return sorted_labels({**dict(labels), **copied})

@@ -14,7 +14,7 @@ from runvitals.server.doors.promql.lexer import (
     duration_ms,
     number,
     tokens,
-    unquoted,
+    unquote,
 )
 from runvitals.server.doors.promql.syntax import (
     Aggregation,
@@ -62,7 +62,7 @@ _MATCHERS: Final = ("=", "!=", "=~", "!~")
 
 
 def parse(query: str) -> Expression:
-    """The syntax tree of a query.
+    """Return the syntax tree of a query.
 
     Raises:
         QueryError: where it is wrong, or what is not supported.
@@ -72,42 +72,47 @@ def parse(query: str) -> Expression:
         'rate'
     """
     parser = _Parser(tokens(query))
-    found = parser.expression(0)
+    expression = parser.expression(0)
     parser.end()
-    return found
+    return expression
 
 
 def parse_selector(text: str) -> Selector:
-    """The series of a `match[]`.
+    """Return the series of a `match[]`.
 
     Raises:
         QueryError: not an instant selector.
     """
-    found = parse(text)
-    if not isinstance(found, Selector) or found.range_ms or found.offset_ms or found.at is not None:
+    selector = parse(text)
+    if (
+        not isinstance(selector, Selector)
+        or selector.range_ms
+        or selector.offset_ms
+        or selector.at is not None
+    ):
         raise QueryError(f"invalid match[] {text[:200]!r}; expected a selector such as up{{job='a'}}")
-    return found
+    return selector
 
 
 class _Parser:
-    def __init__(self, found: list[Lexeme]) -> None:
-        self._tokens = found
-        self._place = 0
+    def __init__(self, tokens: list[Lexeme]) -> None:
+        self._tokens = tokens
+        self._index = 0
         self._depth = 0
         self._operators = 0
 
     @property
     def _next(self) -> Lexeme:
-        return self._tokens[self._place]
+        return self._tokens[self._index]
 
     def _take(self) -> Lexeme:
         token = self._next
-        self._place += 1
+        self._index += 1
         return token
 
     def _accept(self, *texts: str) -> bool:
         if self._next.kind in ("symbol", "name") and self._next.text in texts:
-            self._place += 1
+            self._index += 1
             return True
         return False
 
@@ -125,7 +130,7 @@ class _Parser:
             raise self._error("expected an operator or the end")
 
     def expression(self, lowest: int) -> Expression:
-        """An expression of operators that bind at least this tightly."""
+        """Return an expression of operators that bind at least this tightly."""
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise QueryError(f"the query is nested more than {_MAX_DEPTH} levels deep")
@@ -151,29 +156,29 @@ class _Parser:
 
     def _unary(self) -> Expression:
         if self._accept("-"):
-            found = self.expression(_UNARY + 1)
-            return Number(-found.value) if isinstance(found, Number) else Negation(found)
+            operand = self.expression(_UNARY + 1)
+            return Number(-operand.value) if isinstance(operand, Number) else Negation(operand)
         if self._accept("+"):
             return self.expression(_UNARY + 1)
-        return self._modified(self._primary())
+        return self._with_modifiers(self._primary())
 
     def _primary(self) -> Expression:
         token = self._next
         if token.kind == "number":
             return Number(number(self._take().text))
         if token.kind == "text":
-            return StringLiteral(unquoted(self._take()))
+            return StringLiteral(unquote(self._take()))
         if self._accept("("):
-            found = self.expression(0)
+            expression = self.expression(0)
             self._expect(")")
-            return found
+            return expression
         if token.text == "{":
             return self._selector("")
         if token.kind == "name":
-            return self._named(self._take())
+            return self._after_name(self._take())
         raise self._error("expected an expression")
 
-    def _named(self, token: Lexeme) -> Expression:
+    def _after_name(self, token: Lexeme) -> Expression:
         name, lower = token.text, token.text.lower()
         if lower in ("inf", "nan") and self._next.text != "{":
             return Number(float(lower))
@@ -198,46 +203,48 @@ class _Parser:
         if self._next.kind not in ("name", "text"):
             raise self._error("expected a label")
         token = self._take()
-        label = unquoted(token) if token.kind == "text" else token.text
+        label = unquote(token) if token.kind == "text" else token.text
         if token.kind == "text" and self._next.text in (",", "}"):
             return Matcher("__name__", "=", label)
         operator = self._take().text
         if operator not in _MATCHERS or self._next.kind != "text":
-            self._place -= operator not in _MATCHERS
+            self._index -= operator not in _MATCHERS
             raise self._error("expected =, !=, =~ or !~ and a text")
-        return Matcher(label, operator, unquoted(self._take()))
+        return Matcher(label, operator, unquote(self._take()))
 
-    def _modified(self, found: Expression) -> Expression:
-        """An expression with what follows it: ranges, offsets, and the modifier `@`."""
+    def _with_modifiers(self, expression: Expression) -> Expression:
+        """Return an expression with what follows it: ranges, offsets, and the modifier `@`."""
         has_offset = False
         while self._next.text in ("[", "offset", "@"):
             if self._accept("["):
-                found, has_offset = self._ranged(found), False
+                expression, has_offset = self._with_range(expression), False
                 continue
             modifier = self._take().text
-            if not isinstance(found, (Selector, Subquery)):
+            if not isinstance(expression, (Selector, Subquery)):
                 raise QueryError(f"parse error: {modifier} must be preceded by a selector or subquery")
-            if has_offset if modifier == "offset" else found.at is not None:
+            if has_offset if modifier == "offset" else expression.at is not None:
                 raise QueryError(f"parse error: {modifier} may not be set multiple times")
             if modifier == "offset":
                 has_offset = True
                 sign = -1 if self._accept("-") else 1
-                found = replace(found, offset_ms=sign * self._duration())
+                expression = replace(expression, offset_ms=sign * self._duration())
             else:
-                found = replace(found, at=self._time())
-        return found
+                expression = replace(expression, at=self._time())
+        return expression
 
-    def _ranged(self, found: Expression) -> Expression:
-        """A selector with its range, or a subquery; the bracket has been read."""
+    def _with_range(self, expression: Expression) -> Expression:
+        """Return a selector with its range, or a subquery; the bracket has been read."""
         range_ms = self._longer_than_zero(self._duration())
-        is_range = isinstance(found, Subquery) or (isinstance(found, Selector) and found.range_ms > 0)
+        is_range = isinstance(expression, Subquery) or (
+            isinstance(expression, Selector) and expression.range_ms > 0
+        )
         if not self._next.text.startswith(":"):
             self._expect("]")
-            if not isinstance(found, Selector) or is_range:
+            if not isinstance(expression, Selector) or is_range:
                 raise QueryError("parse error: ranges only allowed for selectors; a subquery is [5m:1m]")
-            if found.offset_ms or found.at is not None:
+            if expression.offset_ms or expression.at is not None:
                 raise QueryError("parse error: no offset or @ modifiers allowed before range")
-            return replace(found, range_ms=range_ms)
+            return replace(expression, range_ms=range_ms)
         if is_range:
             raise QueryError("parse error: subquery is only allowed on instant vector, got a range vector")
         colon, step_ms = self._take().text, 0  # names begin with colons, so the step may be part of it
@@ -246,7 +253,7 @@ class _Parser:
         elif self._next.text != "]":
             step_ms = self._longer_than_zero(self._duration())
         self._expect("]")
-        return Subquery(found, range_ms, step_ms)
+        return Subquery(expression, range_ms, step_ms)
 
     def _longer_than_zero(self, ms: int) -> int:
         if ms <= 0:
@@ -254,7 +261,7 @@ class _Parser:
         return ms
 
     def _time(self) -> At:
-        """What follows `@`: seconds since 1970, `start()` or `end()`."""
+        """Parse what follows `@`: seconds since 1970, `start()` or `end()`."""
         for name in ("start", "end"):
             if self._accept(name):
                 self._expect("(")
@@ -270,18 +277,18 @@ class _Parser:
         if token.kind == "number":
             return checked_duration(number(token.text) * 1000)
         if token.kind != "duration":
-            self._place -= 1
+            self._index -= 1
             raise self._error("expected a duration")
         return duration_ms(token.text)
 
     def _arguments(self) -> tuple[Expression, ...]:
         self._expect("(")
-        found: list[Expression] = []
+        arguments: list[Expression] = []
         while not self._accept(")"):
-            found.append(self.expression(0))
+            arguments.append(self.expression(0))
             if self._next.text != ")":
                 self._expect(",")
-        return tuple(found)
+        return tuple(arguments)
 
     def _aggregation(self, operator: str) -> Aggregation:
         grouping = self._grouping()
@@ -303,14 +310,14 @@ class _Parser:
 
     def _labels(self) -> tuple[str, ...]:
         self._expect("(")
-        found = []
+        names = []
         while not self._accept(")"):
             if self._next.kind != "name":
                 raise self._error("expected a label")
-            found.append(self._take().text)
+            names.append(self._take().text)
             if self._next.text != ")":
                 self._expect(",")
-        return tuple(found)
+        return tuple(names)
 
     def _matching(self) -> Matching:
         on = self._accept("on")

@@ -22,8 +22,8 @@ _REPEATS: Final = ("*", "+", "?", "{")
 _REFERENCE = re.compile(r"\\[1-9]|\(\?(?!:|i\))")
 
 
-def compiled(pattern: str) -> re.Pattern[str]:
-    """A pattern for the whole of a text.
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """Return a pattern for the whole of a text.
 
     Raises:
         QueryError: it is invalid, or may take long.
@@ -47,7 +47,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _may_take_long(pattern: str) -> bool:
-    """Whether an alternative of a pattern has too many choices, which multiply."""
+    """Return whether an alternative of a pattern has too many choices, which multiply."""
     pieces = [piece[0] for piece in _PIECE.finditer(pattern)]
     groups: list[int] = []  # the alternatives of each group that is open
     whole = 1 if _is_one_group(pattern, pieces) else 0
@@ -71,7 +71,7 @@ def _may_take_long(pattern: str) -> bool:
 
 
 def _is_one_group(pattern: str, pieces: Sequence[str]) -> bool:
-    """Whether the first parenthesis of a pattern opens a group that the last one closes."""
+    """Return whether the first parenthesis of a pattern opens a group that the last one closes."""
     if not (pattern.startswith("(") and pieces[0] != "(?i)" and pieces[-1] == ")" and pattern.endswith(")")):
         return False
     depth = 0

@@ -32,7 +32,7 @@ _ALL: Final = (Matcher(NAME, "!=", ""),)
 
 
 def query(source: SeriesSource, text: str, t: int) -> dict[str, Any]:
-    """`/query`: the value of an expression at a time, ms UTC.
+    """Return the result of `/query`: the value of an expression at a time, ms UTC.
 
     Raises:
         QueryError: the query is wrong or too large.
@@ -43,8 +43,8 @@ def query(source: SeriesSource, text: str, t: int) -> dict[str, Any]:
         return responses.samples(evaluator.range(node))
     if isinstance(node, StringLiteral):
         return {"resultType": "string", "result": [responses.seconds(t), node.value]}
-    found = evaluator.evaluate(node)
-    checked = found if not isinstance(found, list) else unique(found)
+    result = evaluator.evaluate(node)
+    checked = result if not isinstance(result, list) else unique(result)
     return responses.instant(checked, t, _keeps_order(node))
 
 
@@ -57,7 +57,7 @@ def _keeps_order(node: Expression) -> bool:
 
 
 def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: int) -> dict[str, Any]:
-    """`/query_range`: the values of an expression from `start` to `end`, ms UTC.
+    """Return the result of `/query_range`: values of an expression from `start` to `end`, ms UTC.
 
     Raises:
         QueryError: the query is wrong or too large.
@@ -72,51 +72,61 @@ def query_range(source: SeriesSource, text: str, start: int, end: int, step_ms: 
     if isinstance(node, StringLiteral) or _is_range(node):
         raise QueryError("invalid expression type for range query, must be Scalar or instant Vector")
     steps = np.arange(start, end + 1, step_ms, dtype=np.int64)
-    found = Evaluator(source, steps).evaluate(node)
-    return responses.matrix(unique(found) if isinstance(found, list) else found, steps)
+    result = Evaluator(source, steps).evaluate(node)
+    return responses.matrix(unique(result) if isinstance(result, list) else result, steps)
 
 
-def selected(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[SelectedSeries]:
-    """The series that fit any of some selectors; all without one.
+def select_series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[SelectedSeries]:
+    """Return the series that fit any of some selectors; all without one.
 
     Raises:
         QueryError: an invalid selector, or too many series.
     """
-    wanted = [parse_selector(text).matchers for text in matches] or [_ALL]
-    found = {series.labels: series for matchers in wanted for series in source.find(matchers, start, end)}
-    return [found[labels] for labels in sorted(found)]
+    selectors = [parse_selector(text).matchers for text in matches] or [_ALL]
+    by_labels = {
+        series.labels: series for matchers in selectors for series in source.find(matchers, start, end)
+    }
+    return [by_labels[labels] for labels in sorted(by_labels)]
 
 
 def series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[dict[str, str]]:
-    """`/series`.
+    """Return the result of `/series`.
 
     Raises:
         QueryError: no selector, an invalid one, or too many series.
     """
     if not matches:
         raise QueryError("no match[] parameter provided")
-    return [dict(one.labels) for one in selected(source, matches, start, end)]
+    return [dict(selected_series.labels) for selected_series in select_series(source, matches, start, end)]
 
 
 def labels(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[str]:
-    """`/labels`: their names."""
-    return sorted({name for one in selected(source, matches, start, end) for name, _ in one.labels})
+    """Return the result of `/labels`: their names."""
+    return sorted(
+        {
+            name
+            for selected_series in select_series(source, matches, start, end)
+            for name, _ in selected_series.labels
+        }
+    )
 
 
 def label_values(source: SeriesSource, label: str, matches: Sequence[str], start: int, end: int) -> list[str]:
-    """`/label/<name>/values`.
+    """Return the result of `/label/<name>/values`.
 
     Raises:
         QueryError: an invalid name, an invalid selector, or too many series.
     """
     if LABEL_NAME.fullmatch(label) is None:
         raise QueryError(f"invalid label name: {label[:100]!r}")
-    found = selected(source, matches, start, end)
-    return sorted({value for one in found for name, value in one.labels if name == label})
+    selected_series = select_series(source, matches, start, end)
+    return sorted(
+        {value for one_series in selected_series for name, value in one_series.labels if name == label}
+    )
 
 
 def exemplars(text: str) -> list[Any]:
-    """`/query_exemplars`: there are none.
+    """Return the result of `/query_exemplars`: there are none.
 
     Raises:
         QueryError: the query is wrong.
@@ -126,16 +136,16 @@ def exemplars(text: str) -> list[Any]:
 
 
 def metadata(name: str | None, limit: int | None) -> dict[str, list[dict[str, str]]]:
-    """`/metadata`: kind and description of our metrics."""
-    found = {
+    """Return the result of `/metadata`: kind and description of our metrics."""
+    entries = {
         metric.prometheus: [{"type": metric.kind, "help": metric.text, "unit": ""}]
         for metric in DEFINITIONS.metrics
         if _is_exported(metric) and (name is None or metric.prometheus == name)
     }
     for family in (LOG, LOG_STEP, OTHER):
         if name is None or name == family.sample:
-            found[family.sample] = [{"type": family.kind, "help": family.help, "unit": ""}]
-    return dict(list(found.items())[:limit])
+            entries[family.sample] = [{"type": family.kind, "help": family.help, "unit": ""}]
+    return dict(list(entries.items())[:limit])
 
 
 def _is_exported(metric: Metric) -> bool:
@@ -143,7 +153,7 @@ def _is_exported(metric: Metric) -> bool:
 
 
 def milliseconds(seconds_: float, parameter: str) -> int:
-    """A time in seconds as ms UTC.
+    """Return a time in seconds as ms UTC.
 
     Raises:
         QueryError: not a time.

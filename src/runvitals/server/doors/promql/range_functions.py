@@ -27,7 +27,7 @@ class Windows:
     range_ms: int
 
     def bounds(self, samples: Range) -> tuple[Integers, Integers]:
-        """The places of the first sample of each window, and of that after its last one."""
+        """Return the places of the first sample of each window, and of that after its last one."""
         first = np.searchsorted(samples.t, self.ends - self.range_ms, side="right")
         return first, np.searchsorted(samples.t, self.ends, side="right")
 
@@ -41,7 +41,7 @@ Window = Callable[[Integers, Floats, float], float]
 
 
 def over_windows(samples: Range, windows: Windows, compute: Window, parameters: Floats) -> VectorSeries:
-    """A function that looks at all samples of each window."""
+    """Return a function that looks at all samples of each window."""
     first, after = windows.bounds(samples)
     values = np.full(len(windows.ends), np.nan)
     looked_at = 0
@@ -55,8 +55,8 @@ def over_windows(samples: Range, windows: Windows, compute: Window, parameters: 
     return VectorSeries(samples.labels, values, after > first)
 
 
-def _adjusted(values: Floats) -> Floats:
-    """A counter without its resets."""
+def _adjust(values: Floats) -> Floats:
+    """Return a counter without its resets."""
     if len(values) < 2:
         return values
     falls = np.diff(values) < 0
@@ -64,8 +64,8 @@ def _adjusted(values: Floats) -> Floats:
     return values + np.concatenate(([0.0], np.cumsum(lost)))
 
 
-def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> VectorSeries:
-    """`rate`, `increase` and `delta`.
+def extrapolate(samples: Range, windows: Windows, is_counter: bool, per_second: bool) -> VectorSeries:
+    """Evaluate `rate`, `increase` or `delta`.
 
     The growth between the first and last sample of each window, extrapolated to the ends of the window as
     Prometheus does.
@@ -74,7 +74,7 @@ def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second:
     first, after = windows.bounds(samples)
     present = after - first >= 2
     begin, last = np.where(present, first, 0), np.where(present, after - 1, 0)
-    values = _adjusted(samples.values) if is_counter else samples.values
+    values = _adjust(samples.values) if is_counter else samples.values
     t = samples.t / 1000.0
     with np.errstate(divide="ignore", invalid="ignore"):
         grown = values[last] - values[begin]
@@ -95,7 +95,7 @@ def extrapolated(samples: Range, windows: Windows, is_counter: bool, per_second:
 
 
 def instant(samples: Range, windows: Windows, is_rate: bool) -> VectorSeries:
-    """`irate` and `idelta`: of the last two samples of each window."""
+    """Evaluate `irate` or `idelta`: of the last two samples of each window."""
     first, after = windows.bounds(samples)
     present = after - first >= 2
     last = np.where(present, after - 1, 1 if len(samples.t) > 1 else 0)
@@ -109,18 +109,18 @@ def instant(samples: Range, windows: Windows, is_rate: bool) -> VectorSeries:
 
 
 def slope(t: Integers, values: Floats, origin_ms: float) -> tuple[float, float]:
-    """The line of least squares: its slope per second, and its value at `origin_ms`."""
+    """Return the line of least squares: its slope per second, and its value at `origin_ms`."""
     x = (t - origin_ms) / 1000.0
     mean = x.mean()
     spread = float(((x - mean) ** 2).sum())
     if spread == 0:
         return float("nan"), float("nan")
-    found = float(((x - mean) * (values - values.mean())).sum()) / spread
-    return found, float(values.mean() - found * mean)
+    gradient = float(((x - mean) * (values - values.mean())).sum()) / spread
+    return gradient, float(values.mean() - gradient * mean)
 
 
 def deriv(samples: Range, windows: Windows) -> VectorSeries:
-    """The slope of each window with two samples or more."""
+    """Return the slope of each window with two samples or more."""
 
     def compute(t: Integers, values: Floats, _: float) -> float:
         return slope(t, values, float(t[0]))[0] if len(t) > 1 else float("nan")
@@ -130,8 +130,8 @@ def deriv(samples: Range, windows: Windows) -> VectorSeries:
     return VectorSeries(without(samples.labels, (NAME,)), line.values, after - first >= 2)
 
 
-def smoothed(samples: Range, windows: Windows, smoothing: Floats, trend: Floats) -> VectorSeries:
-    """`double_exponential_smoothing`: the smoothed value at the end of each window with two samples or more.
+def smooth(samples: Range, windows: Windows, smoothing: Floats, trend: Floats) -> VectorSeries:
+    """Evaluate `double_exponential_smoothing` at the end of each window with two samples or more.
 
     Raises:
         QueryError: a factor is not between 0 and 1.
@@ -156,15 +156,15 @@ def smoothed(samples: Range, windows: Windows, smoothing: Floats, trend: Floats)
 
 def _smoothed_end(values: list[float], smoothing: float, trend: float) -> float:
     before, level, growth = 0.0, values[0], values[1] - values[0]
-    for place, value in enumerate(values[1:]):
-        if place:
+    for index, value in enumerate(values[1:]):
+        if index:
             growth = trend * (level - before) + (1 - trend) * growth
         before, level = level, smoothing * value + (1 - smoothing) * (level + growth)
     return level
 
 
 def quantile(fraction: float, values: Floats) -> float:
-    """Prometheus' quantile: interpolated; infinite outside 0 to 1."""
+    """Return Prometheus' quantile: interpolated; infinite outside 0 to 1."""
     if np.isnan(fraction) or not len(values):
         return float("nan")
     if fraction < 0 or fraction > 1:

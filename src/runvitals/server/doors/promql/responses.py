@@ -11,7 +11,7 @@ from runvitals.server.doors.promql.vectors import Range, ScalarValues, Vector
 
 
 def number(value: float) -> str:
-    """A value as Prometheus writes it.
+    """Return a value as Prometheus writes it.
 
     Example:
         >>> number(1.0), number(0.1), number(float("inf")), number(1e21)
@@ -28,15 +28,15 @@ def number(value: float) -> str:
 
 
 def seconds(t: int) -> float | int:
-    """A time as Prometheus writes it: seconds, with up to three decimals."""
+    """Return a time as Prometheus writes it: seconds, with up to three decimals."""
     return t // 1000 if t % 1000 == 0 else t / 1000
 
 
-def instant(found: ScalarValues | Vector, t: int, keeps_order: bool) -> dict[str, Any]:
-    """The result of an instant query."""
-    if isinstance(found, ScalarValues):
-        return {"resultType": "scalar", "result": [seconds(t), number(float(found.values[0]))]}
-    lines = found if keeps_order else sorted(found, key=lambda line: line.labels)
+def instant(evaluated: ScalarValues | Vector, t: int, keeps_order: bool) -> dict[str, Any]:
+    """Return the result of an instant query."""
+    if isinstance(evaluated, ScalarValues):
+        return {"resultType": "scalar", "result": [seconds(t), number(float(evaluated.values[0]))]}
+    lines = evaluated if keeps_order else sorted(evaluated, key=lambda line: line.labels)
     result = [
         {"metric": dict(line.labels), "value": [seconds(t), number(float(line.values[0]))]}
         for line in lines
@@ -45,8 +45,8 @@ def instant(found: ScalarValues | Vector, t: int, keeps_order: bool) -> dict[str
     return {"resultType": "vector", "result": result}
 
 
-def samples(found: list[Range]) -> dict[str, Any]:
-    """The result of an instant query for a range vector."""
+def samples(ranges: list[Range]) -> dict[str, Any]:
+    """Return the result of an instant query for a range vector."""
     result = [
         {
             "metric": dict(line.labels),
@@ -55,19 +55,19 @@ def samples(found: list[Range]) -> dict[str, Any]:
                 for t, value in zip(line.t.tolist(), line.values.tolist(), strict=True)
             ],
         }
-        for line in sorted(found, key=lambda line: line.labels)
+        for line in sorted(ranges, key=lambda line: line.labels)
     ]
     return {"resultType": "matrix", "result": result}
 
 
-def matrix(found: ScalarValues | Vector, steps: Integers) -> dict[str, Any]:
-    """The result of a range query."""
+def matrix(evaluated: ScalarValues | Vector, steps: Integers) -> dict[str, Any]:
+    """Return the result of a range query."""
     times = [seconds(t) for t in steps.tolist()]
-    if isinstance(found, ScalarValues):
-        values = [[t, number(value)] for t, value in zip(times, found.values.tolist(), strict=True)]
+    if isinstance(evaluated, ScalarValues):
+        values = [[t, number(value)] for t, value in zip(times, evaluated.values.tolist(), strict=True)]
         return {"resultType": "matrix", "result": [{"metric": {}, "values": values}]}
     result = []
-    for line in sorted(found, key=lambda line: line.labels):
+    for line in sorted(evaluated, key=lambda line: line.labels):
         shown = [
             [t, number(value)]
             for t, value, there in zip(times, line.values.tolist(), line.present.tolist(), strict=True)

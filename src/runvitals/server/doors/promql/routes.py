@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from functools import partial
 from typing import Any, Final
@@ -19,13 +19,14 @@ from runvitals.server.doors.promql import queries
 from runvitals.server.doors.promql.lexer import duration_ms
 from runvitals.server.doors.promql.series_source import SeriesSource
 from runvitals.server.doors.promql.syntax import QueryError
+from runvitals.server.error_table import meaning_of
 from runvitals.server.http.router import Router
 from runvitals.server.http.workers import Busy
 from runvitals.server.runs.routes.parameters import readable_runs
 from runvitals.server.services import shared_services_of
 
 router: Final = Router(prefix="/prometheus/api/v1")
-_STATUS: Final = {"bad_data": 400, "execution": 422, "timeout": 503, "not_found": 404}
+_STATUSES: Final = {"bad_data": 400, "execution": 422, "timeout": 503}
 _DAY_MS: Final = 86_400_000
 _encode: Final = msgspec.json.Encoder().encode
 _EXPECTED_TIME = "expected a number of seconds, or a time such as 2026-01-31T12:00:00Z"
@@ -33,46 +34,53 @@ _EXPECTED_TIME = "expected a number of seconds, or a time such as 2026-01-31T12:
 Parameters = dict[str, list[str]]
 
 
-async def _answered(request: Request, work: Callable[[SeriesSource, Parameters], Any]) -> Response:
+async def _respond(request: Request, work: Callable[[SeriesSource, Parameters], Any]) -> Response:
     server = shared_services_of(request).promql
     try:
         parameters = await _parameters(request)
         data = await server.workers.run(lambda: work(server.source(readable_runs(request)), parameters))
-    except QueryError as error:
-        return _failed(error.kind, str(error))
-    except TooSlow:
-        return _failed("timeout", "query timed out: narrow the selector or the time")
-    except Busy as error:
-        return _failed("timeout", str(error))
-    return _succeeded(data)
+    except (QueryError, TooSlow, Busy) as error:
+        return _error_response(error)
+    return _success_response(data)
 
 
-def _succeeded(data: Any) -> Response:
+def _success_response(data: Any) -> Response:
     return Response(_encode({"status": "success", "data": data}), media_type="application/json")
 
 
-def _failed(kind: str, text: str) -> Response:
+def _error_response(error: Exception) -> Response:
+    """Return an error of a query, or what another one means, in the form of Prometheus."""
+    if isinstance(error, QueryError):
+        return _failure_response(_STATUSES[error.kind], error.kind, str(error))
+    meaning = meaning_of(error)
+    text = "query timed out: narrow the selector or the time" if isinstance(error, TooSlow) else meaning.text
+    return _failure_response(meaning.status, "timeout", text, meaning.headers)
+
+
+def _failure_response(
+    status: int, kind: str, text: str, headers: Mapping[str, str] | None = None
+) -> Response:
     body = {"status": "error", "errorType": kind, "error": text}
-    return Response(_encode(body), _STATUS[kind], media_type="application/json")
+    return Response(_encode(body), status, headers, "application/json")
 
 
 async def _parameters(request: Request) -> Parameters:
-    """Those of the address, and of a form in the body."""
+    """Return the parameters of the address, and those of a form in the body."""
     try:
-        found = parse_qs(request.url.query, max_num_fields=1000)
+        parameters = parse_qs(request.url.query, max_num_fields=1000)
     except ValueError:
         raise QueryError("the parameters in the address are not valid") from None
     if request.method == "POST":
         try:
             form = (await request.body()).decode("utf-8")
             for name, values in parse_qs(form, max_num_fields=1000).items():
-                found.setdefault(name, []).extend(values)
+                parameters.setdefault(name, []).extend(values)
         except ValueError:
             raise QueryError("the form in the body is not valid") from None
-    return found
+    return parameters
 
 
-def _one(parameters: Parameters, name: str) -> str:
+def _required(parameters: Parameters, name: str) -> str:
     values = parameters.get(name)
     if not values:
         raise QueryError(f'invalid parameter "{name}": it is missing')
@@ -80,10 +88,10 @@ def _one(parameters: Parameters, name: str) -> str:
 
 
 def _time(parameters: Parameters, name: str, default: int | None = None) -> int:
-    """A time, ms UTC: seconds since 1970, or as in RFC 3339."""
+    """Return a time, ms UTC: seconds since 1970, or as in RFC 3339."""
     if default is not None and name not in parameters:
         return default
-    text = _one(parameters, name)
+    text = _required(parameters, name)
     try:
         return queries.milliseconds(float(text), name)
     except ValueError:
@@ -97,7 +105,7 @@ def _time(parameters: Parameters, name: str, default: int | None = None) -> int:
 
 
 def _step(parameters: Parameters) -> int:
-    text = _one(parameters, "step")
+    text = _required(parameters, "step")
     try:
         return queries.milliseconds(float(text), "step")
     except ValueError:
@@ -105,16 +113,16 @@ def _step(parameters: Parameters) -> int:
 
 
 def _query(now_ms: int, source: SeriesSource, parameters: Parameters) -> Any:
-    return queries.query(source, _one(parameters, "query"), _time(parameters, "time", now_ms))
+    return queries.query(source, _required(parameters, "query"), _time(parameters, "time", now_ms))
 
 
 def _query_range(source: SeriesSource, parameters: Parameters) -> Any:
     start, end = _time(parameters, "start"), _time(parameters, "end")
-    return queries.query_range(source, _one(parameters, "query"), start, end, _step(parameters))
+    return queries.query_range(source, _required(parameters, "query"), start, end, _step(parameters))
 
 
 def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
-    """The selectors, and the times; the last day by default."""
+    """Return the selectors, and the times; the last day by default."""
     end = _time(parameters, "end", now_ms)
     return parameters.get("match[]", []), _time(parameters, "start", end - _DAY_MS), end
 
@@ -122,96 +130,100 @@ def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
 @router.get("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query(request: Request) -> Response:
-    """An expression at one time."""
-    return await _answered(request, partial(_query, shared_services_of(request).promql.clock()))
+    """Evaluate an expression at one time."""
+    return await _respond(request, partial(_query, shared_services_of(request).promql.clock()))
 
 
 @router.get("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query_range(request: Request) -> Response:
-    """An expression over a range of time."""
-    return await _answered(request, _query_range)
+    """Evaluate an expression over a range of time."""
+    return await _respond(request, _query_range)
 
 
 @router.get("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def series(request: Request) -> Response:
-    """The labels of series."""
-    return await _listed(request, queries.series)
+    """Return the labels of series."""
+    return await _respond_with_list(request, queries.series)
 
 
 @router.get("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def labels(request: Request) -> Response:
-    """The names of labels."""
-    return await _listed(request, queries.labels)
+    """Return the names of labels."""
+    return await _respond_with_list(request, queries.labels)
 
 
 @router.get("/label/{label}/values", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def label_values(request: Request, label: str) -> Response:
-    """The values of a label."""
-    return await _listed(request, lambda source, *span: queries.label_values(source, label, *span))
+    """Return the values of a label."""
+    return await _respond_with_list(request, lambda source, *span: queries.label_values(source, label, *span))
 
 
 @router.get("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
 @router.post("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def exemplars(request: Request) -> Response:
-    """No exemplars are stored."""
-    return await _answered(request, lambda source, given: queries.exemplars(_one(given, "query")))
+    """Return no exemplars: none are stored."""
+    return await _respond(
+        request, lambda source, parameters: queries.exemplars(_required(parameters, "query"))
+    )
 
 
 @router.get("/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
 async def metadata(request: Request) -> Response:
-    """Kinds and descriptions of metrics."""
+    """Return kinds and descriptions of metrics."""
 
-    def found(source: SeriesSource, given: Parameters) -> Any:
-        name = given["metric"][0] if "metric" in given else None
-        return queries.metadata(name, _limit(given))
+    def found(source: SeriesSource, parameters: Parameters) -> Any:
+        name = parameters["metric"][0] if "metric" in parameters else None
+        return queries.metadata(name, _limit(parameters))
 
-    return await _answered(request, found)
+    return await _respond(request, found)
 
 
 @router.get("/rules", include_in_schema=False, dependencies=[needs("authenticated")])
 async def rules() -> Response:
-    """Grafana lists the rules of its data sources. Ours are not written in PromQL."""
-    return _succeeded({"groups": []})
+    """Return no rules, which Grafana lists for its data sources: ours are not written in PromQL."""
+    return _success_response({"groups": []})
 
 
 @router.get("/alerts", include_in_schema=False, dependencies=[needs("authenticated")])
 async def alerts() -> Response:
-    """The alerts of such rules."""
-    return _succeeded({"alerts": []})
+    """Return no alerts, because there are no such rules."""
+    return _success_response({"alerts": []})
 
 
 @router.get("/status/buildinfo", include_in_schema=False, dependencies=[needs("authenticated")])
 async def build_info(request: Request) -> Response:
-    """What this is: Grafana asks for it to know what it can ask for."""
-    return _succeeded({"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__})
+    """Return the version, from which Grafana knows what it can request."""
+    return _success_response(
+        {"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__}
+    )
 
 
 @router.api_route(
     "/{rest:path}", methods=["GET", "POST"], include_in_schema=False, dependencies=[needs("authenticated")]
 )
 async def not_supported(request: Request, rest: str) -> Response:
-    """What Prometheus has besides: an error for clients, not the page for people."""
-    return _failed("not_found", f"{request.method} {request.url.path[:200]} is not supported")
+    """Refuse what Prometheus has besides: with an error for clients, not the page for people."""
+    return _failure_response(404, "not_found", f"{request.method} {request.url.path[:200]} is not supported")
 
 
 Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]
 
 
-async def _listed(request: Request, find: Listing) -> Response:
-    """A list of what the series between two times have, as many as are asked for."""
+async def _respond_with_list(request: Request, find: Listing) -> Response:
+    """Return a list of what the series between two times have, as many as are asked for."""
     now_ms = shared_services_of(request).promql.clock()
 
-    def found(source: SeriesSource, given: Parameters) -> Any:
-        return find(source, *_span(given, now_ms))[: _limit(given)]
+    def found(source: SeriesSource, parameters: Parameters) -> Any:
+        return find(source, *_span(parameters, now_ms))[: _limit(parameters)]
 
-    return await _answered(request, found)
+    return await _respond(request, found)
 
 
-def _limit(given: Parameters) -> int | None:
-    """How many are asked for; None: all."""
-    text = given.get("limit", [""])[0]
+def _limit(parameters: Parameters) -> int | None:
+    """Return how many are asked for; None: all."""
+    text = parameters.get("limit", [""])[0]
     limit = int(text[:9]) if text.isascii() and text.isdigit() else 0
     return limit or None

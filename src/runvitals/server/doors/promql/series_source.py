@@ -20,7 +20,7 @@ from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.metrics.prometheus import LOG, LOG_STEP, free_label, to_prometheus
 from runvitals.model.names import RESERVED, STEP
 from runvitals.model.state import MONITOR, RUNNING
-from runvitals.server.doors.promql.patterns import compiled
+from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.syntax import Matcher, QueryError
 from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
 from runvitals.server.doors.routing import writer_host
@@ -47,7 +47,7 @@ class SelectedSeries(NamedTuple):
 
 
 Match = Callable[[str], bool]
-"""Whether the value of a label fits."""
+"""A condition on the value of a label."""
 
 
 class SeriesSource:
@@ -68,25 +68,25 @@ class SeriesSource:
         self._lanes: dict[int, list[Lane]] = {}
 
     def find(self, matchers: Sequence[Matcher], t0: int, t1: int) -> list[SelectedSeries]:
-        """The series of runs between two times, ms UTC, that fit all matchers.
+        """Return the series of runs between two times, ms UTC, that fit all matchers.
 
         Raises:
             QueryError: too many fit, or an invalid pattern.
         """
         fits = [(matcher.label, _match(matcher)) for matcher in matchers]
-        found: list[SelectedSeries] = []
+        series_list: list[SelectedSeries] = []
         for row in self._runs(matchers, fits, t0, t1):
             for series in self._of_run(row):
                 labels = dict(series.labels)
                 if all(fit(labels.get(label, "")) for label, fit in fits):
-                    found.append(series)
+                    series_list.append(series)
             deadline.check()
-            if len(found) > MAX_SERIES:
+            if len(series_list) > MAX_SERIES:
                 raise QueryError(f"more than {MAX_SERIES} series match: narrow the selector", "execution")
-        return found
+        return series_list
 
     def read(self, selected: Sequence[SelectedSeries], t0: int, t1: int) -> list[Range]:
-        """The samples of series from `t0` to `t1`, both included, without gaps.
+        """Return the samples of series from `t0` to `t1`, both included, without gaps.
 
         Series without samples are left out.
 
@@ -96,21 +96,21 @@ class SeriesSource:
         by_lane: dict[int, dict[int, SelectedSeries]] = {}
         for series in selected:
             by_lane.setdefault(series.lane, {})[series.metric] = series
-        total, found = 0, []
-        for lane, wanted in by_lane.items():
+        total, lines = 0, []
+        for lane, lane_series in by_lane.items():
             deadline.check()
-            total += self._count(lane, list(wanted), t0, t1)
+            total += self._count(lane, list(lane_series), t0, t1)
             if total > MAX_SAMPLES:
                 text = f"the query needs more than {MAX_SAMPLES} samples: narrow the selector or the time"
                 raise QueryError(text, "execution")
-            for samples in self._store.read([lane], list(wanted), t0, t1).series:
-                series = wanted[samples.metric]
+            for samples in self._store.read([lane], list(lane_series), t0, t1).series:
+                series = lane_series[samples.metric]
                 there = ~np.isnan(samples.values)
                 if there.any():
                     values = samples.values[there] * series.factor
                     gaps = None if there.all() else samples.t[~there]
-                    found.append(Range(series.labels, samples.t[there], values, gaps))
-        return found
+                    lines.append(Range(series.labels, samples.t[there], values, gaps))
+        return lines
 
     def _count(self, lane: int, metrics: list[int], t0: int, t1: int) -> int:
         on = Grid(t0, t1 - t0 + 1, 1)
@@ -167,9 +167,9 @@ class SeriesSource:
 
 
 def _process(writer: str) -> str:
-    """What distinguishes a process by the name of its writer.
+    """Return the part of a writer's name that distinguishes its process.
 
-    Its number, in the names that our own clients choose; others may choose any.
+    It is the number of the process in the names that our own clients choose; others may choose any.
 
     Example:
         >>> _process("train.node1.4711.19f3b"), _process("curl")
@@ -194,17 +194,17 @@ def _is_external(key: str) -> bool:
 
 @lru_cache(16_384)
 def _external(key: str) -> _Named:
-    """Name and labels of a key that remote write made of them."""
-    found = _EXTERNAL.fullmatch(key)
-    if found is None:
+    """Return name and labels of a key that remote write made of them."""
+    match = _EXTERNAL.fullmatch(key)
+    if match is None:
         return _own(key)
-    pairs = _LABEL.findall(found[2] or "")
-    labels = ((free_label(name), _ESCAPED.sub(_unescaped, value)) for name, value in pairs)
-    return found[1], tuple(labels), 1.0
+    pairs = _LABEL.findall(match[2] or "")
+    labels = ((free_label(name), _ESCAPED.sub(_unescape, value)) for name, value in pairs)
+    return match[1], tuple(labels), 1.0
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    return "\n" if found[1] == "n" else found[1]
+def _unescape(match: re.Match[str]) -> str:
+    return "\n" if match[1] == "n" else match[1]
 
 
 def _match(matcher: Matcher) -> Match:
@@ -218,7 +218,7 @@ def _match(matcher: Matcher) -> Match:
         return partial(_equals, value)
     if matcher.operator == "!=":
         return lambda text: text != value
-    pattern = compiled(value)
+    pattern = compile_pattern(value)
     matches = lru_cache(10_000)(lambda text: pattern.fullmatch(text) is not None)
     return matches if matcher.operator == "=~" else lambda text: not matches(text)
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 
 class QueryError(Exception):
-    """The query cannot be answered; the text is for whoever wrote it. `kind`: as Prometheus names it."""
+    """The query cannot be evaluated; the text is for whoever wrote it. `kind`: as Prometheus names it."""
 
     def __init__(self, text: str, kind: Literal["bad_data", "execution", "timeout"] = "bad_data") -> None:
         super().__init__(text)
@@ -28,11 +28,15 @@ class Matcher:
 
 @dataclass(frozen=True)
 class Number:
+    """A number in the query."""
+
     value: float
 
 
 @dataclass(frozen=True)
 class StringLiteral:
+    """A text in the query, as an argument of a function."""
+
     value: str
 
 
@@ -71,6 +75,8 @@ class Subquery:
 
 @dataclass(frozen=True)
 class Call:
+    """A call of a function."""
+
     function: str
     arguments: tuple[Expression, ...]
 
@@ -104,6 +110,8 @@ class Matching:
 
 @dataclass(frozen=True)
 class Binary:
+    """An operator between two expressions."""
+
     operator: str
     left: Expression
     right: Expression
@@ -113,6 +121,8 @@ class Binary:
 
 @dataclass(frozen=True)
 class Negation:
+    """An expression after a minus sign."""
+
     expression: Expression
 
 

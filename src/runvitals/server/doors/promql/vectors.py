@@ -49,18 +49,20 @@ Vector = list[VectorSeries]
 
 
 def sorted_labels(labels: Mapping[str, str]) -> Labels:
+    """Return labels by name, without empty ones, which are none."""
     return tuple(sorted((name, value) for name, value in labels.items() if value))
 
 
 def without(labels: Labels, names: Collection[str]) -> Labels:
-    """The labels but these."""
+    """Return the labels but these."""
     return tuple(pair for pair in labels if pair[0] not in names)
 
 
 def only(labels: Labels, names: Collection[str]) -> Labels:
-    """Of the labels these."""
+    """Return only these of some labels."""
     return tuple(pair for pair in labels if pair[0] in names)
 
 
 def without_name(labels: Labels) -> Labels:
+    """Return labels without the metric's name."""
     return without(labels, (NAME,))

@@ -31,7 +31,7 @@ from runvitals.base.protobuf import (
 from runvitals.server.doors.remote_write.native_histograms import (
     NativeHistogram,
     UnknownBuckets,
-    decoded,
+    decode_histogram,
 )
 from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers, text_of
 
@@ -89,12 +89,12 @@ class _Collected:
 
     def _add_histogram(self, series: int, message: bytes) -> None:
         try:
-            self.histograms.append((series, decoded(message)))
+            self.histograms.append((series, decode_histogram(message)))
         except UnknownBuckets:
             self.unknown_histograms += 1
 
     def part(self) -> _Part:
-        """The samples as arrays."""
+        """Return the samples as arrays."""
         if not self.series:
             return _NO_TIMES, _NO_TIMES, _NO_VALUES
         return np.array(self.series, np.int64), np.array(self.t, np.int64), np.array(self.values)
@@ -112,7 +112,7 @@ class _Collected:
 
 
 def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
-    """The samples of a `prometheus.WriteRequest`.
+    """Return the samples of a `prometheus.WriteRequest`.
 
     Raises:
         Malformed: not such a message.
@@ -160,11 +160,11 @@ def read_version_1(message: bytes, numbers: SeriesNumbers) -> SentSamples:
     data = np.frombuffer(message, np.uint8)
     usual = _usual(data, message, series, ends, tails, others)
     zero = _zeros(data, message, zeros, zero_ends, others)
-    return _joined([usual, zero], others, numbers)
+    return _join([usual, zero], others, numbers)
 
 
 def _after_other(message: bytes, at: int) -> int:
-    """The offset after a field that is not a series: metadata, or one of a later version."""
+    """Return the offset after a field that is not a series: metadata, or one of a later version."""
     tag, start = read_varint(message, at)
     if tag & 7 != LENGTH:
         raise Malformed(f"field {tag >> 3} of wire type {tag & 7} before byte {start}")
@@ -175,7 +175,7 @@ def _after_other(message: bytes, at: int) -> int:
 
 
 def _end_of_labels(message: bytes, at: int, end: int) -> int:
-    """The offset after the labels at the beginning of a series."""
+    """Return the offset after the labels at the beginning of a series."""
     while at < end and message[at] == _LABEL:
         size, start = read_varint(message, at + 1)
         at = start + size
@@ -192,7 +192,7 @@ def _usual(
     tails: dict[int, int],
     others: _Collected,
 ) -> _Part:
-    """Series whose samples may all have the usual length; others are moved to `others`."""
+    """Return series whose samples may all have the usual length; others are moved to `others`."""
     numbers, stops = np.array(series, np.int64), np.array(ends, np.int64)
     if not tails:
         owner, starts = np.arange(len(series)), stops - _SAMPLE
@@ -201,8 +201,8 @@ def _usual(
         counts[list(tails)] = [length // _SAMPLE for length in tails.values()]
         total = int(counts.sum())
         owner = np.repeat(np.arange(len(series)), counts)
-        place = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
-        starts = (stops - counts * _SAMPLE)[owner] + place * _SAMPLE
+        offset = np.arange(total) - np.repeat(np.cumsum(counts) - counts, counts)
+        starts = (stops - counts * _SAMPLE)[owner] + offset * _SAMPLE
     rows = data[starts[:, None] + np.arange(_SAMPLE)]
     fits = (
         (rows[:, 0] == 0x12)
@@ -225,7 +225,7 @@ def _usual(
 def _zeros(
     data: NDArray[np.uint8], message: bytes, series: list[int], ends: list[int], others: _Collected
 ) -> _Part:
-    """Series that may have one sample with the value zero; others are moved to `others`."""
+    """Return series that may have one sample with the value zero; others are moved to `others`."""
     numbers, stops = np.array(series, np.int64), np.array(ends, np.int64)
     rows = data[(stops - _ZERO)[:, None] + np.arange(_ZERO)]
     fits = (
@@ -242,32 +242,32 @@ def _zeros(
 
 
 def _times(varints: NDArray[np.uint8]) -> Integers:
-    """Times of 6 bytes with 7 bits each, lowest first."""
+    """Return times of 6 bytes with 7 bits each, lowest first."""
     times: Integers = ((varints & 0x7F).astype(np.int64) << _SEVENS).sum(axis=1)
     return times
 
 
-def _joined(parts: list[_Part], others: _Collected, numbers: SeriesNumbers) -> SentSamples:
+def _join(parts: list[_Part], others: _Collected, numbers: SeriesNumbers) -> SentSamples:
     derived = _Collected()
     counts: list[int] = []
     for number, histogram in others.histograms:
         counts.append(len(derived.series))
-        for one, value in numbers.of_histogram(number, histogram):
-            derived.series.append(one)
+        for series_number, value in numbers.of_histogram(number, histogram):
+            derived.series.append(series_number)
             derived.t.append(histogram.t)
             derived.values.append(value)
-    found = [part for part in [*parts, others.part(), derived.part()] if len(part[0])]
-    total, of_histograms = sum(len(part[0]) for part in found), len(derived.series)
-    counts = [total - of_histograms + place for place in counts]
-    if len(found) == 1:
-        return SentSamples(*found[0], of_histograms, counts, others.unknown_histograms)
-    columns = [np.concatenate(column) for column in zip(*found, strict=True)] if found else []
+    present = [part for part in [*parts, others.part(), derived.part()] if len(part[0])]
+    total, of_histograms = sum(len(part[0]) for part in present), len(derived.series)
+    counts = [total - of_histograms + index for index in counts]
+    if len(present) == 1:
+        return SentSamples(*present[0], of_histograms, counts, others.unknown_histograms)
+    columns = [np.concatenate(column) for column in zip(*present, strict=True)] if present else []
     series, t, values = columns or (_NO_TIMES, _NO_TIMES, _NO_VALUES)
     return SentSamples(series, t, values, of_histograms, counts, others.unknown_histograms)
 
 
 def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
-    """The samples of an `io.prometheus.write.v2.Request`.
+    """Return the samples of an `io.prometheus.write.v2.Request`.
 
     Raises:
         Malformed: not such a message.
@@ -283,13 +283,15 @@ def read_version_2(message: bytes, numbers: SeriesNumbers) -> SentSamples:
             series.append(content)
     if symbols and symbols[0]:
         raise Malformed("the first symbol is not empty")
-    found = _Collected()
+    collected = _Collected()
     for content in series:
-        _add_version_2(content, symbols, numbers, found)
-    return _joined([], found, numbers)
+        _add_version_2(content, symbols, numbers, collected)
+    return _join([], collected, numbers)
 
 
-def _add_version_2(content: bytes, symbols: Sequence[str], numbers: SeriesNumbers, found: _Collected) -> None:
+def _add_version_2(
+    content: bytes, symbols: Sequence[str], numbers: SeriesNumbers, collected: _Collected
+) -> None:
     refs: list[int] = []
     rest: list[tuple[int, int, int | bytes]] = []
     for number, kind, value in fields(content):
@@ -305,7 +307,7 @@ def _add_version_2(content: bytes, symbols: Sequence[str], numbers: SeriesNumber
         labels = itemgetter(*refs)(symbols)
     except IndexError:
         raise Malformed(f"a label refers to symbol {max(refs)} of {len(symbols)}") from None
-    found.add(numbers.of_labels(labels), rest)
+    collected.add(numbers.of_labels(labels), rest)
 
 
 def _references(packed: int | bytes) -> list[int]:

@@ -28,7 +28,7 @@ from runvitals.base.protobuf import (
 _CUSTOM: Final = -53
 _FINEST, _COARSEST = 8, -4
 MAX_BUCKETS: Final = 10_000
-"""Of one histogram."""
+"""The most buckets of one histogram."""
 _POSITIVE: Final = (11, 12, 13)
 _NEGATIVE: Final = (8, 9, 10)
 _MAX_EXPONENT: Final = 1024
@@ -54,19 +54,19 @@ class NativeHistogram(NamedTuple):
     buckets: Mapping[float, float]
 
     def at_most(self, bounds: Sequence[float]) -> list[float]:
-        """How many observations were at most each of some ascending bounds, also those of earlier times.
+        """Return the number of observations up to each of some ascending bounds, since the histogram began.
 
         Example:
             >>> NativeHistogram(0, 5, 7.0, {1.0: 2, 4.0: 5}).at_most([0.5, 1.0, 2.0])
             [0, 2, 2]
         """
-        known = sorted(self.buckets)
-        places = (bisect_right(known, bound) for bound in bounds)
-        return [self.buckets[known[place - 1]] if place else 0 * self.observations for place in places]
+        ordered = sorted(self.buckets)
+        indices = (bisect_right(ordered, bound) for bound in bounds)
+        return [self.buckets[ordered[index - 1]] if index else 0 * self.observations for index in indices]
 
 
-def decoded(message: bytes) -> NativeHistogram:
-    """The histogram in a `Histogram` of remote write.
+def decode_histogram(message: bytes) -> NativeHistogram:
+    """Return the histogram in a `Histogram` of remote write.
 
     Raises:
         Malformed: invalid message.
@@ -99,13 +99,13 @@ def _custom(bounds: Sequence[float], buckets: Iterable[tuple[int, float]]) -> di
     counts = dict(buckets)
     if len(bounds) > MAX_BUCKETS or any(not low < high for low, high in pairwise(bounds)):
         raise Malformed("the custom bounds of a histogram do not ascend")
-    found: dict[float, float] = {}
+    by_bound: dict[float, float] = {}
     below = 0.0
-    for place, bound in enumerate(bounds):
-        below += counts.get(place, 0)
+    for index, bound in enumerate(bounds):
+        below += counts.get(index, 0)
         if bound != math.inf:
-            found[bound] = below
-    return found
+            by_bound[bound] = below
+    return by_bound
 
 
 def _exponential(
@@ -114,32 +114,32 @@ def _exponential(
     around_zero: float,
     positive: Iterable[tuple[int, float]],
 ) -> dict[float, float]:
-    """The counts up to powers of two, for those that begin or end a bucket with observations."""
+    """Return the counts up to powers of two, for those that begin or end a bucket with observations."""
     step = 1 if schema >= 0 else 1 << -schema
     above, below = Counter[int](), Counter[int]()
     for counts, buckets in ((above, positive), (below, negative)):
-        for place, count in buckets:
-            counts[_exponent(place, schema)] += count  # type: ignore[assignment]
-    found: dict[float, float] = {}
+        for index, count in buckets:
+            counts[_exponent(index, schema)] += count  # type: ignore[assignment]
+    by_bound: dict[float, float] = {}
     total = 0.0
     for exponent in sorted(below, reverse=True):  # from -2^exponent to -2^(exponent - step)
-        found.setdefault(-_power(exponent), total)
+        by_bound.setdefault(-_power(exponent), total)
         total += below[exponent]
-        found[-_power(exponent - step)] = total
+        by_bound[-_power(exponent - step)] = total
     total += around_zero
     for exponent in sorted(above):
-        found.setdefault(_power(exponent - step), total)
+        by_bound.setdefault(_power(exponent - step), total)
         total += above[exponent]
-        found[_power(exponent)] = total
-    return {bound: count for bound, count in found.items() if math.isfinite(bound)}
+        by_bound[_power(exponent)] = total
+    return {bound: count for bound, count in by_bound.items() if math.isfinite(bound)}
 
 
-def _exponent(place: int, schema: int) -> int:
-    """The exponent of the power of two at or above the upper end of a bucket."""
-    found = -(-place >> schema) if schema >= 0 else place << -schema
-    if abs(found) > _MAX_EXPONENT + 64:
-        raise Malformed(f"a bucket of a histogram ends at 2^{found}")
-    return found
+def _exponent(index: int, schema: int) -> int:
+    """Return the exponent of the power of two at or above the upper end of a bucket."""
+    exponent = -(-index >> schema) if schema >= 0 else index << -schema
+    if abs(exponent) > _MAX_EXPONENT + 64:
+        raise Malformed(f"a bucket of a histogram ends at 2^{exponent}")
+    return exponent
 
 
 def _power(exponent: int) -> float:
@@ -149,7 +149,7 @@ def _power(exponent: int) -> float:
 def _buckets(
     lists: Mapping[int, Sequence[tuple[int, int | bytes]]], numbers: tuple[int, int, int], has_floats: bool
 ) -> Iterator[tuple[int, float]]:
-    """The places of buckets and their counts."""
+    """Yield the places of buckets and their counts."""
     spans, deltas, floats = (lists.get(number, ()) for number in numbers)
     if has_floats:
         counts = [count for _, value in floats for count in read_doubles(_bytes(value))]
@@ -161,7 +161,7 @@ def _buckets(
                 counts.append(float(last))
     if len(counts) > MAX_BUCKETS:
         raise Malformed(f"a histogram of {len(counts)} buckets; at most {MAX_BUCKETS} are allowed")
-    place = used = 0
+    index = used = 0
     for _, value in spans:
         offset = length = 0
         for number, _, part in fields(_bytes(value)):
@@ -169,26 +169,26 @@ def _buckets(
                 offset = unzigzag(_integer(part))
             elif number == 2:
                 length = _integer(part)
-        place += offset
+        index += offset
         if used + length > len(counts):
             raise Malformed("a histogram has more spans of buckets than counts")
         for count in counts[used : used + length]:
-            yield place, count
-            place += 1
+            yield index, count
+            index += 1
         used += length
     if used != len(counts):
         raise Malformed("a histogram has more counts of buckets than spans")
 
 
 def _integers(value: int | bytes) -> list[int]:
-    """Packed varints, or one that is not packed."""
+    """Return packed varints, or one that is not packed."""
     if isinstance(value, int):
         return [value]
-    found, at = [], 0
+    integers, at = [], 0
     while at < len(value):
         number, at = read_varint(value, at)
-        found.append(number)
-    return found
+        integers.append(number)
+    return integers
 
 
 def _number(whole: Mapping[int, int | bytes], integer: int, double: int) -> float:
@@ -214,7 +214,7 @@ def _bytes(value: int | bytes) -> bytes:
 
 
 def bound_text(bound: float) -> str:
-    """A bound as the label `le` has it.
+    """Return a bound as the label `le` has it.
 
     Example:
         >>> bound_text(0.25), bound_text(1048576.0), bound_text(math.inf)

@@ -27,7 +27,7 @@ Outputs = tuple[Target, int, dict[str, float]]
 
 @dataclass
 class Prepared:
-    """What one request stores.
+    """The envelopes of one request, and what it rejected.
 
     Args:
         columns: of the first envelopes; the others have no samples.
@@ -53,7 +53,7 @@ class Prepared:
 
     @property
     def problems(self) -> str:
-        """What was not stored, as a text; "" if everything was."""
+        """A text about what was not stored; "" if everything was."""
         causes = (
             (self.too_old, "samples are too old"),
             (self.too_new, "samples are too far in the future"),
@@ -81,32 +81,34 @@ class _Rows:
     rows: list[_Row] = field(default_factory=list)
 
 
-def prepared(
+def prepare(
     samples: SentSamples, table: SeriesTable, oldest_ms: int, newest_ms: int, unsent: Sequence[Outputs]
 ) -> Prepared:
-    """The envelopes of the samples of one message.
+    """Return the envelopes of the samples of one message.
 
     Args:
         oldest_ms, newest_ms: times outside are not stored.
         unsent: derived metrics of earlier requests that could not be stored.
     """
     series, t = samples.series, samples.t
-    given = np.where(np.isnan(samples.values), np.nan, samples.values)  # Prometheus' markers are signals
+    sent_values = np.where(
+        np.isnan(samples.values), np.nan, samples.values
+    )  # Prometheus' markers are signals
     old, new = t < oldest_ms, t > newest_ms
     skipped = table.is_skipped[series]
-    values = np.minimum(given, table.highest[series])
+    values = np.minimum(sent_values, table.highest[series])
     rejected = old | new | skipped
-    usable = ~rejected & ~((given < table.least[series]) | (given > table.most[series]))
+    usable = ~rejected & ~((sent_values < table.least[series]) | (sent_values > table.most[series]))
     blanks = table.has_blanks[series]
     if blanks.any():
-        usable &= ~(blanks & _is_blank(given))
+        usable &= ~(blanks & _is_blank(sent_values))
     outputs = [*unsent, *_derive(series, t, values, table, usable & table.has_inputs[series])]
     stored = usable & (table.column[series] != NOT_STORED)
     numbers = series[stored]
-    found = _grouped(table, numbers, t[stored], values[stored] * table.factor[numbers])
-    _add_outputs(found, outputs)
-    targets = list({id(rows.target): rows.target for rows in found.values()}.values())
-    parts = [part for rows in found.values() for part in _envelopes(rows)]
+    grouped = _group(table, numbers, t[stored], values[stored] * table.factor[numbers])
+    _add_outputs(grouped, outputs)
+    targets = list({id(rows.target): rows.target for rows in grouped.values()}.values())
+    parts = [part for rows in grouped.values() for part in _envelopes(rows)]
     names = [name for target in targets if (name := _run_name(target, oldest_ms)) is not None]
     return Prepared(
         [*(envelope for envelope, _ in parts), *names],
@@ -123,7 +125,7 @@ def prepared(
 
 
 def _run_name(target: Target, time_ms: int) -> Envelope | None:
-    """An envelope that names the run, the first time that its host sends; None if its id is the name.
+    """Return an envelope that names the run, the first time that its host sends; None if its id is the name.
 
     Args:
         time_ms: earlier than any change by users, which then counts: this is sent after each restart.
@@ -139,7 +141,7 @@ def _run_name(target: Target, time_ms: int) -> Envelope | None:
 
 
 def _is_blank(values: Floats) -> NDArray[np.bool_]:
-    """DCGM's codes for "no value"; NaN, which ends a series, is not one of them."""
+    """Return where values are DCGM's codes for "no value"; NaN, which ends a series, is not one of them."""
     low, high = _BLANK_32
     blank: NDArray[np.bool_] = (np.abs(values) >= _BLANK_64) | (
         (values >= low) & (values <= high) & (values == np.floor(values))
@@ -148,10 +150,10 @@ def _is_blank(values: Floats) -> NDArray[np.bool_]:
 
 
 def _derive(
-    series: NDArray[np.int64], t: Integers, values: Floats, table: SeriesTable, wanted: NDArray[np.bool_]
+    series: NDArray[np.int64], t: Integers, values: Floats, table: SeriesTable, is_wanted: NDArray[np.bool_]
 ) -> list[Outputs]:
     """Add inputs of derived metrics; returns those that are complete."""
-    rows = np.flatnonzero(wanted)
+    rows = np.flatnonzero(is_wanted)
     if not len(rows):
         return []
     touched: dict[DerivedMetric, Target] = {}
@@ -164,12 +166,12 @@ def _derive(
         strict=True,
     ):
         target = table.targets[where]
-        for given in table.inputs[number]:
-            touched[target.add_input(given, time_ms, value)] = target
+        for input_ in table.inputs[number]:
+            touched[target.add_input(input_, time_ms, value)] = target
     return [
         (target, moment.t, dict(moment.outputs))
         for metric, target in touched.items()
-        for moment in metric.completed()
+        for moment in metric.pop_completed()
         if moment.outputs
     ]
 
@@ -179,11 +181,11 @@ _Grouped = dict[tuple[int, bytes], _Rows]
 """By the id of the target and its columns."""
 
 
-def _grouped(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values: Floats) -> _Grouped:
-    """The samples as rows: what a target has at one time is a row."""
-    found: _Grouped = {}
+def _group(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values: Floats) -> _Grouped:
+    """Return the samples as rows: what a target has at one time is a row."""
+    grouped: _Grouped = {}
     if not len(numbers):
-        return found
+        return grouped
     target, column = table.target[numbers], table.column[numbers]
     order = np.lexsort((column, t, target))
     target, column, t, values = target[order], column[order], t[order], values[order]
@@ -199,15 +201,15 @@ def _grouped(table: SeriesTable, numbers: NDArray[np.int64], t: Integers, values
         where = table.targets[int(target[start])]
         packed = columns.tobytes()
         key = (id(where), packed)
-        rows = found.get(key)
+        rows = grouped.get(key)
         if rows is None:
-            rows = found[key] = _Rows(where, columns.tolist(), packed)
+            rows = grouped[key] = _Rows(where, columns.tolist(), packed)
         rows.rows.append(_Row(int(t[start]), values[start:end]))
         start = end
-    return found
+    return grouped
 
 
-def _add_outputs(found: _Grouped, outputs: Sequence[Outputs]) -> None:
+def _add_outputs(grouped: _Grouped, outputs: Sequence[Outputs]) -> None:
     """Add derived metrics as rows."""
     together: dict[tuple[int, int], tuple[Target, dict[int, float]]] = {}
     for target, t, values in outputs:
@@ -216,7 +218,7 @@ def _add_outputs(found: _Grouped, outputs: Sequence[Outputs]) -> None:
     for (number, t), (target, row) in together.items():
         columns = sorted(row)
         packed = np.array(columns, np.int64).tobytes()
-        rows = found.setdefault((number, packed), _Rows(target, columns, packed))
+        rows = grouped.setdefault((number, packed), _Rows(target, columns, packed))
         rows.rows.append(_Row(t, np.array([row[column] for column in columns])))
 
 

@@ -9,21 +9,22 @@ from functools import partial
 from typing import Final, NamedTuple
 
 import anyio.to_thread
+from cramjam import DecompressionError, snappy
 from starlette.requests import Request
 
-from runvitals.base.protobuf import Malformed
+from runvitals.base.protobuf import Malformed, read_varint
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.doors.project_rules import ProjectRules
 from runvitals.server.doors.recording import DoorRecorder
-from runvitals.server.doors.remote_write.body import decompressed
 from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
-from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepared
+from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepare
 from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
 from runvitals.server.doors.routing import NamedPlace, RoutingRules
 from runvitals.server.http.request_body import BodyReader
-from runvitals.server.http.request_errors import HttpRejection, malformed, unavailable
+from runvitals.server.http.request_errors import HttpRejection, malformed, too_large, unavailable
+from runvitals.server.ingest.decompression import decompress
 
 MAX_TABLES: Final = 64
 MAX_KEPT: Final = 400_000
@@ -33,12 +34,14 @@ _VERSION_2: Final = "io.prometheus.write.v2.Request"
 _VERSION_1: Final = "prometheus.WriteRequest"
 
 _UNKNOWN_SCHEMA: Final = 409
+_MAX_SNAPPY_RATIO: Final = 64
+"""Three bytes of a snappy block stand for at most 64."""
 
 Reader = Callable[[bytes, SeriesNumbers], SentSamples]
 
 
 class WriteStatistics(NamedTuple):
-    """What became of a request.
+    """The outcome of a request.
 
     The samples and histograms that were stored, and why others were not ("": all were).
     """
@@ -91,41 +94,45 @@ class RemoteWrite:
         read = _reader(request.headers.get("content-type", ""))
         place = NamedPlace(request.headers.get(_ENTITY), request.headers.get(_PROJECT))
         sender = _Sender(_account(request), place, await self._rules.of(request.scope, place))
-        with self._doors.in_flight(_declared(request)) as in_flight:
-            self._bodies.check_length(_declared(request))
+        with self._doors.in_flight(_declared_length(request)) as in_flight:
+            self._bodies.check_length(_declared_length(request))
             body = await self._bodies.read(request.receive, in_flight.reserve)
             limits = self._doors.limits
             work = partial(self._prepare, body, request.headers.get("content-encoding", ""), read, sender)
             # One at a time: a scrape may come in several requests, and derived metrics need all of them.
             async with self._turn:
                 if len(body) <= limits.thread_bytes:
-                    found = work()
+                    prepared_write = work()
                 else:
-                    found = await anyio.to_thread.run_sync(work)
-            if not found.envelopes:
-                return WriteStatistics(found.written, found.histograms, found.problems)
-            await self._store(request, sender, found, len(body))
-            return WriteStatistics(found.written, found.histograms, found.problems)
+                    prepared_write = await anyio.to_thread.run_sync(work)
+            if not prepared_write.envelopes:
+                return WriteStatistics(
+                    prepared_write.written, prepared_write.histograms, prepared_write.problems
+                )
+            await self._store(request, sender, prepared_write, len(body))
+            return WriteStatistics(prepared_write.written, prepared_write.histograms, prepared_write.problems)
 
-    async def _store(self, request: Request, sender: _Sender, found: Prepared, body_bytes: int) -> None:
+    async def _store(
+        self, request: Request, sender: _Sender, prepared_write: Prepared, body_bytes: int
+    ) -> None:
         try:
-            acks = await self._doors.record(request.scope, found.envelopes, body_bytes)
+            acks = await self._doors.record(request.scope, prepared_write.envelopes, body_bytes)
         except BaseException as error:
             # The sender repeats its samples, but they are no longer inputs of derived metrics.
             tables = self._tables.get(sender)
             if tables is not None:
-                tables.unsent = [*tables.unsent, *found.outputs][-MAX_UNSENT:]
+                tables.unsent = [*tables.unsent, *prepared_write.outputs][-MAX_UNSENT:]
             if isinstance(error, HttpRejection) and error.status == _UNKNOWN_SCHEMA:
-                for target in found.targets:
+                for target in prepared_write.targets:
                     target.forget_schemas()
                 raise unavailable("lists of keys are unknown: they are sent again") from error
             raise
-        for columns, ack in zip(found.columns, acks, strict=False):
+        for columns, ack in zip(prepared_write.columns, acks, strict=False):
             columns.schema = ack.schema
 
     def _prepare(self, body: bytes, encoding: str, read: Reader, sender: _Sender) -> Prepared:
         limits = self._doors.limits
-        message = decompressed(body, encoding, min(limits.message_bytes, limits.unpacked_bytes))
+        message = _decompress(body, encoding, min(limits.message_bytes, limits.unpacked_bytes))
         tables = self._of(sender)
         try:
             samples = read(message, tables.series.numbers)
@@ -133,7 +140,7 @@ class RemoteWrite:
             raise malformed(f"invalid remote write message: {error}") from None
         newest_ms = self._clock() + limits.ahead_ms
         unsent, tables.unsent = tables.unsent, []
-        return prepared(samples, tables.series, limits.oldest_ms, newest_ms, unsent)
+        return prepare(samples, tables.series, limits.oldest_ms, newest_ms, unsent)
 
     def _of(self, sender: _Sender) -> _Tables:
         tables = self._tables.pop(sender, None)
@@ -167,6 +174,33 @@ def _reader(content_type: str) -> Reader:
     raise HttpRejection(415, f"unknown Content-Type {content_type[:200]!r}; expected {expected}")
 
 
-def _declared(request: Request) -> int:
+def _declared_length(request: Request) -> int:
     text = request.headers.get("content-length", "0")
     return int(text[:20]) if text.isascii() and text.isdigit() else 0
+
+
+def _decompress(body: bytes, encoding: str, max_bytes: int) -> bytes:
+    """Return a body without its encoding: snappy's block format, or the zstd of VictoriaMetrics' agent.
+
+    Args:
+        encoding: value of the header `Content-Encoding`. Without one it is snappy, as in remote write 1.0.
+        max_bytes: maximum size of the result, which is checked before anything is decompressed.
+
+    Raises:
+        HttpRejection: 400 for damaged data, 413 for more than `max_bytes`, 415 for an unknown encoding.
+    """
+    name = encoding.strip().lower()
+    if name not in ("", "snappy"):
+        return decompress(body, name, max_bytes)
+    try:
+        size, _ = read_varint(body, 0)
+    except Malformed:
+        raise malformed("invalid snappy block: it does not begin with its size") from None
+    if size > max_bytes:
+        raise too_large(f"the body has {size} bytes decompressed; at most {max_bytes} are allowed")
+    if size > len(body) * _MAX_SNAPPY_RATIO:
+        raise malformed(f"invalid snappy block: {len(body)} bytes cannot contain {size}")
+    try:
+        return bytes(snappy.decompress_raw(body))
+    except DecompressionError as error:
+        raise malformed(f"invalid snappy block: {error}") from None

@@ -9,6 +9,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.remote_write.receiver import WriteStatistics
+from runvitals.server.error_table import CLIENT_LEFT, meaning_of
 from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
@@ -31,23 +32,29 @@ async def write(request: Request) -> Response:
     """Store samples. What it rejects for good is 400, which senders do not repeat."""
     receiver = shared_services_of(request).remote_write
     try:
-        return _answer(await receiver.receive(request))
-    except HttpRejection as error:
-        status = 400 if error.status in _PERMANENT else error.status
-        headers = {} if error.retry_after_s is None else {"Retry-After": str(error.retry_after_s)}
-        if error.status == 408:  # the rest of the body may still arrive, where the next request would begin
-            headers["Connection"] = "close"
-        return PlainTextResponse(error.text + "\n", status, headers)
-    except ClientDisconnected:
-        return Response(status_code=499)
+        return _response(await receiver.receive(request))
+    except (HttpRejection, ClientDisconnected) as error:
+        return _error_response(error)
 
 
-def _answer(found: WriteStatistics) -> Response:
+def _response(statistics: WriteStatistics) -> Response:
     headers = {
-        _WRITTEN.format("Samples"): str(found.samples),
-        _WRITTEN.format("Histograms"): str(found.histograms),
+        _WRITTEN.format("Samples"): str(statistics.samples),
+        _WRITTEN.format("Histograms"): str(statistics.histograms),
         _WRITTEN.format("Exemplars"): "0",
     }
-    if found.problems:
-        return PlainTextResponse(f"the others were stored, but {found.problems}\n", 400, headers)
+    if statistics.problems:
+        return PlainTextResponse(f"the others were stored, but {statistics.problems}\n", 400, headers)
     return Response(status_code=204, headers=headers)
+
+
+def _error_response(error: Exception) -> Response:
+    """Return what the error means, as plain text."""
+    meaning = meaning_of(error)
+    if meaning.status == CLIENT_LEFT:
+        return Response(status_code=CLIENT_LEFT)
+    status = 400 if meaning.status in _PERMANENT else meaning.status
+    headers = dict(meaning.headers)
+    if status == 408:  # the rest of the body may still arrive, where the next request would begin
+        headers["connection"] = "close"
+    return PlainTextResponse(meaning.text + "\n", status, headers)

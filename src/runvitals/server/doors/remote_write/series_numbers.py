@@ -13,12 +13,12 @@ from runvitals.server.doors.remote_write.native_histograms import NativeHistogra
 Labels = tuple[str, ...]
 """Names and values, alternating."""
 MAX_LABELS: Final = 128
-"""Of one series."""
+"""The most labels of one series."""
 MAX_CHARACTERS: Final = 16 * 1024
-"""Of all labels of one series. A message has texts once that many series share: a small one could be of many
-series with long labels."""
+"""The most characters of all labels of one series. A message has a text once that many series share, so a
+small message could be of many series with long labels."""
 _MAX_TEXT: Final = 1024
-"""Of a name or value. Longer ones end in a checksum instead."""
+"""The most characters of a name or value. Longer ones end in a checksum instead."""
 _CHECKSUM_CHARACTERS: Final = 9
 _NAME: Final = "__name__"
 _LABEL, _VALUE = 0x0A, 0x12
@@ -40,44 +40,44 @@ class SeriesNumbers:
         self._histograms: dict[int, _HistogramSeries] = {}
 
     def of_bytes(self, labels: bytes) -> int:
-        """The number of a series by its label messages.
+        """Return the number of a series by its label messages.
 
         Raises:
             Malformed: invalid labels.
         """
-        found = self.by_bytes.get(labels)
-        if found is None:
+        number = self.by_bytes.get(labels)
+        if number is None:
             pairs = _usual_labels(labels)
             if pairs is None:
                 pairs = _labels(labels)
-            found = self.of_labels(tuple(pairs))
+            number = self.of_labels(tuple(pairs))
             if len(labels) <= MAX_CHARACTERS:
-                self.by_bytes[labels] = found
-        return found
+                self.by_bytes[labels] = number
+        return number
 
     def of_labels(self, labels: Labels) -> int:
-        """The number of a series."""
-        found = self.by_labels.get(labels)
-        if found is None:
+        """Return the number of a series."""
+        number = self.by_labels.get(labels)
+        if number is None:
             if len(labels) > 2 * MAX_LABELS:
                 raise Malformed(f"a series of {len(labels) // 2} labels; at most {MAX_LABELS} are allowed")
             characters = sum(map(len, labels))
             if characters > MAX_CHARACTERS:
                 raise Malformed(f"labels of {characters} characters; a series has at most {MAX_CHARACTERS}")
             _check_names(labels[::2])
-            found = self.by_labels[labels] = self._number(labels)
-            self._labels[found] = labels
-        return found
+            number = self.by_labels[labels] = self._number(labels)
+            self._labels[number] = labels
+        return number
 
     def of_histogram(self, number: int, histogram: NativeHistogram) -> Iterator[tuple[int, float]]:
-        """The samples of a native histogram of a series, the count first."""
+        """Yield the samples of a native histogram of a series, the count first."""
         series = self._histograms.get(number)
         if series is None:
             series = self._histograms[number] = _HistogramSeries(self._labels[number])
         series.bounds.update(histogram.buckets)
         yield self._part(series, "_count"), histogram.observations
         yield self._part(series, "_sum"), histogram.sum
-        # Also bounds of before: a series that is there has a value at each time.
+        # Earlier bounds too: a series that exists has a value at each time.
         bounds = sorted(series.bounds)
         for bound, count in zip(bounds, histogram.at_most(bounds), strict=True):
             yield self._part(series, "_bucket", bound), count
@@ -119,12 +119,15 @@ def _check_names(names: Sequence[str]) -> None:
     if "" in names:
         raise Malformed("a series with a label without a name")
     if len(set(names)) != len(names):
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        twice = next(name for index, name in enumerate(names) if name in names[:index])
         raise Malformed(f"a series with several labels {twice[:100]!r}")
 
 
 def _usual_labels(labels: bytes) -> list[str] | None:
-    """Names and values of label messages, if all of these are short and have both: five times as fast."""
+    """Return names and values of label messages, if all of these are short and have both.
+
+    It is five times as fast as reading each.
+    """
     pairs: list[str] = []
     at, end = 0, len(labels)
     try:
@@ -148,7 +151,7 @@ def _usual_labels(labels: bytes) -> list[str] | None:
 
 
 def _labels(labels: bytes) -> list[str]:
-    """The same of any valid label messages.
+    """Return the same of any valid label messages.
 
     Raises:
         Malformed: invalid labels.
@@ -168,7 +171,7 @@ def _labels(labels: bytes) -> list[str]:
 
 
 def text_of(content: bytes) -> str:
-    """The name or value of a label; a long one ends in a checksum.
+    """Return the name or value of a label; a long one ends in a checksum.
 
     Raises:
         Malformed: it is not UTF-8.

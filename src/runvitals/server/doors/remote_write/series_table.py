@@ -10,17 +10,17 @@ from typing import Final
 import numpy as np
 
 from runvitals.base.protobuf import Malformed
-from runvitals.server.doors.exporters import translated
+from runvitals.server.doors.exporters import translate
 from runvitals.server.doors.exporters.translation import Input, Translation
 from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import Target
-from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, addressed, device, routed
+from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, address_of, device, route_of
 from runvitals.server.runs.storage.metrics import MAX_KEY
 
 MAX_OTHER_KEYS: Final = 5000
 """Series of one host of a run that are no metrics of ours. Further ones are not stored."""
 MAX_SERIES: Final = 200_000
-"""Of one sender, about 1 kB each. Those with long labels count as several."""
+"""The most series of one sender, about 1 kB each. Those with long labels count as several."""
 _USUAL_CHARACTERS: Final = 1000
 NOT_STORED: Final = -1
 _NAME: Final = "__name__"
@@ -80,27 +80,32 @@ class SeriesTable:
         if number_of_target is None:
             number_of_target = self._by_labels[of_route] = self._target_of(labels)
         target = self.targets[number_of_target]
-        ours = translated(labels.get(_NAME, ""), labels, device(labels, self._rules))
-        found = ours or self._other(labels, number_of_target)
+        ours = translate(labels.get(_NAME, ""), labels, device(labels, self._rules))
+        mapping = ours or self._other(labels, number_of_target)
         number = self._count
         self._count += 1
         self._weight += 1 + sum(map(len, pairs)) // _USUAL_CHARACTERS
         if number == len(self.target):
             self._grow()
         self.target[number] = number_of_target
-        self.column[number] = NOT_STORED if found is None or found.key is None else target.column(found.key)
-        self.is_skipped[number] = found is None
-        if found is not None:
-            self.factor[number], self.highest[number] = found.factor, found.highest
+        self.column[number] = (
+            NOT_STORED if mapping is None or mapping.key is None else target.column(mapping.key)
+        )
+        self.is_skipped[number] = mapping is None
+        if mapping is not None:
+            self.factor[number], self.highest[number] = mapping.factor, mapping.highest
             self.least[number], self.most[number] = (-inf, inf) if ours is None else ours.possible
-            self.has_blanks[number], self.has_inputs[number] = found.has_blanks, bool(found.inputs)
-            if found.inputs:
-                self.inputs[number] = found.inputs
+            self.has_blanks[number], self.has_inputs[number] = (
+                mapping.has_blanks,
+                bool(mapping.inputs),
+            )
+            if mapping.inputs:
+                self.inputs[number] = mapping.inputs
         return number
 
     def _target_of(self, labels: Mapping[str, str]) -> int:
-        """The number of the run and host that labels name, a new one if need be."""
-        route = routed(labels, self._rules, addressed(labels, self._place))
+        """Return the number of the run and host that labels name, a new one if need be."""
+        route = route_of(labels, self._rules, address_of(labels, self._place))
         number = self._by_route.get(route)
         if number is None:
             number = self._by_route[route] = len(self.targets)
@@ -108,9 +113,9 @@ class SeriesTable:
         return number
 
     def _other(self, labels: Mapping[str, str], number_of_target: int) -> Translation | None:
-        """The key of a series that is no metric of ours; None if the host has too many of them."""
+        """Return the key of a series that is no metric of ours; None if the host has too many of them."""
         target = self.targets[number_of_target]
-        key = _bounded(self._key(labels, target.route))
+        key = _shorten(self._key(labels, target.route))
         if not target.has(key):
             others = self._others.get(number_of_target, 0)
             if others >= MAX_OTHER_KEYS:
@@ -120,12 +125,12 @@ class SeriesTable:
         return Translation(key)
 
     def _key(self, labels: Mapping[str, str], route: Route) -> str:
-        """The name with the labels that do not say which run or host it is, as Prometheus writes them."""
-        known = {route.run, route.run_name, route.host, route.project}
+        """Return the key of a series: its name, and the labels that do not say which run or host it is of."""
+        names = {route.run, route.run_name, route.host, route.project}
         kept = [
-            f'{name}="{_escaped(value)}"'
+            f'{name}="{_escape(value)}"'
             for name, value in sorted(labels.items())
-            if name != _NAME and not (name in self._rules.attributes and _is_in(value, known))
+            if name != _NAME and not (name in self._rules.attributes and _is_in(value, names))
         ]
         return labels.get(_NAME, "") + (f"{{{','.join(kept)}}}" if kept else "")
 
@@ -136,16 +141,16 @@ class SeriesTable:
             setattr(self, name, np.concatenate((before, np.zeros_like(before))))
 
 
-def _bounded(key: str) -> str:
-    """The key, with a part of its SHA-256 instead of what is too long."""
+def _shorten(key: str) -> str:
+    """Return the key, with a part of its SHA-256 instead of what is too long."""
     if len(key) <= MAX_KEY:
         return key
     return f"{key[: MAX_KEY - 9]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
 
 
-def _is_in(value: str, known: set[str | None]) -> bool:
-    return value in known or value.rpartition(":")[0] in known
+def _is_in(value: str, names: set[str | None]) -> bool:
+    return value in names or value.rpartition(":")[0] in names
 
 
-def _escaped(value: str) -> str:
+def _escape(value: str) -> str:
     return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

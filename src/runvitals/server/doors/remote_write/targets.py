@@ -76,7 +76,7 @@ class Target:
             self.about = self._description()
 
     def column(self, key: str) -> int:
-        """The number of a key's column."""
+        """Return the number of a key's column."""
         column = self._columns.get(key)
         if column is None:
             column = self._columns[key] = len(self.keys)
@@ -84,11 +84,13 @@ class Target:
         return column
 
     def has(self, key: str) -> bool:
-        """Whether there is a column of this key."""
+        """Return whether there is a column of this key."""
         return key in self._columns
 
     def column_lists(self, columns: Sequence[int], packed: bytes) -> list[ColumnList]:
-        """Ascending columns as lists: one list, if requests have had the same columns before, or have all.
+        """Return ascending columns as lists.
+
+        It is one list if requests have had the same columns before, or have all.
 
         Args:
             packed: the columns as bytes, by which they are recognized.
@@ -99,54 +101,59 @@ class Target:
         if len(self._exact) < _MAX_EXACT and len(columns) <= _WIDEST_EXACT:
             number = hash(packed)
             if len(columns) == len(self.keys) or number in self._seen:
-                found = self._exact[packed] = [ColumnList([self.keys[column] for column in columns])]
-                return found
+                lists = self._exact[packed] = [ColumnList([self.keys[column] for column in columns])]
+                return lists
             if len(self._seen) >= _MAX_SEEN:
                 self._seen.clear()
             self._seen.add(number)
         return [self._part(first, end) for first, end in aligned_parts(columns)]
 
     def _part(self, first: int, end: int) -> ColumnList:
-        found = self._parts.get((first, end))
-        if found is None:
-            found = self._parts[first, end] = ColumnList(self.keys[first:end])
-        return found
+        part = self._parts.get((first, end))
+        if part is None:
+            part = self._parts[first, end] = ColumnList(self.keys[first:end])
+        return part
 
     def forget_schemas(self) -> None:
         """Send the keys again: the store does not know the numbers of the lists."""
-        for one in (*self._parts.values(), *(one for lists in self._exact.values() for one in lists)):
-            one.schema = None
+        for column_list in (
+            *self._parts.values(),
+            *(column_list for lists in self._exact.values() for column_list in lists),
+        ):
+            column_list.schema = None
 
-    def derived(self, of: Derived) -> DerivedMetric:
-        """The derived metric of this host."""
-        found = self._derived.get(of.name)
-        if found is None:
-            found = self._derived[of.name] = DerivedMetric(of)
-        return found
+    def derived_metric(self, of: Derived) -> DerivedMetric:
+        """Return the derived metric of this host."""
+        derived = self._derived.get(of.name)
+        if derived is None:
+            derived = self._derived[of.name] = DerivedMetric(of)
+        return derived
 
-    def add_input(self, given: Input, t: int, value: float) -> DerivedMetric:
+    def add_input(self, input_: Input, t: int, value: float) -> DerivedMetric:
         """Add a value of an input; returns what it is an input of."""
-        metric = self.derived(given.of)
-        metric.add(given.name, t, value)
+        metric = self.derived_metric(input_.of)
+        metric.add(input_.name, t, value)
         return metric
 
 
 def aligned_parts(columns: Sequence[int]) -> list[tuple[int, int]]:
-    """Ascending columns as ranges that begin at a multiple of their length, a power of two: (first, end).
+    """Return ascending columns as ranges (first, end).
+
+    Each begins at a multiple of its length, a power of two.
 
     Example:
         >>> aligned_parts([0, 1, 2, 3, 4, 6, 7])
         [(0, 4), (4, 5), (6, 8)]
     """
     parts: list[tuple[int, int]] = []
-    place, count = 0, len(columns)
-    while place < count:
-        first = columns[place]
+    index, count = 0, len(columns)
+    while index < count:
+        first = columns[index]
         width = _WIDEST
         while width > 1 and (
-            first % width or place + width > count or columns[place + width - 1] != first + width - 1
+            first % width or index + width > count or columns[index + width - 1] != first + width - 1
         ):
             width //= 2
         parts.append((first, first + width))
-        place += width
+        index += width
     return parts

@@ -38,7 +38,7 @@ class ScimGroups:
         self._url = url
 
     def find(self, expression: str | None) -> list[TeamRow]:
-        """The teams that fit a filter, or all."""
+        """Return the teams that fit a filter, or all."""
         rows = [row for row in self._accounts.teams.all() if row.deleted_ms is None]
         if expression is None:
             return rows
@@ -103,7 +103,9 @@ class ScimGroups:
             elif attribute == "members" and kind == "replace":
                 self._set_members(team, ids)
             elif attribute == "members":
-                self._remove(team, ids if member_id is not None or value is not None else self._present(team))
+                self._remove(
+                    team, ids if member_id is not None or value is not None else self._member_ids(team)
+                )
         return self.get(str(team.id))
 
     def delete(self, team: TeamRow) -> None:
@@ -112,7 +114,7 @@ class ScimGroups:
         self._accounts.scim.forget(team.id)
 
     def json(self, teams: Sequence[TeamRow]) -> list[dict[str, Any]]:
-        """Teams as SCIM has them."""
+        """Return teams as SCIM has them."""
         ids = [team.id for team in teams]
         names = self._accounts.scim.names_of(ids)
         members = self._accounts.members.of_teams(ids)
@@ -128,16 +130,16 @@ class ScimGroups:
             "meta": {"resourceType": "Group", "location": f"{self._url}{PREFIX}/Groups/{team.id}"},
         }
 
-    def _present(self, team: TeamRow) -> list[str]:
+    def _member_ids(self, team: TeamRow) -> list[str]:
         return [str(row.user_id) for row in self._accounts.members.of_team(team.name)]
 
     def _set_members(self, team: TeamRow, ids: list[str]) -> None:
         self._add(team, ids)
-        self._remove(team, [user_id for user_id in self._present(team) if user_id not in ids])
+        self._remove(team, [user_id for user_id in self._member_ids(team) if user_id not in ids])
 
     def _add(self, team: TeamRow, ids: Iterable[str]) -> None:
         """Add users as members. Who is in the team already keeps the role."""
-        present = set(self._present(team))
+        present = set(self._member_ids(team))
         for user_id in ids:
             if user_id not in present:
                 name = self._user_name(user_id)
@@ -145,7 +147,7 @@ class ScimGroups:
                 present.add(user_id)
 
     def _remove(self, team: TeamRow, ids: Iterable[str]) -> None:
-        present = set(self._present(team))
+        present = set(self._member_ids(team))
         for user_id in ids:
             if user_id in present:
                 self._accounts.members.remove(team.name, self._user_name(user_id), self._by, self._now_ms)
@@ -166,7 +168,7 @@ class ScimGroups:
 
 
 def _ids(members: Any) -> list[str]:
-    """The user ids of a list of members; one member may come without a list."""
+    """Return the user ids of a list of members; one member may come without a list."""
     rows = [members] if isinstance(members, dict) else members
     if not isinstance(rows, list) or not all(isinstance(row, dict) and "value" in row for row in rows):
         return []

@@ -37,12 +37,12 @@ class ScimError(Exception):
 
 
 def scim_response(body: Any, status: int = 200, headers: dict[str, str] | None = None) -> JSONResponse:
-    """A response with SCIM's media type."""
+    """Return a response with SCIM's media type."""
     return JSONResponse(body, status, {"cache-control": "no-store", **(headers or {})}, MEDIA_TYPE)
 
 
 def error_response(status: int, detail: str, kind: str = "") -> JSONResponse:
-    """An error as RFC 7644, section 3.12, defines it."""
+    """Return an error as RFC 7644, section 3.12, defines it."""
     body = {"schemas": [f"{_MESSAGES}Error"], "status": str(status), "detail": detail}
     headers = {"www-authenticate": "Bearer"} if status == 401 else None
     return scim_response({**body, **({"scimType": kind} if kind else {})}, status, headers)
@@ -51,7 +51,7 @@ def error_response(status: int, detail: str, kind: str = "") -> JSONResponse:
 def list_response(
     rows: Sequence[T], start: int, count: int, shown: Callable[[Sequence[T]], list[Any]]
 ) -> Any:
-    """A page of a list: `start` counts from 1.
+    """Return a page of a list: `start` counts from 1.
 
     Args:
         shown: the JSON of the rows of a page.
@@ -68,7 +68,7 @@ def list_response(
 
 
 def equality(expression: str, attributes: Sequence[str]) -> tuple[str, str]:
-    """The attribute and the value of a filter `attribute eq "value"`.
+    """Return the attribute and the value of a filter `attribute eq "value"`.
 
     Raises:
         ScimError: another filter.
@@ -86,14 +86,14 @@ def equality(expression: str, attributes: Sequence[str]) -> tuple[str, str]:
 
 
 def operations(body: dict[str, Any]) -> list[tuple[str, str, Any]]:
-    """The operations of a PATCH: `add`, `replace` or `remove`, a path, and a value.
+    """Return the operations of a PATCH: `add`, `replace` or `remove`, a path, and a value.
 
     An operation without a path has an object of attributes: each becomes an operation of its own.
 
     Raises:
         ScimError: not a valid PATCH.
     """
-    found: list[tuple[str, str, Any]] = []
+    changes: list[tuple[str, str, Any]] = []
     listed = body.get("Operations")
     if not isinstance(listed, list) or len(listed) > _MAX_OPERATIONS:
         raise ScimError(400, f"expected Operations, at most {_MAX_OPERATIONS}", "invalidSyntax")
@@ -107,22 +107,22 @@ def operations(body: dict[str, Any]) -> list[tuple[str, str, Any]]:
                 400, f"invalid op {kind[:20]!r}; expected add, replace or remove", "invalidSyntax"
             )
         if path is not None:
-            found.append((kind, str(path), value))
+            changes.append((kind, str(path), value))
         elif isinstance(value, dict):
-            found += [(kind, name, part) for name, part in value.items()]
+            changes += [(kind, name, part) for name, part in value.items()]
         else:
             raise ScimError(400, "an operation without a path needs an object as value", "noTarget")
-    return found
+    return changes
 
 
 def member_of_path(path: str) -> str | None:
-    """The user id in a path such as `members[value eq "23"]`."""
+    """Return the user id in a path such as `members[value eq "23"]`."""
     match = _MEMBER.fullmatch(path.strip())
     return None if match is None else match[1]
 
 
 def user_number(user_id: str) -> int:
-    """The id of a user as the database has it.
+    """Return the id of a user as the database has it.
 
     Raises:
         ValueError: no database has such an id.
@@ -133,7 +133,7 @@ def user_number(user_id: str) -> int:
 
 
 def as_boolean(value: object) -> bool:
-    """A boolean; Entra sends it as the text `True` or `False`.
+    """Return a boolean; Entra sends it as the text `True` or `False`.
 
     Raises:
         ScimError: neither.

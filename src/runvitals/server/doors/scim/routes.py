@@ -39,7 +39,7 @@ from runvitals.store.errors import (
 
 T = TypeVar("T")
 _NEEDS = (needs("public"), with_accounts())
-_ANSWERED = (HTTPException, LastAdministrator, LimitReached, NameTaken, NotAllowed, NotFound)
+_REFUSALS = (HTTPException, LastAdministrator, LimitReached, NameTaken, NotAllowed, NotFound)
 _CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 
 
@@ -47,6 +47,7 @@ class ScimRoute(APIRoute):
     """A route whose errors are those of SCIM."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return the handler with errors in SCIM's form."""
         handle = super().get_route_handler()
 
         async def with_scim_errors(request: Request) -> Response:
@@ -56,7 +57,7 @@ class ScimRoute(APIRoute):
                 return error_response(error.status, str(error), error.kind)
             except RequestValidationError:
                 return error_response(400, "the body or a parameter is not valid", "invalidSyntax")
-            except _ANSWERED as error:
+            except _REFUSALS as error:
                 meaning = meaning_of(error)
                 return error_response(meaning.status, meaning.text)
 
@@ -82,7 +83,7 @@ def _check_secret(
         services.of_link(requester.ip, check)
     except NoLongerValid:
         raise ScimError(401, "send the secret of this organisation as Authorization: Bearer …") from None
-    access.accounts.scim.used(access.clock())
+    access.accounts.scim.note_use(access.clock())
     return access
 
 
@@ -99,10 +100,10 @@ class ScimResources(Protocol[T]):
     """Users or groups, for an identity provider."""
 
     def find(self, expression: str | None) -> Sequence[T]:
-        """Those that fit a filter, or all."""
+        """Return those that fit a filter, or all."""
 
     def get(self, id: str) -> T:
-        """One of them. Raises ScimError 404."""
+        """Return one of them. Raises ScimError 404."""
 
     def create(self, body: Mapping[str, Any]) -> T:
         """Create one."""
@@ -117,22 +118,20 @@ class ScimResources(Protocol[T]):
         """Delete one."""
 
     def json(self, rows: Sequence[T]) -> list[dict[str, Any]]:
-        """Resources as SCIM has them."""
+        """Return resources as SCIM has them."""
 
 
 OpenResources = Callable[[AccountStore, Actor, int, str], ScimResources[T]]
 
 
-def _opened(
-    open_resources: OpenResources[T], access: AccessControl, requester: Requester
-) -> ScimResources[T]:
+def _open(open_resources: OpenResources[T], access: AccessControl, requester: Requester) -> ScimResources[T]:
     url = str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
     by = requester.actor
     provider = replace(SCIM, ip=by.ip, agent=by.agent, request_id=by.request_id)
     return open_resources(access.accounts, provider, access.clock(), url)
 
 
-def _changed(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:
+def _change(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:
     """Carry out a request, all of it or nothing; returns the resource."""
     [shown] = access.accounts.in_one_transaction(lambda: resources.json([change()]))
     access.rights_changed()
@@ -149,40 +148,40 @@ def _add_routes(name: str, open_resources: OpenResources[T]) -> None:
         start: Start = 1,
         count: Count = 100,
     ) -> Response:
-        resources = _opened(open_resources, access, requester)
+        resources = _open(open_resources, access, requester)
         return scim_response(list_response(resources.find(expression), start, count, resources.json))
 
     def create(access: Checked, requester: TheRequester, body: JsonBody) -> Response:
-        resources = _opened(open_resources, access, requester)
-        shown = _changed(access, resources, lambda: resources.create(body))
+        resources = _open(open_resources, access, requester)
+        shown = _change(access, resources, lambda: resources.create(body))
         return scim_response(shown, 201, {"location": shown["meta"]["location"]})
 
     def read(access: Checked, requester: TheRequester, id: str) -> Response:
-        resources = _opened(open_resources, access, requester)
+        resources = _open(open_resources, access, requester)
         return scim_response(resources.json([resources.get(id)])[0])
 
     def put(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
-        resources = _opened(open_resources, access, requester)
-        return scim_response(_changed(access, resources, lambda: resources.replace(resources.get(id), body)))
+        resources = _open(open_resources, access, requester)
+        return scim_response(_change(access, resources, lambda: resources.replace(resources.get(id), body)))
 
     def patch(access: Checked, requester: TheRequester, id: str, body: JsonBody) -> Response:
-        resources = _opened(open_resources, access, requester)
-        return scim_response(_changed(access, resources, lambda: resources.patch(resources.get(id), body)))
+        resources = _open(open_resources, access, requester)
+        return scim_response(_change(access, resources, lambda: resources.patch(resources.get(id), body)))
 
     def remove(access: Checked, requester: TheRequester, id: str) -> Response:
-        resources = _opened(open_resources, access, requester)
+        resources = _open(open_resources, access, requester)
         access.accounts.in_one_transaction(lambda: resources.delete(resources.get(id)))
         access.rights_changed()
         return Response(status_code=204)
 
-    one = f"/{name}/{{id}}"
+    item_path = f"/{name}/{{id}}"
     for method, path, endpoint in (
         ("GET", f"/{name}", listed),
         ("POST", f"/{name}", create),
-        ("GET", one, read),
-        ("PUT", one, put),
-        ("PATCH", one, patch),
-        ("DELETE", one, remove),
+        ("GET", item_path, read),
+        ("PUT", item_path, put),
+        ("PATCH", item_path, patch),
+        ("DELETE", item_path, remove),
     ):
         router.add_api_route(path, endpoint, methods=[method], dependencies=_NEEDS)
 
@@ -193,7 +192,7 @@ _add_routes("Groups", ScimGroups)
 
 @router.get("/ServiceProviderConfig", dependencies=_NEEDS)
 def configuration(access: Checked) -> Response:
-    """What this server supports of SCIM."""
+    """Return what this server supports of SCIM."""
     no = {"supported": False}
     return scim_response(
         {
@@ -213,7 +212,7 @@ def configuration(access: Checked) -> Response:
 
 @router.get("/ResourceTypes", dependencies=_NEEDS)
 def resource_types(access: Checked) -> Response:
-    """Users and groups."""
+    """Return users and groups."""
     rows = [
         {
             "schemas": [f"{_CORE}ResourceType"],

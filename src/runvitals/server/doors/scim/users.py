@@ -45,12 +45,15 @@ class ScimUsers:
         self._url = url
 
     def find(self, expression: str | None) -> list[UserRow]:
-        """The users that fit a filter, or all. A filter also finds users who were not provisioned yet."""
+        """Return the users that fit a filter, or all.
+
+        A filter also finds users who were not provisioned yet.
+        """
         if expression is None:
             return [row.user for row in self._accounts.users.listed()]
         attribute, value = equality(expression, ["userName", "externalId", "id"])
         if attribute == "userName":
-            user = self._named(value)
+            user = self._find(value)
             return [] if user is None else [user]
         if attribute == "externalId":
             return self._accounts.users.of_entities(self._accounts.scim.by_external_id(value))
@@ -79,13 +82,13 @@ class ScimUsers:
         user_name = _text(body, "userName")
         if user_name is None:
             raise ScimError(400, "userName is missing", "invalidValue")
-        if self._named(user_name) is not None:
+        if self._find(user_name) is not None:
             raise ScimError(409, f"there is already a user with the userName {user_name!r}", "uniqueness")
         address = _address(body) or (user_name if "@" in user_name else None)
         try:
             if address is not None and self._accounts.users.by_address(address_key(address)) is not None:
                 raise ScimError(409, "there is already a user with this address", "uniqueness")
-            user = self._created(user_name, address, _shown(body))
+            user = self._create(user_name, address, _display_name(body))
         except ValueError as error:
             raise ScimError(400, str(error), "invalidValue") from None
         self._accounts.scim.put(user.entity_id, user_name, _text(body, "externalId"))
@@ -96,7 +99,7 @@ class ScimUsers:
         names = self._accounts.scim.names_of([user.entity_id]).get(user.entity_id)
         user_name = _text(body, "userName") or (names.user_name if names else None)
         self._put_names(user, user_name, _text(body, "externalId"))
-        return self._changed(user, _shown(body), body.get("active", True))
+        return self._change(user, _display_name(body), body.get("active", True))
 
     def patch(self, user: UserRow, body: dict[str, Any]) -> UserRow:
         """Carry out the operations of a PATCH. Attributes that are not kept here are passed over."""
@@ -115,7 +118,7 @@ class ScimUsers:
             elif attribute in ("displayname", "name.formatted"):
                 shown = str(value)
         self._put_names(user, user_name, external_id)
-        return self._changed(user, shown, active)
+        return self._change(user, shown, active)
 
     def delete(self, user: UserRow) -> None:
         """Delete an account for good; runs in teams stay.
@@ -132,7 +135,7 @@ class ScimUsers:
             notices.to_address(address, message)
 
     def json(self, users: Sequence[UserRow]) -> list[dict[str, Any]]:
-        """Users as SCIM has them."""
+        """Return users as SCIM has them."""
         names = self._accounts.scim.names_of([user.entity_id for user in users])
         emails = self._accounts.emails.of_users([user.id for user in users])
         return [self._json(user, names.get(user.entity_id), emails.get(user.id, [])) for user in users]
@@ -152,11 +155,11 @@ class ScimUsers:
             "meta": {"resourceType": "User", "location": f"{self._url}{PREFIX}/Users/{user.id}"},
         }
 
-    def _named(self, user_name: str) -> UserRow | None:
-        """The user whom the provider calls so, or else who has this verified address or name."""
+    def _find(self, user_name: str) -> UserRow | None:
+        """Return the user whom the provider calls so, or else who has this verified address or name."""
         entity_id = self._accounts.scim.by_user_name(user_name)
-        if entity_id is not None and (found := self._accounts.users.of_entities([entity_id])):
-            return found[0]
+        if entity_id is not None and (users := self._accounts.users.of_entities([entity_id])):
+            return users[0]
         if entity_id is None and "@" in user_name:
             try:
                 return self._accounts.users.by_address(address_key(user_name))
@@ -167,7 +170,7 @@ class ScimUsers:
         except NotFound:
             return None
 
-    def _created(self, user_name: str, address: str | None, shown: str | None) -> UserRow:
+    def _create(self, user_name: str, address: str | None, shown: str | None) -> UserRow:
         base = _account_name(user_name)
         for number in range(1, _MAX_NAMES):
             ending = "" if number == 1 else f"-{number}"
@@ -191,7 +194,7 @@ class ScimUsers:
         except NameTaken as error:
             raise ScimError(409, str(error), "uniqueness") from None
 
-    def _changed(self, user: UserRow, shown: str | None, active: Any) -> UserRow:
+    def _change(self, user: UserRow, shown: str | None, active: Any) -> UserRow:
         if shown is not None and shown != user.display_name:
             try:
                 name = display_name(shown)
@@ -217,7 +220,7 @@ def _text(body: Mapping[str, Any], name: str) -> str | None:
 
 
 def _address(body: Mapping[str, Any]) -> str | None:
-    """The primary address, or else the first one."""
+    """Return the primary address, or else the first one."""
     emails = body.get("emails")
     rows = [row for row in emails if isinstance(row, dict)] if isinstance(emails, list) else []
     chosen = next((row for row in rows if row.get("primary")), rows[0] if rows else {})
@@ -225,12 +228,12 @@ def _address(body: Mapping[str, Any]) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _shown(body: Mapping[str, Any]) -> str | None:
-    """The name to show: as given, or of its parts."""
-    given = body.get("displayName")
+def _display_name(body: Mapping[str, Any]) -> str | None:
+    """Return the name to show: as given, or of its parts."""
+    display_name = body.get("displayName")
     name = body.get("name")
-    if isinstance(given, str) and given.strip():
-        return given
+    if isinstance(display_name, str) and display_name.strip():
+        return display_name
     if not isinstance(name, dict):
         return None
     parts = [str(name[part]) for part in ("givenName", "familyName") if name.get(part)]
@@ -238,7 +241,7 @@ def _shown(body: Mapping[str, Any]) -> str | None:
 
 
 def _account_name(user_name: str) -> str:
-    """A name for addresses, made of what the provider calls the user.
+    """Return a name for addresses, made of what the provider calls the user.
 
     Example:
         >>> _account_name("Ada.Lovelace@example.org")

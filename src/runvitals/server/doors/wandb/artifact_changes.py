@@ -13,10 +13,10 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     artifacts_of,
     collection_node,
     membership_node,
+    not_found,
     project_of,
     require,
     tag_node,
-    unknown,
 )
 from runvitals.server.doors.wandb.artifact_requests import (
     Input,
@@ -97,11 +97,11 @@ def delete_aliases(_: None, info: Info, input: Input) -> dict[str, Any]:
 def _change_aliases(context: GraphQLContext, input: Input, adds: bool) -> None:
     row = version_for(context, input["artifact_id"], Action.ARTIFACT_READ)
     by_collection: dict[int, list[str]] = {}
-    for one in input["aliases"]:
-        project = project_named(context, one["project_name"], one["entity_name"])
+    for alias in input["aliases"]:
+        project = project_named(context, alias["project_name"], alias["entity_name"])
         require(context, Action.ARTIFACT_ALIAS, project, row.id)
-        found = collection_named(context, project, one["artifact_collection_name"])
-        by_collection.setdefault(found.id, []).append(one["alias"])
+        collection = collection_named(context, project, alias["artifact_collection_name"])
+        by_collection.setdefault(collection.id, []).append(alias["alias"])
     table = artifacts_of(context).collections
     change = table.add_aliases if adds else table.remove_aliases
     for collection_id, aliases in by_collection.items():
@@ -124,7 +124,7 @@ def link_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
         name = input.get("artifact_portfolio_name") or ""
         project = project_for_link(context, input.get("project_name") or "", input.get("entity_name"))
         require(context, Action.ARTIFACT_CREATE, project)
-    aliases = [one["alias"] for one in input.get("aliases") or ()]
+    aliases = [alias["alias"] for alias in input.get("aliases") or ()]
     now_ms = context.now_ms()
     membership = valid(artifacts_of(context).collections.link, row.id, project.number, name, aliases, now_ms)
     return {"versionIndex": membership.number, "artifactMembership": membership_node(context, membership)}
@@ -134,10 +134,10 @@ def _linked_number(context: GraphQLContext, input: Input) -> int:
     if input.get("artifact_id"):
         return number_of("Artifact", input["artifact_id"])
     client_id = input.get("client_id") or ""
-    found = artifacts_of(context).versions.with_client_id(client_id)
-    if found is None:
-        raise unknown(f"artifact {client_id[:100]!r}")
-    return found.id
+    version = artifacts_of(context).versions.with_client_id(client_id)
+    if version is None:
+        raise not_found(f"artifact {client_id[:100]!r}")
+    return version.id
 
 
 @ARTIFACT_CHANGES.field("Mutation", "unlinkArtifact")

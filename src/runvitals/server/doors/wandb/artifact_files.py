@@ -47,7 +47,7 @@ from runvitals.server.services import shared_services_of
 
 T = TypeVar("T", bound=msgspec.Struct)
 MANIFEST_BYTES: Final = 128 << 20
-"""Of a manifest as sent. One is decoded at a time: it then takes about four times as much memory."""
+"""The most bytes of a manifest as sent. One is decoded at a time, in about four times as much memory."""
 _NAME: Final = "/{name:path}"
 _HEAD: Final = (
     b'{"version":1,"storagePolicy":"wandb-storage-policy-v1","storagePolicyConfig":{"storageLayout":"V2"},'
@@ -79,7 +79,7 @@ _decoder: Final = msgspec.json.Decoder(_SentManifest)
 
 @router.put(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 async def put_file(request: Request, name: str) -> Response:
-    """Take the content of a file. It is on the disk when this is answered."""
+    """Take the content of a file. It is on the disk when the response is sent."""
     allowed = await run_in_threadpool(_file_to_send, request)
     files = _files(request)
     contents = _artifacts(request).contents
@@ -97,7 +97,7 @@ async def put_file(request: Request, name: str) -> Response:
             lambda file: contents.add(allowed.project_id, allowed.digest, file, clock()),
         )
 
-    return await _received(request, files, keep)
+    return await _receive(request, files, keep)
 
 
 @router.put(
@@ -114,17 +114,17 @@ async def put_manifest(request: Request, name: str) -> Response:
         with _decoding:
             _store_manifest(artifacts, allowed.version_id, incoming.path)
 
-    return await _received(request, files, store, MANIFEST_BYTES)
+    return await _receive(request, files, store, MANIFEST_BYTES)
 
 
 def _file_to_send(request: Request) -> FileToSend:
-    allowed, who = _opened(request, FileToSend)
+    allowed, who = _read_address(request, FileToSend)
     require(who, Action.ARTIFACT_CREATE, project_with(who, allowed.project_id, "", None))
     return allowed
 
 
 def _manifest_to_send(request: Request) -> ManifestToSend:
-    allowed, who = _opened(request, ManifestToSend)
+    allowed, who = _read_address(request, ManifestToSend)
     try:
         draft_to_complete(who, allowed.version_id)
     except InvalidArgument as error:
@@ -132,10 +132,10 @@ def _manifest_to_send(request: Request) -> ManifestToSend:
     return allowed
 
 
-async def _received(
+async def _receive(
     request: Request, files: ReceivedFiles, use: Any, most_bytes: int | None = None
 ) -> Response:
-    """The response to a file, after `use` of it in a thread."""
+    """Return the response to a file, after `use` of it in a thread."""
     recorder = door_recorder(request)
     try:
         with recorder.in_flight(2 * PIECE_BYTES):
@@ -178,7 +178,7 @@ def _entries(sent: _SentManifest) -> Iterator[Entry]:
 
 
 def _birth(id: str | None) -> int | None:
-    """The number of the version that had a file first, as far as it is one of ours."""
+    """Return the number of the version that had a file first, as far as it is one of ours."""
     try:
         return None if id is None else number_of("Artifact", id)
     except InvalidArgument:
@@ -190,8 +190,8 @@ def _birth(id: str | None) -> int | None:
 
 @router.get(WANDB_SIGNED + "artifact-file" + _NAME, include_in_schema=False, dependencies=[needs("public")])
 def get_file(request: Request, name: str) -> Response:
-    """A file of a version, or the range of it that is requested."""
-    allowed, who = _opened(request, FileOfVersion)
+    """Return a file of a version, or the range of it that is requested."""
+    allowed, who = _read_address(request, FileOfVersion)
     _require_of_version(who, allowed.version_id, Action.ARTIFACT_DOWNLOAD)
     entry = _artifacts(request).entries.get(allowed.version_id, allowed.path)
     content = None if entry is None else _open(request, entry)
@@ -217,8 +217,8 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
         state = "deleted" if version.state == "deleted" else "not complete yet"
         raise HTTPException(404, f"the artifact is {state}")
     memberships = artifacts.collections.memberships([version_id])[version_id]
-    places = [project_of(who, membership.collection) for membership in memberships]
-    if not any(may(who, action, place) for place in places):
+    projects = [project_of(who, membership.collection) for membership in memberships]
+    if not any(may(who, action, project) for project in projects):
         require(who, action, project_of(who, version.collection), version_id)
 
 
@@ -233,8 +233,8 @@ def _open(request: Request, entry: Entry) -> OpenedContent | None:
     WANDB_SIGNED + "artifact-manifest" + _NAME, include_in_schema=False, dependencies=[needs("public")]
 )
 def get_manifest(request: Request, name: str) -> Response:
-    """The manifest of a version, written in parts."""
-    allowed, who = _opened(request, ManifestOfVersion)
+    """Return the manifest of a version, written in parts."""
+    allowed, who = _read_address(request, ManifestOfVersion)
     _require_of_version(who, allowed.version_id, Action.ARTIFACT_READ)
     return StreamingResponse(
         _manifest(_artifacts(request), allowed.version_id), media_type="application/json"
@@ -276,11 +276,11 @@ def redirect_to_file(
     digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")],
     name: str,
 ) -> Response:
-    """The address of a file of an artifact by its digest, for clients that open a single one."""
-    found = find_project(GraphQLContext(request), project, entity)
-    if found is None:
+    """Return the address of a file of an artifact by its digest, for clients that open a single one."""
+    project_node = find_project(GraphQLContext(request), project, entity)
+    if project_node is None:
         raise HTTPException(404, f"there is no project {project!r}")
-    return _redirect(request, found.number, digest, collection, name, _birth(birth))
+    return _redirect(request, project_node.number, digest, collection, name, _birth(birth))
 
 
 # Clients up to 0.22 name no project: it is that of the version which had the file first.
@@ -292,7 +292,7 @@ def redirect_to_file(
 def redirect_to_old_address(
     request: Request, birth: str, digest: Annotated[str, Path(pattern="^[0-9a-f]{32}$")]
 ) -> Response:
-    """The address of a file of an artifact by its digest and the version that had it first."""
+    """Return the address of a file of an artifact by its digest and the version that had it first."""
     context = GraphQLContext(request)
     try:
         row = version_for(context, birth, Action.ARTIFACT_DOWNLOAD)
@@ -304,7 +304,7 @@ def redirect_to_old_address(
 def _redirect(
     request: Request, project_id: int, digest: str, collection: str | None, name: str, birth: int | None
 ) -> Response:
-    """A redirect to the address of a file.
+    """Return a redirect to the address of a file.
 
     Args:
         birth: the version that had the file first. Contents that runs of our own have sent are found by it:
@@ -312,22 +312,24 @@ def _redirect(
     """
     md5 = base64.b64encode(binascii.unhexlify(digest)).decode("ascii")
     artifacts = _artifacts(request)
-    known = artifacts.entries.with_digest(project_id, md5, collection)
-    if known is None and birth is not None:
-        places = artifacts.collections.memberships([birth])[birth]
+    entry = artifacts.entries.with_digest(project_id, md5, collection)
+    if entry is None and birth is not None:
+        memberships = artifacts.collections.memberships([birth])[birth]
         path = artifacts.entries.in_version(birth, md5)
-        if path is not None and any(place.collection.project_id == project_id for place in places):
-            known = birth, path
-    if known is None:
+        if path is not None and any(
+            membership.collection.project_id == project_id for membership in memberships
+        ):
+            entry = birth, path
+    if entry is None:
         raise HTTPException(404, f"there is no artifact with a file of the MD5 {digest}")
     address = signed_address(
-        request, "artifact-file", name.rpartition("/")[2], FileOfVersion(*known), DOWNLOAD_MS
+        request, "artifact-file", name.rpartition("/")[2], FileOfVersion(*entry), DOWNLOAD_MS
     )
     return RedirectResponse(address, 307)
 
 
-def _opened(request: Request, kind: type[T]) -> tuple[T, GraphQLContext]:
-    """What the address of a request allows, and who asked for it. Reads the database.
+def _read_address(request: Request, kind: type[T]) -> tuple[T, GraphQLContext]:
+    """Return the permission in a request's address, and who asked for it. Reads the database.
 
     Raises:
         HTTPException: 403.

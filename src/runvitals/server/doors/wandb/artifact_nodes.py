@@ -26,27 +26,27 @@ MAX_PAGE: Final = 10_000
 
 
 class FileOfVersion(msgspec.Struct):
-    """What an address allows: to read a file of a version."""
+    """Permission to read a file of a version, which a signed address carries."""
 
     version_id: int
     path: str
 
 
 class ManifestOfVersion(msgspec.Struct):
-    """What an address allows: to read the manifest of a version."""
+    """Permission to read the manifest of a version, which a signed address carries."""
 
     version_id: int
 
 
 class ListPart(NamedTuple):
-    """Which part of a list a request asks for."""
+    """The part of a list that a request asks for."""
 
     skip: int
     limit: int
 
 
 def page_of(after: str | None, first: int | None, usual: int = 50) -> ListPart:
-    """The part of a list that begins after a cursor.
+    """Return the part of a list that begins after a cursor.
 
     Raises:
         InvalidArgument: the cursor is none of ours.
@@ -57,7 +57,7 @@ def page_of(after: str | None, first: int | None, usual: int = 50) -> ListPart:
 
 
 def connection(nodes: Sequence[Any], page: ListPart, total: int, **more: Sequence[Any]) -> dict[str, Any]:
-    """A part of a list as clients expect it.
+    """Return a part of a list as clients expect it.
 
     Args:
         more: further fields of the edges.
@@ -71,12 +71,12 @@ def connection(nodes: Sequence[Any], page: ListPart, total: int, **more: Sequenc
 
 
 def page_info(end: str | None, more: bool) -> dict[str, Any]:
-    """Where a part of a list ends."""
+    """Return where a part of a list ends."""
     return {"endCursor": end, "hasNextPage": more, "hasPreviousPage": False, "startCursor": None}
 
 
 def artifacts_of(context: GraphQLContext) -> ArtifactStore:
-    """The tables of artifacts."""
+    """Return the tables of artifacts."""
     return context.metadata_store.artifacts
 
 
@@ -91,10 +91,12 @@ class TypeNode(NamedTuple):
 
     @property
     def id(self) -> str:
+        """The id of the type in GraphQL."""
         return node_id("ArtifactType", self.number)
 
     @property
     def created_at(self) -> str:
+        """When the first collection of the type was created, in UTC."""
         return iso_time(self.created_ms)
 
 
@@ -131,12 +133,12 @@ _TYPENAMES: Final = {"sequence": "ArtifactSequence", "portfolio": "ArtifactPortf
 
 
 def collection_node(context: GraphQLContext, row: Collection, state: str = "READY") -> CollectionNode:
-    """A collection, whose project the requester may read."""
+    """Return a collection, whose project the requester may read."""
     return (SequenceNode if row.kind == "sequence" else PortfolioNode)(project_of(context, row), row, state)
 
 
 def tag_node(tag: str) -> dict[str, Any]:
-    """A tag. Its id is made of its name: tags are nothing by themselves."""
+    """Return a tag. Its id is made of its name: tags are nothing by themselves."""
     return {"id": f"Tag:{tag}", "name": tag, "tagCategoryName": None}
 
 
@@ -154,7 +156,7 @@ class MembershipNode:
 
 
 def alias_nodes(row: CollectionVersion, collection: CollectionNode) -> list[dict[str, Any]]:
-    """The aliases of a version in a collection, its number too."""
+    """Return the aliases of a version in a collection, its number too."""
     return [
         {"id": f"ArtifactAlias:{row.id}:{alias}", "alias": alias, "artifactCollection": collection}
         for alias in (f"v{row.number}", *row.aliases)
@@ -199,18 +201,21 @@ class ArtifactNode:
 
     @property
     def metadata(self) -> str:
+        """The metadata as JSON in a text."""
         return json.dumps(self.row.metadata)
 
     @property
     def aliases(self) -> list[dict[str, Any]]:
-        found = []
+        """The aliases in all collections that the requester may read."""
+        names = []
         for membership in self.memberships:
             if may_read(self._context, project_of(self._context, membership.collection)):
-                found += alias_nodes(membership, collection_node(self._context, membership.collection))
-        return found
+                names += alias_nodes(membership, collection_node(self._context, membership.collection))
+        return names
 
     @property
     def current_manifest(self) -> dict[str, Any] | None:
+        """The manifest; None of a draft."""
         if self.row.state == "draft":
             return None
         return manifest_node(self._context, self.row)
@@ -219,7 +224,7 @@ class ArtifactNode:
 def artifact_nodes(
     context: GraphQLContext, versions: Sequence[Version], place: ProjectNode | None = None
 ) -> list[ArtifactNode]:
-    """Versions, with their aliases.
+    """Return versions, with their aliases.
 
     Args:
         place: the project through which the requester reads them; None: their own.
@@ -227,13 +232,13 @@ def artifact_nodes(
     context.count_rows(len(versions))
     memberships = artifacts_of(context).collections.memberships(version.id for version in versions)
     return [
-        ArtifactNode(context, one, place or project_of(context, one.collection), memberships[one.id])
-        for one in versions
+        ArtifactNode(context, row, place or project_of(context, row.collection), memberships[row.id])
+        for row in versions
     ]
 
 
 def membership_node(context: GraphQLContext, row: CollectionVersion) -> MembershipNode:
-    """A version in a collection whose project the requester may read."""
+    """Return a version in a collection whose project the requester may read."""
     (artifact,) = artifact_nodes(context, [row.version], project_of(context, row.collection))
     return MembershipNode(context, row, artifact)
 
@@ -254,14 +259,17 @@ class FileNode:
 
     @property
     def id(self) -> str:
+        """The id of the file in GraphQL."""
         return f"{self._artifact.id}:{self._entry.path}"
 
     @property
     def url(self) -> str:
+        """The same as `direct_url`."""
         return self.direct_url
 
     @property
     def direct_url(self) -> str:
+        """A signed address of the content, or the address that the file refers to."""
         if self._entry.reference is not None:
             return self._entry.reference
         require(self._context, Action.ARTIFACT_DOWNLOAD, self._artifact.place, self._artifact.row.id)
@@ -271,7 +279,7 @@ class FileNode:
 
 
 def manifest_node(context: GraphQLContext, row: Version, upload_url: str | None = None) -> dict[str, Any]:
-    """The manifest of a version, and where to send it."""
+    """Return the manifest of a version, and where to send it."""
     request, number = context.request, node_id("ArtifactManifest", row.id)
     name = "wandb_manifest.json"
     address = signed_address(request, "artifact-manifest", name, ManifestOfVersion(row.id), DOWNLOAD_MS)
@@ -290,12 +298,12 @@ def manifest_node(context: GraphQLContext, row: Version, upload_url: str | None 
 
 
 def project_of(context: GraphQLContext, row: Collection) -> ProjectNode:
-    """The project of a collection."""
+    """Return the project of a collection."""
     return project_with(context, row.project_id, row.project, row.entity)
 
 
 def project_with(context: GraphQLContext, number: int, name: str, entity: str | None) -> ProjectNode:
-    """A project whose number and names are known. What the requester may do in it is not checked."""
+    """Return a project whose number and names are known. What the requester may do in it is not checked."""
     if isinstance(context.requester.principal, Operator):
         return ProjectNode(number, name, EntityNode(None, WITHOUT_ACCOUNTS), None)
     resource = context.access.directory.project(number)
@@ -304,12 +312,12 @@ def project_with(context: GraphQLContext, number: int, name: str, entity: str | 
 
 
 def may_read(context: GraphQLContext, project: ProjectNode) -> bool:
-    """Whether the requester may see the artifacts of a project."""
+    """Return whether the requester may see the artifacts of a project."""
     return may(context, Action.ARTIFACT_READ, project)
 
 
 def may(context: GraphQLContext, action: Action, project: ProjectNode) -> bool:
-    """Whether the requester may do this with the artifacts of a project."""
+    """Return whether the requester may do this with the artifacts of a project."""
     if project.resource is None:
         return True
     return context.access.may(context.requester, action, ProjectItem("artifact", 0, project.resource))
@@ -328,10 +336,10 @@ def require(context: GraphQLContext, action: Action, project: ProjectNode, numbe
 
 
 def readable(context: GraphQLContext, rows: Iterable[Version]) -> list[Version]:
-    """Those of some versions that the requester may see."""
+    """Return those of some versions that the requester may see."""
     return [row for row in rows if may_read(context, project_of(context, row.collection))]
 
 
-def unknown(what: str) -> HTTPException:
+def not_found(what: str) -> HTTPException:
     """404: there is none, or the requester may not know of it."""
     return HTTPException(404, f"there is no {what}")

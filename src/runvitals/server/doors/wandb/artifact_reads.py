@@ -55,7 +55,7 @@ _ORDERS: Final = ("createdAt", "created_at", "versionIndex", "version")
 
 @ARTIFACT_READS.field("Query", "artifact")
 def artifact(_: None, info: Info, id: str) -> ArtifactNode | None:
-    """A version by its id; null if there is none that the requester may see."""
+    """Return a version by its id; null if there is none that the requester may see."""
     context: GraphQLContext = info.context
     try:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
@@ -66,7 +66,7 @@ def artifact(_: None, info: Info, id: str) -> ArtifactNode | None:
 
 @ARTIFACT_READS.field("Query", "artifactCollection")
 def artifact_collection(_: None, info: Info, id: str) -> CollectionNode | None:
-    """A collection by its id."""
+    """Return a collection by its id."""
     context: GraphQLContext = info.context
     try:
         row = artifacts_of(context).collections.get(collection_number(id))
@@ -77,11 +77,11 @@ def artifact_collection(_: None, info: Info, id: str) -> CollectionNode | None:
 
 @ARTIFACT_READS.field("Query", "clientIDMapping")
 def client_id_mapping(_: None, info: Info, client_id: str) -> dict[str, Any] | None:
-    """The id of the version that a client named so before it sent it."""
+    """Return the id of the version that a client named so before it sent it."""
     context: GraphQLContext = info.context
     row = artifacts_of(context).versions.with_client_id(client_id)
-    found = readable(context, [] if row is None else [row])
-    return {"serverID": node_id("Artifact", found[0].id)} if found else None
+    rows = readable(context, [] if row is None else [row])
+    return {"serverID": node_id("Artifact", rows[0].id)} if rows else None
 
 
 # Of a project
@@ -95,7 +95,7 @@ def artifact_types(
     first: int | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """The types of a project's artifacts, by name."""
+    """Return the types of a project's artifacts, by name."""
     page = page_of(after, first)
     types = _types(info.context, project)
     shown = types[page.skip : page.skip + page.limit]
@@ -105,20 +105,20 @@ def artifact_types(
 
 @ARTIFACT_READS.field("Project", "artifactType")
 def artifact_type(project: ProjectNode, info: Info, name: str) -> TypeNode | None:
-    """A type that artifacts of a project have."""
-    return next((one for one in _types(info.context, project) if one.name == name), None)
+    """Return a type that artifacts of a project have."""
+    return next((type_node for type_node in _types(info.context, project) if type_node.name == name), None)
 
 
 def _types(context: GraphQLContext, project: ProjectNode) -> list[TypeNode]:
     if not may_read(context, project):
         return []
-    found = artifacts_of(context).collections.types(project.number)
-    return [TypeNode(project, name, number, created_ms) for name, (number, created_ms) in found.items()]
+    types = artifacts_of(context).collections.types(project.number)
+    return [TypeNode(project, name, number, created_ms) for name, (number, created_ms) in types.items()]
 
 
 @ARTIFACT_READS.field("Project", "artifactCollection")
 def collection_of_project(project: ProjectNode, info: Info, name: str) -> CollectionNode | None:
-    """A collection of a project by its name."""
+    """Return a collection of a project by its name."""
     return _collection(info.context, project, name)
 
 
@@ -130,13 +130,13 @@ def collections_of_project(
     first: int | None = None,
     **how: Any,
 ) -> dict[str, Any]:
-    """The collections of a project, by name."""
+    """Return the collections of a project, by name."""
     return _collections(info.context, project, None, after, first, how)
 
 
 @ARTIFACT_READS.field("Project", "artifactCollectionMembership")
 def membership_of_project(project: ProjectNode, info: Info, name: str) -> MembershipNode | None:
-    """A version by its name in a project: `mnist:latest`."""
+    """Return a version by its name in a project: `mnist:latest`."""
     row = _member(info.context, project, name)
     return None if row is None else membership_node(info.context, row)
 
@@ -145,7 +145,7 @@ def membership_of_project(project: ProjectNode, info: Info, name: str) -> Member
 def artifact_of_project(
     project: ProjectNode, info: Info, name: str, enable_tracking: bool | None = None
 ) -> ArtifactNode | None:
-    """A version by its name in a project: `mnist:latest`."""
+    """Return a version by its name in a project: `mnist:latest`."""
     row = _member(info.context, project, name)
     return None if row is None else membership_node(info.context, row).artifact
 
@@ -190,26 +190,26 @@ def _collections(
 def collections_of_type(
     type: TypeNode, info: Info, after: str | None = None, first: int | None = None, **how: Any
 ) -> dict[str, Any]:
-    """The collections of a type, by name."""
+    """Return the collections of a type, by name."""
     return _collections(info.context, type.project, type.name, after, first, how)
 
 
 @ARTIFACT_READS.field("ArtifactType", "artifactCollection")
 def collection_of_type(type: TypeNode, info: Info, name: str) -> CollectionNode | None:
-    """A collection of a type by its name."""
+    """Return a collection of a type by its name."""
     return _collection(info.context, type.project, name, type.name)
 
 
 @ARTIFACT_READS.field("ArtifactType", "artifactSequence")
 def sequence_of_type(type: TypeNode, info: Info, name: str) -> CollectionNode | None:
-    """A sequence of a type by its name."""
-    found = _collection(info.context, type.project, name, type.name)
-    return found if isinstance(found, SequenceNode) else None
+    """Return a sequence of a type by its name."""
+    collection = _collection(info.context, type.project, name, type.name)
+    return collection if isinstance(collection, SequenceNode) else None
 
 
 @ARTIFACT_READS.field("ArtifactType", "artifact")
 def artifact_of_type(type: TypeNode, info: Info, name: str) -> ArtifactNode | None:
-    """A version of a type by its name: `mnist:latest`."""
+    """Return a version of a type by its name: `mnist:latest`."""
     row = _member(info.context, type.project, name)
     if row is None or row.collection.type != type.name:
         return None
@@ -220,7 +220,7 @@ def artifact_of_type(type: TypeNode, info: Info, name: str) -> ArtifactNode | No
 
 
 def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The aliases of all versions of a collection."""
+    """Return the aliases of all versions of a collection."""
     page = page_of(how.get("after"), how.get("first"), 1000)
     names = artifacts_of(info.context).collections.aliases(collection.row.id)
     info.context.count_rows(min(len(names), page.limit))
@@ -232,7 +232,7 @@ def _aliases(collection: CollectionNode, info: Info, **how: Any) -> dict[str, An
 
 
 def _versions(collection: CollectionNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The versions of a collection, the newest first unless `order` says otherwise."""
+    """Return the versions of a collection, the newest first unless `order` says otherwise."""
     context: GraphQLContext = info.context
     _check_filter_of_versions(how.get("filters"))
     page = page_of(how.get("after"), how.get("first"))
@@ -253,15 +253,15 @@ def _check_filter_of_versions(text: str | None) -> None:
         InvalidArgument: a filter, except the one that clients send by themselves: all are committed.
     """
     try:
-        wanted = json_values.decode(text or "{}")
+        filter_value = json_values.decode(text or "{}")
     except ValueError:
         raise InvalidArgument("filters: expected a JSON object") from None
-    if wanted not in ({}, {"state": "COMMITTED"}, None):
+    if filter_value not in ({}, {"state": "COMMITTED"}, None):
         raise InvalidArgument(f"versions cannot be filtered on this server yet: {str(text)[:200]}")
 
 
 def _membership(collection: CollectionNode, info: Info, alias_name: str) -> MembershipNode | None:
-    """A version of a collection by alias or number."""
+    """Return a version of a collection by alias or number."""
     row = artifacts_of(info.context).collections.member_of(collection.row.id, alias_name)
     return None if row is None else membership_node(info.context, row)
 
@@ -274,7 +274,7 @@ for _kind in ("ArtifactSequence", "ArtifactPortfolio"):
 
 @ARTIFACT_READS.field("ArtifactSequence", "latestArtifact")
 def latest_artifact(collection: CollectionNode, info: Info) -> ArtifactNode | None:
-    """The newest version of a sequence."""
+    """Return the newest version of a sequence."""
     row = artifacts_of(info.context).collections.member_of(collection.row.id, "latest")
     return None if row is None else membership_node(info.context, row).artifact
 
@@ -284,13 +284,13 @@ def latest_artifact(collection: CollectionNode, info: Info) -> ArtifactNode | No
 
 @ARTIFACT_READS.field("ArtifactCollectionMembership", "files")
 def files_of_membership(membership: MembershipNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The files of a version, by path."""
+    """Return the files of a version, by path."""
     return _files(info.context, membership.artifact, **how)
 
 
 @ARTIFACT_READS.field("Artifact", "files")
 def files_of_artifact(artifact: ArtifactNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The files of a version, by path."""
+    """Return the files of a version, by path."""
     return _files(info.context, artifact, **how)
 
 
@@ -301,7 +301,7 @@ def files_by_entries(
     entries: Sequence[dict[str, Any]] | None = None,
     **_: Any,
 ) -> dict[str, Any]:
-    """Those files of a version that a client names."""
+    """Return those files of a version that a client names."""
     return _files(info.context, artifact, names=[entry["name"] for entry in entries or ()])
 
 
@@ -318,15 +318,15 @@ def _files(
     if after is not None and len(after) > MAX_PATH:
         raise InvalidArgument("invalid cursor")
     if names is not None:
-        found = [entry for entry in table.named(artifact.row.id, names) if entry.path > (after or "")]
-        total = len(found)
+        entries = [entry for entry in table.named(artifact.row.id, names) if entry.path > (after or "")]
+        total = len(entries)
     else:
-        found, total = table.page(artifact.row.id, after or "", limit + 1), artifact.row.files
-    shown = found[:limit]
+        entries, total = table.page(artifact.row.id, after or "", limit + 1), artifact.row.files
+    shown = entries[:limit]
     context.count_rows(len(shown))
     edges = [{"node": FileNode(artifact, entry, context), "cursor": entry.path} for entry in shown]
     end = shown[-1].path if shown else None
-    return {"totalCount": total, "edges": edges, "pageInfo": page_info(end, len(found) > limit)}
+    return {"totalCount": total, "edges": edges, "pageInfo": page_info(end, len(entries) > limit)}
 
 
 # Lineage
@@ -334,7 +334,7 @@ def _files(
 
 @ARTIFACT_READS.field("Artifact", "artifactMemberships")
 def memberships(artifact: ArtifactNode, info: Info) -> dict[str, Any]:
-    """The collections that have a version, as far as the requester may see them."""
+    """Return the collections that have a version, as far as the requester may see them."""
     context: GraphQLContext = info.context
     rows = [row for row in artifact.memberships if may_read(context, project_of(context, row.collection))]
     context.count_rows(len(rows))
@@ -344,24 +344,24 @@ def memberships(artifact: ArtifactNode, info: Info) -> dict[str, Any]:
 
 @ARTIFACT_READS.field("Artifact", "createdBy")
 def created_by(artifact: ArtifactNode, info: Info) -> RunNode | None:
-    """The run that made a version, if the requester may see it."""
+    """Return the run that made a version, if the requester may see it."""
     number = artifact.row.run_id
     return next(iter(_runs(info, [] if number is None else [number])), None)
 
 
 @ARTIFACT_READS.field("Artifact", "usedBy")
 def used_by(artifact: ArtifactNode, info: Info, first: int | None = None) -> dict[str, Any]:
-    """The runs that used a version, as far as the requester may see them."""
+    """Return the runs that used a version, as far as the requester may see them."""
     most = max(1, min(first or _MAX_USERS, _MAX_USERS))
     numbers = artifacts_of(info.context).lineage.users(artifact.row.id, most)
     return {"edges": [{"node": node} for node in _runs(info, numbers)]}
 
 
 def _runs(info: Info, numbers: Sequence[int]) -> list[RunNode]:
-    """The nodes of runs that the requester may see."""
+    """Return the nodes of runs that the requester may see."""
     context: GraphQLContext = info.context
     rows = context.metadata_store.runs.get(numbers, context.now_ms())
-    found = []
+    nodes = []
     for number in numbers:
         row = rows.get(number)
         if row is None or row.deleted_ms is not None:
@@ -370,31 +370,31 @@ def _runs(info: Info, numbers: Sequence[int]) -> list[RunNode]:
         if project.resource is None or context.access.may(
             context.requester, Action.RUN_READ, run_item(project.resource, row)
         ):
-            found += run_nodes(context, project, [row], selected_fields(info))
-    return found
+            nodes += run_nodes(context, project, [row], selected_fields(info))
+    return nodes
 
 
 @ARTIFACT_READS.field("Run", "outputArtifacts")
 def output_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The versions that a run made."""
+    """Return the versions that a run made."""
     page = page_of(how.get("after"), how.get("first"))
     rows, total = artifacts_of(info.context).versions.made_by(run.row.id, page.skip, page.limit)
-    return _seen(info.context, rows, page, total)
+    return _readable_page(info.context, rows, page, total)
 
 
 @ARTIFACT_READS.field("Run", "inputArtifacts")
 def input_artifacts(run: RunNode, info: Info, **how: Any) -> dict[str, Any]:
-    """The versions that a run used."""
+    """Return the versions that a run used."""
     page = page_of(how.get("after"), how.get("first"))
     rows, total = artifacts_of(info.context).lineage.used_by(run.row.id, page.skip, page.limit)
-    return _seen(info.context, rows, page, total)
+    return _readable_page(info.context, rows, page, total)
 
 
-def _seen(context: GraphQLContext, rows: Sequence[Version], page: Any, total: int) -> dict[str, Any]:
-    """A page of versions, without those that the requester may not see."""
-    answer = connection(rows, page, total)
+def _readable_page(context: GraphQLContext, rows: Sequence[Version], page: Any, total: int) -> dict[str, Any]:
+    """Return a page of versions, without those that the requester may not see."""
+    page_of_rows = connection(rows, page, total)
     nodes = {node.row.id: node for node in artifact_nodes(context, readable(context, rows))}
-    answer["edges"] = [
-        {**edge, "node": nodes[edge["node"].id]} for edge in answer["edges"] if edge["node"].id in nodes
+    page_of_rows["edges"] = [
+        {**edge, "node": nodes[edge["node"].id]} for edge in page_of_rows["edges"] if edge["node"].id in nodes
     ]
-    return answer
+    return page_of_rows

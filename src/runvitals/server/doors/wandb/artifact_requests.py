@@ -1,4 +1,4 @@
-"""What the operations on artifacts have in common: finding what they are about, and refusals."""
+"""Finds the artifacts and collections of an operation, and refuses it: shared by all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import HTTPException
 
 from runvitals.server.access.actions import Action
 from runvitals.server.artifacts.storage.rows import Collection, UnknownArtifact, Version
-from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, project_of, require, unknown
+from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, not_found, project_of, require
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
@@ -20,25 +20,25 @@ _INT64: Final = 1 << 63
 
 
 def project_named(context: GraphQLContext, name: str, entity: str | None) -> ProjectNode:
-    """A project that the requester may read."""
-    found = find_project(context, name, entity)
-    if found is None:
-        raise unknown(f"project {f'{entity}/{name}'!r}" if entity else f"project {name!r}")
-    return found
+    """Return a project that the requester may read."""
+    project = find_project(context, name, entity)
+    if project is None:
+        raise not_found(f"project {f'{entity}/{name}'!r}" if entity else f"project {name!r}")
+    return project
 
 
 def version_for(context: GraphQLContext, id: str, action: Action) -> Version:
-    """A version with which the requester may do something."""
+    """Return a version with which the requester may do something."""
     try:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
     except UnknownArtifact:
-        raise unknown(f"artifact {id!r}") from None
+        raise not_found(f"artifact {id!r}") from None
     require(context, action, project_of(context, row.collection), row.id)
     return row
 
 
 def draft_to_complete(context: GraphQLContext, number: int) -> Version:
-    """A draft that the requester may complete."""
+    """Return a draft that the requester may complete."""
     row = version_for(context, node_id("Artifact", number), Action.ARTIFACT_CREATE)
     if row.state != "draft":
         raise InvalidArgument(f"the artifact is {row.state}: its files cannot be changed")
@@ -46,28 +46,30 @@ def draft_to_complete(context: GraphQLContext, number: int) -> Version:
 
 
 def collection_for(context: GraphQLContext, id: str, action: Action) -> Collection:
-    """A collection with which the requester may do something."""
+    """Return a collection with which the requester may do something."""
     try:
         row = artifacts_of(context).collections.get(collection_number(id))
     except UnknownArtifact:
-        raise unknown(f"collection of artifacts {id!r}") from None
+        raise not_found(f"collection of artifacts {id!r}") from None
     require(context, action, project_of(context, row))
     return row
 
 
 def collection_named(context: GraphQLContext, project: ProjectNode, name: str) -> Collection:
-    found = artifacts_of(context).collections.named(project.number, name)
-    if found is None:
-        raise unknown(f"collection of artifacts {name!r}")
-    return found
+    """Return a collection of a project by its name. Raises HTTPException 404."""
+    collection = artifacts_of(context).collections.named(project.number, name)
+    if collection is None:
+        raise not_found(f"collection of artifacts {name!r}")
+    return collection
 
 
 def tag_names(tags: Sequence[Input] | None) -> list[str]:
+    """Return the names of tags in an input."""
     return [tag["tag_name"] for tag in tags or ()]
 
 
 def checked_int64(name: str, value: Any) -> int | None:
-    """A number that the schema declares as Int64: whatever JSON has is passed on to here.
+    """Return a number that the schema declares as Int64: whatever JSON has is passed on to here.
 
     Raises:
         InvalidArgument: it is no such number.
@@ -82,7 +84,7 @@ def checked_int64(name: str, value: Any) -> int | None:
 
 
 def valid(function: Any, *args: Any, **kwargs: Any) -> Any:
-    """The result of a function of the store, whose refusals the client shows.
+    """Return the result of a function of the store, whose refusals the client shows.
 
     Raises:
         InvalidArgument, HTTPException: with the text of the refusal.
@@ -109,7 +111,7 @@ def record_change(context: GraphQLContext, project: ProjectNode, action: str, na
 
 
 def collection_number(id: str) -> int:
-    """The number in the id of a collection of either kind."""
+    """Return the number in the id of a collection of either kind."""
     try:
         return number_of("ArtifactSequence", id)
     except InvalidArgument:

@@ -21,9 +21,9 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     artifact_nodes,
     artifacts_of,
     manifest_node,
+    not_found,
     page_info,
     require,
-    unknown,
 )
 from runvitals.server.doors.wandb.artifact_requests import (
     Input,
@@ -44,18 +44,18 @@ if TYPE_CHECKING:
 
 ARTIFACT_WRITES: Final = Resolvers("artifact_writes")
 _MAX_FILES: Final = 20_000
-"""Of one request for addresses to send files to."""
+"""The most files in one request for addresses to send them to."""
 
 
 class FileToSend(msgspec.Struct):
-    """What an address allows: to send a file of a project's artifacts."""
+    """Permission to send a file of a project's artifacts, which a signed address carries."""
 
     project_id: int
     digest: str
 
 
 class ManifestToSend(msgspec.Struct):
-    """What an address allows: to send the manifest of a draft."""
+    """Permission to send the manifest of a draft, which a signed address carries."""
 
     version_id: int
     digest: str | None
@@ -66,7 +66,7 @@ class ManifestToSend(msgspec.Struct):
 
 @ARTIFACT_WRITES.field("Mutation", "createArtifactType")
 def create_artifact_type(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """A type of artifacts. Types exist as soon as a collection has them: nothing is stored."""
+    """Return a type of artifacts. Types exist as soon as a collection has them: nothing is stored."""
     context: GraphQLContext = info.context
     project = project_named(context, input["project_name"], input["entity_name"])
     require(context, Action.ARTIFACT_CREATE, project)
@@ -76,7 +76,7 @@ def create_artifact_type(_: None, info: Info, input: Input) -> dict[str, Any]:
 
 @ARTIFACT_WRITES.field("Mutation", "createArtifact")
 def create_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """A draft for a content, or the version that has it."""
+    """Return a draft for a content, or the version that has it."""
     context: GraphQLContext = info.context
     project = project_named(context, input["project_name"], input["entity_name"])
     require(context, Action.ARTIFACT_CREATE, project)
@@ -84,7 +84,7 @@ def create_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     if len(names) != 1:
         raise InvalidArgument("an artifact is logged under one name: link it to further ones")
     run = find_run(context, project, input["run_name"]) if input.get("run_name") else None
-    aliases = [one["alias"] for one in input.get("aliases") or ()]
+    aliases = [entry["alias"] for entry in input.get("aliases") or ()]
     new = NewVersion(
         project.number,
         input["artifact_type_name"],
@@ -107,7 +107,7 @@ def create_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
 
 @ARTIFACT_WRITES.field("Mutation", "createArtifactManifest")
 def create_artifact_manifest(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Where to send the manifest of a draft."""
+    """Return where to send the manifest of a draft."""
     context: GraphQLContext = info.context
     row = draft_to_complete(context, number_of("Artifact", input["artifact_id"]))
     kind = (input.get("type") or "FULL").lower()
@@ -117,7 +117,7 @@ def create_artifact_manifest(_: None, info: Info, input: Input) -> dict[str, Any
 
 @ARTIFACT_WRITES.field("Mutation", "updateArtifactManifest")
 def update_artifact_manifest(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Where to send a manifest that adds to another one."""
+    """Return where to send a manifest that adds to another one."""
     context: GraphQLContext = info.context
     row = draft_to_complete(context, number_of("ArtifactManifest", input["artifact_manifest_id"]))
     if input.get("base_artifact_id"):
@@ -145,47 +145,47 @@ def _manifest_to_send(context: GraphQLContext, row: Version, digest: str | None)
 
 @ARTIFACT_WRITES.field("Mutation", "createArtifactFiles")
 def create_artifact_files(_: None, info: Info, input: Input) -> dict[str, Any]:
-    """Where to send files of drafts. There is no address for what the project has already."""
+    """Return where to send files of drafts. There is no address for what the project has already."""
     context: GraphQLContext = info.context
-    wanted: Sequence[Input] = input["artifact_files"]
-    if len(wanted) > _MAX_FILES:
-        raise InvalidArgument(f"{len(wanted)} files in a request; expected at most {_MAX_FILES}")
-    ids = {one["artifact_id"] for one in wanted}
+    files: Sequence[Input] = input["artifact_files"]
+    if len(files) > _MAX_FILES:
+        raise InvalidArgument(f"{len(files)} files in a request; expected at most {_MAX_FILES}")
+    ids = {file["artifact_id"] for file in files}
     drafts = {id: draft_to_complete(context, number_of("Artifact", id)) for id in ids}
     projects = {row.collection.project_id for row in drafts.values()}
     if len(projects) > 1:
         raise InvalidArgument("the files of a request belong to artifacts of one project")
-    for one in wanted:
-        valid(checked_path, one["name"])
-        valid(checked_digest, one["md5"])
-    known: set[str] = set()
+    for file in files:
+        valid(checked_path, file["name"])
+        valid(checked_digest, file["md5"])
+    stored: set[str] = set()
     for project_id in projects:
-        digests = [one["md5"] for one in wanted]
-        known = artifacts_of(context).contents.known(project_id, digests, context.now_ms())
+        digests = [file["md5"] for file in files]
+        stored = artifacts_of(context).contents.known(project_id, digests, context.now_ms())
     nodes = []
-    for one in wanted:
-        row, name, digest = drafts[one["artifact_id"]], one["name"], one["md5"]
+    for file in files:
+        row, name, digest = drafts[file["artifact_id"]], file["name"], file["md5"]
         address = None
-        if digest not in known:
+        if digest not in stored:
             allowed = FileToSend(row.collection.project_id, digest)
             short = name.rpartition("/")[2]
             address = signed_address(context.request, "artifact-file", short, allowed, UPLOAD_MS)
-        nodes.append(_file_to_send(one, address))
+        nodes.append(_file_to_send(file, address))
     edges = [{"node": node, "cursor": node["name"]} for node in nodes]
     return {"files": {"totalCount": len(edges), "edges": edges, "pageInfo": page_info(None, False)}}
 
 
-def _file_to_send(wanted: Input, address: str | None) -> dict[str, Any]:
-    """A file that a client asked for the address of."""
-    name, digest = wanted["name"], wanted["md5"]
+def _file_to_send(file: Input, address: str | None) -> dict[str, Any]:
+    """Return a file that a client asked for the address of."""
+    name, digest = file["name"], file["md5"]
     return {
-        "id": f"{wanted['artifact_id']}:{name}",
+        "id": f"{file['artifact_id']}:{name}",
         "name": name,
         "displayName": name,
         "storagePath": name,
         "uploadUrl": address,
         "uploadHeaders": [],
-        "artifact": {"id": wanted["artifact_id"]},
+        "artifact": {"id": file["artifact_id"]},
         "sizeBytes": 0,
         "digest": digest,
         "md5": digest,
@@ -194,7 +194,7 @@ def _file_to_send(wanted: Input, address: str | None) -> dict[str, Any]:
 
 @ARTIFACT_WRITES.field("Mutation", "completeMultipartUploadArtifact")
 def complete_multipart(_: None, info: Info, input: Input) -> None:
-    """Files are sent whole: this server offers no addresses of parts."""
+    """Refuse: files are sent whole, and this server offers no addresses of parts."""
     raise InvalidArgument("this server takes files whole, not in parts")
 
 
@@ -215,7 +215,7 @@ def use_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     project = project_named(context, input["project_name"], input["entity_name"])
     run = find_run(context, project, input["run_name"])
     if run is None:
-        raise unknown(f"run {input['run_name'][:100]!r}")
+        raise not_found(f"run {input['run_name'][:100]!r}")
     if project.resource is not None:
         context.access.require(
             context.requester, Action.RUN_CREATE, project.resource, f"project {project.name!r}"

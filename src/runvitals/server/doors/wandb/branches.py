@@ -44,7 +44,7 @@ class BranchPoint(NamedTuple):
 
 
 def branch_point(internal: Mapping[str, Any]) -> BranchPoint | None:
-    """What the configuration of a run says that it goes on from.
+    """Return the run and step that a run goes on from, as its configuration says.
 
     Raises:
         InvalidArgument: it is no run and step.
@@ -63,7 +63,7 @@ async def copy_rows(
 ) -> int:
     """Copy the rows of another run of the project up to a step; returns the time of the last one.
 
-    A client repeats this until it gets an answer, so what is stored already is not stored again.
+    A client repeats this until it gets a response, so what is stored already is not stored again.
 
     Raises:
         HTTPException: 404 if there is no such run that the requester may read.
@@ -86,7 +86,7 @@ async def copy_rows(
 
 
 def _lines(rows: Sequence[Row], first: int, row_ms: int) -> list[HistoryLine]:
-    """Rows as lines of a client.
+    """Return rows as lines of a client.
 
     Args:
         first: the number of the first one.
@@ -112,7 +112,7 @@ async def copy_media(
     Raises:
         HTTPException: 404 if there is no such run that the requester may read.
     """
-    source = await _branched(context, writers.run.project, entity, branch)
+    source = await _branch(context, writers.run.project, entity, branch)
     store, monitor = context.metadata_store, writers.name(MONITOR)
 
     def copy() -> None:
@@ -124,14 +124,14 @@ async def copy_media(
 
 
 def _writer_name(writers: RunWriters) -> str:
-    """The writer of copied rows: always the same, unlike those of processes."""
+    """Return the writer of copied rows: always the same, unlike those of processes."""
     return f"{writers.name(TRAIN).rpartition('.')[0]}.{_FORK}"
 
 
 async def _rows(
     context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint
 ) -> HistoryRows:
-    row = await _branched(context, project, entity, branch)
+    row = await _branch(context, project, entity, branch)
 
     def read(view: RunView) -> HistoryRows:
         rows = HistoryRows(LoggedSelection(last_step=branch.step).columns(view), row.started_ms)
@@ -147,8 +147,8 @@ async def _rows(
         raise InvalidArgument(f"the run {branch.run[:100]!r} cannot be forked: {error}") from None
 
 
-async def _branched(context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint) -> RunRow:
-    """The run that another one goes on from."""
+async def _branch(context: GraphQLContext, project: str, entity: str | None, branch: BranchPoint) -> RunRow:
+    """Return the run that another one goes on from."""
     node = await run_in_threadpool(find_project, context, project, entity)
     row = None if node is None else await run_in_threadpool(find_run, context, node, branch.run)
     if row is None:
@@ -177,7 +177,10 @@ async def rewind_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, An
 
 
 def _node(context: GraphQLContext, writers: RunWriters, sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The run as the client goes on with it. New lines get the numbers after those that it has sent."""
+    """Return the run as the client goes on with it.
+
+    New lines get the numbers after those that it has sent.
+    """
     store = context.metadata_store
     run_id = writers.client.run_id
     row = store.runs.get([run_id], context.now_ms())[run_id]

@@ -13,17 +13,17 @@ _STDOUT, _STDERR = 1, 2
 
 
 def console_record(line: str, now_ms: int) -> dict[str, Any]:
-    r"""A line of the console as the value of a record.
+    r"""Return a line of the console as the value of a record.
 
     Example:
         >>> console_record("ERROR 2026-08-21T10:00:00.250000 loss is NaN", 0)
         {'t': 1787306400250, 'stream': 2, 'text': 'loss is NaN\\n'}
     """
-    found = _LINE.match(line)
+    match = _LINE.match(line)
     time_ms, stream, text = now_ms, _STDOUT, line
-    if found is not None:
-        error, seconds, fraction = found.groups()
-        text = line[found.end() :]
+    if match is not None:
+        error, seconds, fraction = match.groups()
+        text = line[match.end() :]
         stream = _STDERR if error else _STDOUT
         time_ms = _time_ms(seconds, fraction, now_ms)
     text = text.rstrip("\r\n")

@@ -1,4 +1,4 @@
-"""What the functions of GraphQL fields work with: `info.context`."""
+"""`info.context`, which the functions of GraphQL fields work with."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ if TYPE_CHECKING:
     from runvitals.server.runs.storage.run_rows import RunRow
 
     Info = GraphQLResolveInfo["GraphQLContext"]
-    """What the functions of fields get as `info`."""
+    """The argument `info` of the functions of fields."""
 
 T = TypeVar("T")
 MAX_READS: Final = 3000
 _MAX_ID: Final = 2**31 - 1
 MAX_ROWS: Final = 20_000
 MAX_VALUES: Final = 250_000
-"""Values of an answer, each row of a history as one. They are put together in the event loop: 10,000 fields
+"""Values of a response, each row of a history as one. They are put together in the event loop: 10,000 fields
 take 0.1 s. The addresses for 20,000 files of an artifact are 220,000 values."""
 MAX_CPU_S: Final = 3.0
-"""Of the threads that find the values of an answer."""
+"""The most processor time of the threads that find the values of a response."""
 MAX_TEXT: Final = 16 << 20
-"""Characters of all texts of an answer."""
+"""The most characters of all texts of a response."""
 _READS_AT_ONCE: Final = 3
 _FIELDS_AT_ONCE: Final = 2
 _LIST_ROWS: Final = 25
@@ -62,15 +62,17 @@ class EntityNode:
 
     @property
     def id(self) -> str:
+        """The id of the entity in GraphQL."""
         return node_id("Entity", self.number or 0)
 
     @property
     def entity_type(self) -> str:
+        """`team` or `user`."""
         return "team" if self.is_team else "user"
 
 
 class GraphQLContext:
-    """A request, and what answers it.
+    """A request, with the services that it needs.
 
     Args:
         requester: who asked for the signed address of the request; None: whoever makes it.
@@ -116,8 +118,8 @@ class GraphQLContext:
         if self._rows > MAX_ROWS:
             self._refuse("the query asks for too much: too many lists of artifacts")
 
-    def counted(self, value: T) -> T:
-        """Count a value of the answer; returns it. The same may be asked for under many names.
+    def count_value(self, value: T) -> T:
+        """Count a value of the response and return it. The same may be asked for under many names.
 
         Raises:
             InvalidArgument: too much for one request.
@@ -127,8 +129,8 @@ class GraphQLContext:
             self._text += len(value)
         elif isinstance(value, list):
             self._values += len(value)
-            self._values += sum(len(one) for one in value if isinstance(one, list))
-            self._text += sum(len(one) for one in value if isinstance(one, str))
+            self._values += sum(len(item) for item in value if isinstance(item, list))
+            self._text += sum(len(item) for item in value if isinstance(item, str))
         if self._values > MAX_VALUES:
             self._refuse(f"the query asks for too much: more than {MAX_VALUES:,} values")
         if self._text > MAX_TEXT:
@@ -140,7 +142,7 @@ class GraphQLContext:
         raise self._refusal
 
     def check(self) -> None:
-        """Raise if the query was refused meanwhile, takes too long, or nobody waits for the answer any more.
+        """Raise if the query was refused meanwhile, takes too long, or nobody waits for it any more.
 
         Its other fields need no work then.
 
@@ -153,12 +155,12 @@ class GraphQLContext:
             deadline.check()
 
     def in_time(self) -> AbstractContextManager[None]:
-        """The deadline of the whole request, for a block."""
+        """Return the deadline of the whole request, for a block."""
         return deadline.within(self._until_s - time.monotonic())
 
     @contextmanager
     def working(self, changes: bool = False) -> Iterator[None]:
-        """The limits of the whole request for a block, which runs in a thread.
+        """Apply the limits of the whole request to a block, which runs in a thread.
 
         Args:
             changes: the block changes something: it is completed whoever waits for it and whatever it takes
@@ -184,7 +186,7 @@ class GraphQLContext:
         return self._refusal
 
     async def read_run(self, row: RunRow, work: Callable[[RunView], T], quick: bool = False) -> T:
-        """The result of `work` with a view of a run, in a thread and with a deadline.
+        """Return the result of `work` with a view of a run, in a thread and with a deadline.
 
         Few reads of a request are made at a time. The others wait here, and not where they would keep the
         requests of other clients waiting.
@@ -206,27 +208,30 @@ class GraphQLContext:
 
     @property
     def services(self) -> SharedServices:
-        """Those of the server."""
+        """The services of the server."""
         return shared_services_of(self.request)
 
     @property
     def access(self) -> AccessControl:
+        """The access control of the server."""
         return access_of(self.request)
 
     @property
     def metadata_store(self) -> MetadataStore:
+        """The metadata store of the server."""
         return self.access.metadata_store
 
     def now_ms(self) -> int:
-        """The time now, ms UTC."""
+        """Return the time now, ms UTC."""
         return self.access.clock()
 
     @property
     def has_accounts(self) -> bool:
+        """Whether the server has accounts."""
         return self.access.directory.accounts_exist
 
     def default_entity(self) -> EntityNode:
-        """The team or user that gets runs which name none.
+        """Return the team or user that gets runs which name none.
 
         Raises:
             HTTPException: 403 if the key's owner has none.
@@ -240,7 +245,7 @@ class GraphQLContext:
         return self._node(self.access.directory.entity(home))
 
     def entity_named(self, name: str | None) -> EntityNode:
-        """A team or a user's own space by name; None: the default.
+        """Return a team or a user's own space by name; None: the default.
 
         What the requester may do in it is not checked.
 
@@ -249,10 +254,10 @@ class GraphQLContext:
         """
         if not name or not self.has_accounts:
             return self.default_entity()
-        found = self.access.directory.entity_named(name.lower())
-        if found is None or found.deleted:
+        entity = self.access.directory.entity_named(name.lower())
+        if entity is None or entity.deleted:
             raise HTTPException(404, f"there is no entity {name[:100]!r}")
-        return self._node(found)
+        return self._node(entity)
 
     def _node(self, entity: Entity) -> EntityNode:
         names = self.access.accounts.entity_names([entity.id])
@@ -260,7 +265,7 @@ class GraphQLContext:
 
 
 def node_id(kind: str, number: int) -> str:
-    """The global id of an object, as clients keep it and send it back.
+    """Return the global id of an object, as clients keep it and send it back.
 
     Example:
         >>> node_id("Run", 7)
@@ -270,15 +275,15 @@ def node_id(kind: str, number: int) -> str:
 
 
 def number_of(kind: str, text: str) -> int:
-    """The number in a global id.
+    """Return the number in a global id.
 
     Raises:
         InvalidArgument: it is not the id of an object of this kind.
     """
     try:
-        found, _, number = base64.b64decode(text, validate=True).decode("ascii").partition(":")
+        prefix, _, number = base64.b64decode(text, validate=True).decode("ascii").partition(":")
     except (binascii.Error, UnicodeDecodeError, ValueError):
-        found = number = ""
-    if found != kind or not number.isdigit() or len(number) > 10 or int(number) > _MAX_ID:
+        prefix = number = ""
+    if prefix != kind or not number.isdigit() or len(number) > 10 or int(number) > _MAX_ID:
         raise InvalidArgument(f"invalid id {text[:100]!r}: expected that of a {kind.lower()}")
     return int(number)

@@ -35,9 +35,9 @@ from runvitals.server.error_table import FAILED, meaning_of
 _MAX_CHARACTERS: Final = 100_000
 _MAX_TOKENS: Final = 10_000
 _MAX_DEPTH: Final = 25
-"""Of selections: the introspection query of GraphQL tools has 15 levels."""
+"""The most levels of selections: the introspection query of GraphQL tools has 15."""
 _MAX_FIELDS: Final = 5_000
-"""Of a query, each fragment counted wherever it is used."""
+"""The most fields of a query, each fragment counted wherever it is used."""
 _MAX_INTROSPECTED: Final = 300
 """Fields of a query that describe the schema: that of GraphQL tools has 230."""
 _MAX_COMPARED: Final = 10_000
@@ -45,7 +45,7 @@ _MAX_COMPARED: Final = 10_000
 whether they can be merged, with all that is within."""
 _MAX_ERRORS: Final = 20
 _MAX_CACHED_CHARACTERS: Final = 256 * 1024
-"""Of all queries that are kept: parsed, they take a hundred times as much memory."""
+"""The most characters of all queries that are kept: parsed, they take a hundred times as much memory."""
 _CACHED_CHARACTERS: Final = 32 * 1024
 """A longer query is parsed anew whenever it is sent."""
 _PARSED_AT_ONCE: Final = 4 * 1024
@@ -69,7 +69,7 @@ class GraphQLRequest(msgspec.Struct):
     operationName: str | None = None
 
 
-class GraphQLAnswer(NamedTuple):
+class GraphQLResponse(NamedTuple):
     """The JSON body of a response, its HTTP status, and after how many seconds to try again."""
 
     body: dict[str, Any]
@@ -78,7 +78,7 @@ class GraphQLAnswer(NamedTuple):
 
 
 class Budgeted(Protocol):
-    """What resolvers find in `info.context`."""
+    """The part of `info.context` that the executor reads."""
 
     @property
     def refusal(self) -> Exception | None:
@@ -99,12 +99,12 @@ class GraphQLExecutor:
         self._introspecting = anyio.CapacityLimiter(1)
         self._parsing = anyio.CapacityLimiter(1)
 
-    async def execute(self, request: GraphQLRequest, context: Budgeted) -> GraphQLAnswer:
-        """The answer to a request: to an unknown operation, or one that fails, 200 with errors."""
+    async def execute(self, request: GraphQLRequest, context: Budgeted) -> GraphQLResponse:
+        """Return the response to a request; 200 with errors for an operation that is unknown or fails."""
         try:
-            document, introspects = await self._checked(request.query)
+            document, introspects = await self._check(request.query)
         except _Invalid as invalid:
-            return GraphQLAnswer({"data": None, "errors": [error.formatted for error in invalid.errors]})
+            return GraphQLResponse({"data": None, "errors": [error.formatted for error in invalid.errors]})
         begin = partial(
             execute,
             self._schema,
@@ -113,31 +113,31 @@ class GraphQLExecutor:
             variable_values=request.variables,
             operation_name=request.operationName or None,
         )
-        if introspects:  # what describes the schema is found at once, without waiting for anything
+        if introspects:  # descriptions of the schema are resolved without awaiting anything
             result = await anyio.to_thread.run_sync(begin, limiter=self._introspecting)
         else:
             result = begin()
         if isawaitable(result):
             result = await result
         assert isinstance(result, ExecutionResult)
-        if context.refusal is not None:  # of the whole, wherever it was noticed
-            return GraphQLAnswer(errors_body(str(context.refusal)))
-        return _answer(result)
+        if context.refusal is not None:  # it refuses the whole request
+            return GraphQLResponse(errors_body(str(context.refusal)))
+        return _to_response(result)
 
-    async def _checked(self, query: str) -> _CheckedDocument:
+    async def _check(self, query: str) -> _CheckedDocument:
         """Parse a query and check it against the schema.
 
         Raises:
             _Invalid: the query cannot be parsed, is too large, or does not match the schema.
         """
-        known = self._documents.get(query)
-        if known is not None:
+        cached = self._documents.get(query)
+        if cached is not None:
             self._documents.move_to_end(query)
-            return known
+            return cached
         if len(query) <= _PARSED_AT_ONCE:
-            checked = self._parsed(query)
+            checked = self._parse(query)
         else:
-            checked = await anyio.to_thread.run_sync(self._parsed, query, limiter=self._parsing)
+            checked = await anyio.to_thread.run_sync(self._parse, query, limiter=self._parsing)
         if query not in self._documents and len(query) <= _CACHED_CHARACTERS:
             self._documents[query] = checked
             self._cached_characters += len(query)
@@ -146,7 +146,7 @@ class GraphQLExecutor:
                 self._cached_characters -= len(oldest)
         return checked
 
-    def _parsed(self, query: str) -> _CheckedDocument:
+    def _parse(self, query: str) -> _CheckedDocument:
         try:
             if len(query) > _MAX_CHARACTERS:
                 raise GraphQLError(
@@ -180,7 +180,7 @@ class _Invalid(Exception):
 
 
 def _introspects(document: DocumentNode) -> bool:
-    """Whether a document asks about the schema.
+    """Return whether a document asks about the schema.
 
     Raises:
         GraphQLError: the selections are nested too deeply, or too many.
@@ -263,22 +263,22 @@ class _Extent:
             )
 
 
-def _answer(result: ExecutionResult) -> GraphQLAnswer:
+def _to_response(result: ExecutionResult) -> GraphQLResponse:
     body: dict[str, Any] = {"data": result.data}
     status, retry_after_s = 200, None
     if result.errors:
-        shown = [_shown(error) for error in result.errors[:_MAX_ERRORS]]
+        shown = [_to_json(error) for error in result.errors[:_MAX_ERRORS]]
         body["errors"] = shown
         for error, formatted in zip(result.errors, shown, strict=False):
             code = formatted.get("extensions", {}).get("code")
             if code in _TRANSIENT:
                 status = code
                 retry_after_s = getattr(error.original_error, "retry_after_s", None) or 5
-    return GraphQLAnswer(body, status, retry_after_s)
+    return GraphQLResponse(body, status, retry_after_s)
 
 
-def _shown(error: GraphQLError) -> dict[str, Any]:
-    """An error for the client: of what it did, with its reason; of the server, without."""
+def _to_json(error: GraphQLError) -> dict[str, Any]:
+    """Return an error for the client: of what it did, with its reason; of the server, without."""
     cause = error.original_error
     formatted: dict[str, Any] = dict(error.formatted)
     if cause is None:
@@ -308,8 +308,8 @@ class InvalidArgument(ValueError):
     """An argument of an operation that is not valid, or not supported. The client shows the text."""
 
 
-def decoded_request(body: bytes) -> GraphQLRequest:
-    """The request in a body.
+def decode_request(body: bytes) -> GraphQLRequest:
+    """Return the request in a body.
 
     Raises:
         InvalidArgument: it is not a GraphQL request in JSON.
@@ -323,5 +323,5 @@ def decoded_request(body: bytes) -> GraphQLRequest:
 
 
 def errors_body(text: str) -> dict[str, Any]:
-    """The body of a response that is an error."""
+    """Return the body of a response that is an error."""
     return {"data": None, "errors": [{"message": text}]}

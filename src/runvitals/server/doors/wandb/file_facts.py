@@ -1,4 +1,4 @@
-"""What the files that clients upload say: facts about the machine, packages, and tables."""
+"""Reads uploaded files of clients: facts about the machine, packages, and tables."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runvitals.model.values import Sanitizer
 from runvitals.monitoring.environment import redaction
 from runvitals.monitoring.environment.packages import MAX_PACKAGES
 from runvitals.server.doors.wandb.media_items import media_item
-from runvitals.server.doors.wandb.stream_body import parsed_line
+from runvitals.server.doors.wandb.stream_body import parse_line
 
 METADATA: Final = "wandb-metadata.json"
 REQUIREMENTS: Final = "requirements.txt"
@@ -44,19 +44,19 @@ _NAMES: Final = {
 
 
 def facts_of_file(name: str, path: str, size: int) -> dict[str, dict[str, Any]]:
-    """The sections that a file contributes to; empty for most files."""
+    """Return the sections that a file contributes to; empty for most files."""
     if name not in (METADATA, REQUIREMENTS) or size > _MAX_FACTS_BYTES:
         return {}
     with open(path, encoding="utf-8", errors="replace") as file:
         text = file.read()
     if name == REQUIREMENTS:
-        found = packages(text.splitlines())
-        return {"machine": {"packages": found}} if found else {}
-    return metadata_sections(parsed_line(text) or {})
+        facts = packages(text.splitlines())
+        return {"machine": {"packages": facts}} if facts else {}
+    return metadata_sections(parse_line(text) or {})
 
 
 def decoding_bytes(name: str, size: int) -> int:
-    """How much memory it takes to see what a file says."""
+    """Return how much memory it takes to see what a file says."""
     limit = 0
     if name in (METADATA, REQUIREMENTS):
         limit = _MAX_FACTS_BYTES
@@ -66,22 +66,22 @@ def decoding_bytes(name: str, size: int) -> int:
 
 
 def packages(lines: Iterable[str]) -> dict[str, str]:
-    """The versions of packages.
+    """Return the versions of packages.
 
     Example:
         >>> packages(["numpy==2.4.6", "-e .", "# local"])
         {'numpy': '2.4.6'}
     """
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for line in lines:
         name, equals, version = line.strip().partition("==")
-        if equals and name and len(line) <= _LONGEST and len(found) < MAX_PACKAGES:
-            found[name.strip()] = version.strip()
-    return Sanitizer().value(found)  # type: ignore[no-any-return]
+        if equals and name and len(line) <= _LONGEST and len(versions) < MAX_PACKAGES:
+            versions[name.strip()] = version.strip()
+    return Sanitizer().value(versions)  # type: ignore[no-any-return]
 
 
 def metadata_sections(sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The sections of what a client knows about its machine."""
+    """Return the sections of what a client knows about its machine."""
     facts = {ours: sent[theirs] for theirs, ours in _NAMES.items() if sent.get(theirs) not in (None, "")}
     git = sent.get("git")
     if isinstance(git, dict):
@@ -94,24 +94,27 @@ def metadata_sections(sent: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     sections = {"machine": facts} if facts else {}
     arguments = sent.get("args")
     if isinstance(sent.get("program"), str):
-        listed = [str(one) for one in arguments] if isinstance(arguments, list) else []
+        listed = [str(argument) for argument in arguments] if isinstance(arguments, list) else []
         sections["run"] = {"command": redaction.command([sent["program"], *listed])}
     cleaned: dict[str, dict[str, Any]] = Sanitizer().value(sections)
     return cleaned
 
 
 def table_item(name: str, path: str, size: int) -> tuple[bytes, dict[str, Any]] | None:
-    """A table of a client as one of ours: its content, and more fields of its item; None for other files."""
+    """Return a table of a client as one of ours: its content, and more fields of its item.
+
+    None for other files.
+    """
     if not name.endswith(_TABLE) or size > _MAX_TABLE_BYTES:
         return None
     with open(path, encoding="utf-8", errors="replace") as file:
-        sent = parsed_line(file.read())
+        sent = parse_line(file.read())
     columns, data = (sent or {}).get("columns"), (sent or {}).get("data")
     if not isinstance(columns, list) or not isinstance(data, list):
         return None
     named: dict[str, dict[str, Any]] = {}
     rows = [[_cell(value, named) for value in row] for row in data[:_MAX_ROWS] if isinstance(row, list)]
-    content = json.dumps({"columns": [str(one) for one in columns], "rows": rows}).encode("ascii")
+    content = json.dumps({"columns": [str(column) for column in columns], "rows": rows}).encode("ascii")
     item: dict[str, Any] = {
         "kind": media.TABLE,
         "type": "application/json",
@@ -123,10 +126,10 @@ def table_item(name: str, path: str, size: int) -> tuple[bytes, dict[str, Any]] 
 
 def _cell(value: Any, named: dict[str, dict[str, Any]]) -> Any:
     if isinstance(value, dict) and "_type" in value:
-        found = media_item(value)
-        if found is not None and is_sha256(found.get("sha256")):
-            named[found["sha256"]] = {name: found[name] for name in ("sha256", "bytes", "type")}
-            return found
+        item = media_item(value)
+        if item is not None and is_sha256(item.get("sha256")):
+            named[item["sha256"]] = {name: item[name] for name in ("sha256", "bytes", "type")}
+            return item
     if isinstance(value, (dict, list)):
         return json.dumps(value)[:100_000]
     if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):

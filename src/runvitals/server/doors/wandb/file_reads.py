@@ -37,7 +37,7 @@ _MAX_NUMBER: Final = 2**53
 
 @FILE_READS.field("Run", "fileCount")
 async def file_count(node: RunNode, info: Info) -> int:
-    """How many files the run saved."""
+    """Return how many files the run saved."""
     return len(await _saved_files(info.context, node.row))
 
 
@@ -50,24 +50,26 @@ async def files(
     first: int | None = None,
     pattern: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the files."""
+    """Return a page of the files."""
     begin = parse_integer(after, _MAX_NUMBER) if after else 0
     if begin is None:
         raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
     is_wanted = _like(pattern) if pattern and not names else None
-    found = [
+    files = [
         file
         for file in await _saved_files(info.context, node.row)
         if (not names or file.name in names) and (is_wanted is None or is_wanted(file.name))
     ]
-    page = found[begin : begin + max(1, min(_MAX_PAGE, 50 if first is None else first))]
+    page = files[begin : begin + max(1, min(_MAX_PAGE, 50 if first is None else first))]
     end = begin + len(page)
     nodes = [_node(info.context, node, file) for file in page]
     return {
-        "edges": [{"node": one, "cursor": str(begin + place)} for place, one in enumerate(nodes, 1)],
+        "edges": [
+            {"node": file_node, "cursor": str(begin + index)} for index, file_node in enumerate(nodes, 1)
+        ],
         "pageInfo": {
             "endCursor": str(end),
-            "hasNextPage": end < len(found),
+            "hasNextPage": end < len(files),
             "hasPreviousPage": begin > 0,
             "startCursor": None,
         },
@@ -76,7 +78,7 @@ async def files(
 
 @FILE_READS.field("Mutation", "deleteFiles")
 async def delete_files(_: None, info: Info, input: dict[str, Any]) -> None:
-    """A run keeps its files."""
+    """Refuse: a run keeps its files."""
     raise InvalidArgument("files of a run cannot be deleted on this server: delete the run")
 
 
@@ -86,12 +88,12 @@ async def delete_files(_: None, info: Info, input: dict[str, Any]) -> None:
     dependencies=[needs("filtered run:read")],
 )
 async def download(request: Request, entity: str, project: str, name: str, file: str) -> Response:
-    """The content of a file of a run that the requester may read."""
+    """Return the content of a file of a run that the requester may read."""
     context = GraphQLContext(request)
 
     def readable() -> RunRow | None:
-        found = find_project(context, project, entity)
-        return None if found is None else find_run(context, found, name)
+        node = find_project(context, project, entity)
+        return None if node is None else find_run(context, node, name)
 
     row = await run_in_threadpool(readable)
     if row is None:
@@ -101,15 +103,15 @@ async def download(request: Request, entity: str, project: str, name: str, file:
 
     def content(view: RunView) -> tuple[SavedFile, OpenedContent] | None:
         for saved in view.saved_files():
-            if saved.name == file and (found := view.content(saved.sha256)) is not None:
-                return saved, found
+            if saved.name == file and (opened_content := view.content(saved.sha256)) is not None:
+                return saved, opened_content
         return None
 
     result = await opened.use(content, quick=True)
     if result is None:
         raise HTTPException(404, f"the run {name!r} has no file {file!r}")
-    saved, found = result
-    return content_response(request, found, saved.sha256, download=saved.name)
+    saved, opened_content = result
+    return content_response(request, opened_content, saved.sha256, download=saved.name)
 
 
 async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:
@@ -117,8 +119,8 @@ async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:
 
 
 def _node(context: GraphQLContext, node: RunNode, file: SavedFile) -> dict[str, Any]:
-    place = (node.project.entity.name, node.project.name, node.name)
-    path = "/".join(quote(part, safe="") for part in place)
+    names = (node.project.entity.name, node.project.name, node.name)
+    path = "/".join(quote(part, safe="") for part in names)
     base = str(context.request.base_url).rstrip("/")
     url = f"{base}/files/{path}/{quote(file.name)}"
     return {
@@ -133,7 +135,7 @@ def _node(context: GraphQLContext, node: RunNode, file: SavedFile) -> dict[str, 
 
 
 def _like(pattern: str) -> Callable[[str], bool]:
-    """Whether a name matches a pattern of SQL's LIKE."""
+    """Return whether a name matches a pattern of SQL's LIKE."""
     if len(pattern) > _MAX_PATTERN:
         raise InvalidArgument(f"the pattern is too long; expected at most {_MAX_PATTERN} characters")
     parts = {"%": ".*", "_": "."}

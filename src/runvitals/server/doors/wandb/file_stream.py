@@ -1,6 +1,6 @@
 """`POST /files/{entity}/{project}/{run}/file_stream`: the lines of a run.
 
-A client sends each line with its number, and sends it again until it got an answer. What is stored is noted
+A client sends each line with its number, and sends it again until it got a response. What is stored is noted
 in `MetadataStore.wandb_clients` after it is durable, so that nothing is lost if the server ends between the
 two: the rows are then stored again in their place, and count twice in the mean of a summary.
 
@@ -40,15 +40,16 @@ from runvitals.server.doors.wandb.logged_rows import (
 from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows, merge_rows
 from runvitals.server.doors.wandb.row_removal import replace_rows, replace_sessions
-from runvitals.server.doors.wandb.run_end import ending, monitors_to_end
 from runvitals.server.doors.wandb.run_ids import RESUMED_LINES, SECTION, ClientRun, find_run
 from runvitals.server.doors.wandb.run_writers import (
     CONSOLE,
     MONITOR,
     TRAIN,
     RunWriters,
+    ending,
     event_number,
     host_name,
+    monitors_to_end,
 )
 from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines
@@ -79,7 +80,7 @@ class _History(NamedTuple):
 
 
 class _Prepared(NamedTuple):
-    """What a request adds to its run.
+    """The envelopes of a request, and the state after them.
 
     Args:
         client: its state once that is durable.
@@ -111,7 +112,7 @@ class FileStreams:
         with recorder.in_flight() as in_flight:
             data = await read_body(request, recorder, in_flight, MAX_BODY_BYTES, MAX_UNPACKED_BYTES)
             in_flight.reserve(4 * len(data))  # texts, rows and columns besides it
-            work = partial(stream_body.decoded_body, data)
+            work = partial(stream_body.decode_body, data)
             body = work() if len(data) <= _IN_THREAD_BYTES else await anyio.to_thread.run_sync(work)
             context = GraphQLContext(request)
             writers = await run_in_threadpool(writers_of, context, entity, project, run, client)
@@ -124,7 +125,7 @@ class FileStreams:
 def writers_of(
     context: GraphQLContext, entity: str | None, project: str | None, name: str, client: str
 ) -> RunWriters:
-    """The writers of a client in the run that it names.
+    """Return the writers of a client in the run that it names.
 
     Raises:
         HTTPException: 404 if there is no such run or entity that the client may know of.
@@ -141,14 +142,14 @@ def writers_of(
     if run is None or run.place is None:
         raise HTTPException(404, f"there is no run {name[:100]!r} in {entity or ''}/{project or ''}"[:300])
     number = run.place.run_id
-    known = _client(context, number, client)
-    return RunWriters(run, node.name if context.has_accounts else None, known)
+    state = _client(context, number, client)
+    return RunWriters(run, node.name if context.has_accounts else None, state)
 
 
 def _client(context: GraphQLContext, run_id: int, client: str) -> WandbClient:
     clients = context.metadata_store.wandb_clients
-    known = clients.get(run_id, client)
-    return known or WandbClient(run_id, client, host_name(None), context.now_ms())
+    state = clients.get(run_id, client)
+    return state or WandbClient(run_id, client, host_name(None), context.now_ms())
 
 
 async def _store(
@@ -169,7 +170,7 @@ async def _store(
 
 
 def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> _Prepared:
-    """The envelopes of a request. Reads the database."""
+    """Return the envelopes of a request. Reads the database."""
     client = _client(context, writers.client.run_id, writers.client.client)  # as of now: the lock is held
     writers = replace(writers, client=client)
     now_ms = context.now_ms()
@@ -181,8 +182,10 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     events = _events(client, body.file(stream_body.EVENTS), now_ms)
     samples, damaged = event_envelopes(events, writers, now_ms)
     envelopes += samples
-    printed = _printed(body, now_ms)
-    fresh = [one for one in printed if one[0] >= client.console_lines or one[2]["t"] >= client.started_ms]
+    printed = _console_records(body, now_ms)
+    fresh = [
+        entry for entry in printed if entry[0] >= client.console_lines or entry[2]["t"] >= client.started_ms
+    ]
     envelopes += [writers.records(CONSOLE, part) for part in _parts(fresh)]
     facts = _facts(context, body, history, damaged, client, now_ms)
     outdated = _outdated_summary(context, client, body, rows)
@@ -209,7 +212,7 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
 
 
 def _history(context: GraphQLContext, client: WandbClient, file: StreamFile, now_ms: int) -> _History:
-    """The rows of a request that are not stored yet. Reads the database."""
+    """Return the rows of a request that are not stored yet. Reads the database."""
 
     def after_stored(line: str) -> bool:
         return (sent_ms(line, now_ms) or 0) > client.row_ms
@@ -227,7 +230,7 @@ def _history(context: GraphQLContext, client: WandbClient, file: StreamFile, now
 
 
 def _is_recorded(client: WandbClient, file: StreamFile, now_ms: int) -> bool:
-    """Whether the lines of a process that has the run for itself are from before it began to send."""
+    """Return whether the lines of a process that has the run for itself are from before it began to send."""
     if client.client or not file.content:
         return False
     last_ms = sent_ms(file.content[-1], now_ms)
@@ -235,7 +238,7 @@ def _is_recorded(client: WandbClient, file: StreamFile, now_ms: int) -> bool:
 
 
 def _counts_from_others(context: GraphQLContext, client: WandbClient) -> bool:
-    """Whether a client knows of the rows of earlier sessions, and counts its steps from them."""
+    """Return whether a client knows of the rows of earlier sessions, and counts its steps from them."""
     stored = context.metadata_store.sections.read([client.run_id], (SECTION,))[client.run_id].shared
     return bool(stored.get(SECTION, {}).get(RESUMED_LINES, 0))
 
@@ -251,7 +254,7 @@ def _merged_history(context: GraphQLContext, client: WandbClient, file: StreamFi
 
 
 def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
-    """The system metrics of a request that are not stored yet.
+    """Return the system metrics of a request that are not stored yet.
 
     Those of a recorded session are stored again in their place.
     """
@@ -264,15 +267,18 @@ def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
     return new_lines(file, client.event_lines, of_this_process)
 
 
-def _printed(body: StreamBody, now_ms: int) -> list[tuple[int, str, dict[str, Any]]]:
-    """Lines of the console as records. One that is stored already is not stored again under its number."""
+def _console_records(body: StreamBody, now_ms: int) -> list[tuple[int, str, dict[str, Any]]]:
+    """Return lines of the console as records.
+
+    One that is stored already is not stored again under its number.
+    """
     console = body.file(stream_body.CONSOLE)
     lines = enumerate(console.content, console.offset)
     return [(number, "console", console_record(line, now_ms)) for number, line in lines]
 
 
 def _parts(entries: list[tuple[int, str, dict[str, Any]]]) -> list[list[tuple[int, str, dict[str, Any]]]]:
-    """Records in parts that fit in an envelope."""
+    """Return records in parts that fit in an envelope."""
     starts = range(0, len(entries), ENVELOPE_RECORDS)
     return [entries[first : first + ENVELOPE_RECORDS] for first in starts]
 
@@ -285,7 +291,7 @@ def _facts(
     client: WandbClient,
     now_ms: int,
 ) -> list[tuple[int, str, dict[str, Any]]]:
-    """Records of the monitor: the summary, and what happened."""
+    """Return records of the monitor: the summary, and what happened."""
     entries: list[tuple[int, str, dict[str, Any]]] = []
     damaged += history.parsed.damaged
     summary = body.file(stream_body.SUMMARY).content
@@ -318,13 +324,16 @@ def _facts(
 
 
 def _not_outdated(context: GraphQLContext, client: WandbClient, sections: dict[str, Any]) -> dict[str, Any]:
-    """A summary; of a recorded session only what is not known yet, if a later session has sent its own."""
+    """Return a summary without what a later session has overwritten.
+
+    Of a recorded session, only what is not stored yet counts once a later one has sent its own.
+    """
     stored = context.metadata_store.sections.read([client.run_id], ("summary", SECTION))[client.run_id].shared
-    known = stored.get(SECTION, {}).get("summary", {})
+    stored_summary = stored.get(SECTION, {}).get("summary", {})
     own = sections.get(SECTION, {}).get("summary", {})
     if TIMESTAMP not in own:  # nothing was logged yet
-        return {**sections, SECTION: {"summary": {**known, **own}}}
-    if own[TIMESTAMP] >= known.get(TIMESTAMP, -math.inf):
+        return {**sections, SECTION: {"summary": {**stored_summary, **own}}}
+    if own[TIMESTAMP] >= stored_summary.get(TIMESTAMP, -math.inf):
         return sections
     summary = sections.get("summary", {})
     missing = {name: value for name, value in summary.items() if name not in stored.get("summary", {})}
@@ -334,19 +343,19 @@ def _not_outdated(context: GraphQLContext, client: WandbClient, sections: dict[s
 def _outdated_summary(
     context: GraphQLContext, client: WandbClient, body: StreamBody, rows: list[HistoryLine]
 ) -> list[str]:
-    """Names in the summary that rows have new values of, though the client sends no summary with them.
+    """Return names in the summary that rows have new values of, though the client sends no summary with them.
 
     It leaves out one that has become too large. What the rows say then counts.
     """
     names = {name for row in rows if row.time_ms > client.row_ms for name in row.numbers}
     if not names or body.file(stream_body.SUMMARY).content:
         return []
-    known = context.metadata_store.sections.read([client.run_id], ("summary",))[client.run_id]
-    return sorted(names & known.shared.get("summary", {}).keys())
+    sections = context.metadata_store.sections.read([client.run_id], ("summary",))[client.run_id]
+    return sorted(names & sections.shared.get("summary", {}).keys())
 
 
 def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms: int) -> list[Envelope]:
-    """The last records of the run's monitors."""
+    """Return the last records of the run's monitors."""
     run_id = writers.client.run_id
     stopped = _stop_requested(context, writers.client)
     ended = ending(body.exitcode, stopped).as_dict()
@@ -367,7 +376,7 @@ def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms:
 
 
 def _stop_requested(context: GraphQLContext, client: WandbClient) -> bool:
-    """Whether a user has asked the process to end: a request to an earlier process does not count."""
+    """Return whether a user has asked the process to end: a request to an earlier process does not count."""
     requested = context.metadata_store.runs.stops_requested([client.run_id])
     return requested.get(client.run_id, -1) >= client.started_ms
 

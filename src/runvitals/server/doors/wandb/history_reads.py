@@ -1,4 +1,4 @@
-"""What a run logged and measured, as `wandb.Api()` reads it: history, system metrics and output."""
+"""History, system metrics and output of a run, as `wandb.Api()` reads them."""
 
 from __future__ import annotations
 
@@ -48,14 +48,14 @@ async def history(
     max_step: int | None = None,
     samples: int | None = None,
 ) -> list[str]:
-    """The rows that the run logged."""
+    """Return the rows that the run logged."""
     for bound in (min_step, max_step):
         if bound is not None and (not isinstance(bound, int) or abs(bound) >= 2**63):
             raise InvalidArgument("invalid minStep or maxStep: expected integers of 64 bits")
 
     def read(view: RunView) -> list[str]:
         rows = _history(view, node, (), min_step, max_step)
-        chosen = rows.chosen(_SAMPLES if samples is None else samples, (), min_step, max_step)
+        chosen = rows.choose(_SAMPLES if samples is None else samples, (), min_step, max_step)
         return [json.dumps(row) for row in rows.rows(chosen)]
 
     return await _read(info, node, read)
@@ -63,40 +63,40 @@ async def history(
 
 @HISTORY_READS.field("Run", "sampledHistory")
 async def sampled_history(node: RunNode, info: Info, specs: Sequence[str]) -> list[Any]:
-    """For each spec the rows that have all of its keys."""
+    """Return, for each spec, the rows that have all of its keys."""
     if len(specs) > _MAX_SPECS:
         raise InvalidArgument(f"{len(specs)} specs; expected at most {_MAX_SPECS}")
     if all(spec == _NOTHING for spec in specs):  # what asks for the state of a sweep
         return [[] for _ in specs]
-    wanted = [_spec(text) for text in specs]
+    parsed_specs = [_spec(text) for text in specs]
 
     def read(view: RunView) -> list[Any]:
-        found = []
-        for spec in wanted:
+        sampled = []
+        for spec in parsed_specs:
             rows = _history(view, node, spec.keys, spec.min_step, spec.max_step)
-            chosen = rows.chosen(spec.samples, spec.keys, spec.min_step, spec.end_step)
-            found.append(json_safe(rows.rows(chosen, spec.keys)))
-        return found
+            chosen = rows.choose(spec.samples, spec.keys, spec.min_step, spec.end_step)
+            sampled.append(json_safe(rows.rows(chosen, spec.keys)))
+        return sampled
 
     return await _read(info, node, read)
 
 
 @HISTORY_READS.field("Run", "events")
 async def events(node: RunNode, info: Info, samples: int | None = None) -> list[str]:
-    """The rows of system metrics."""
-    wanted = max(0, min(MAX_ROWS, _SAMPLES if samples is None else samples))
+    """Return the rows of system metrics."""
+    count = max(0, min(MAX_ROWS, _SAMPLES if samples is None else samples))
 
     def read(view: RunView) -> list[str]:
         derived = {rate.key for key in view.sampled_keys() if (rate := rate_of(key)) is not None}
-        measured = [one for one in _system_series(view, wanted) if one.key not in derived]
-        rows = system_rows(measured, wanted, node.row.started_ms)
+        measured = [series for series in _system_series(view, count) if series.key not in derived]
+        rows = system_rows(measured, count, node.row.started_ms)
         return [json.dumps(json_safe(row)) for row in rows]
 
     return await _read(info, node, read)
 
 
 def _system_series(view: RunView, samples: int) -> list[Series]:
-    """All samples of a run; of a long one, the last in each of `samples` intervals."""
+    """Return all samples of a run; of a long one, the last in each of `samples` intervals."""
     selection = SeriesSelection()
     extent = view.extent(selection)
     if extent is None:
@@ -106,14 +106,14 @@ def _system_series(view: RunView, samples: int) -> list[Series]:
     except TooMuch:
         on = grid(*extent, max(2, samples))
         return [
-            Series(one.key, one.host, one.role, one.buckets.t, one.buckets.last)
-            for one in view.read_buckets(selection, on)
+            Series(series.key, series.host, series.role, series.buckets.t, series.buckets.last)
+            for series in view.read_buckets(selection, on)
         ]
 
 
 @HISTORY_READS.field("Run", "historyKeys")
 async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
-    """The names that the run logged, and its last step."""
+    """Return the names that the run logged, and its last step."""
 
     def read(view: RunView) -> dict[str, Any]:
         names = sorted(view.logged_names())
@@ -126,7 +126,7 @@ async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
 
 @HISTORY_READS.field("Run", "parquetHistory")
 async def parquet_history(node: RunNode, info: Info, live_keys: Sequence[str]) -> dict[str, list[Any]]:
-    """No files.
+    """Return no files.
 
     Clients keep a file by its place in the list, whatever its address, and never ask for it again: after a
     resume they would show the rows from before. A run with rows has one that is in no file, so that clients
@@ -144,7 +144,7 @@ async def log_lines(
     last: int | None = None,
     use_improved_pagination: bool | None = None,
 ) -> dict[str, Any]:
-    """The lines of output after a cursor, or the last ones."""
+    """Return the lines of output after a cursor, or the last ones."""
     if after and (parse_integer(after, _MAX_NUMBER) is None):
         raise InvalidArgument(f"invalid after={after[:60]!r}; expected the `endCursor` of a previous page")
     lines = await _read(info, node, _console_lines)
@@ -167,7 +167,7 @@ async def log_lines(
 
 
 def _console_lines(view: RunView) -> list[dict[str, Any]]:
-    """The kept output as lines, by the time at which each ended."""
+    """Return the kept output as lines, by the time at which each ended."""
     _, pieces = view.console(_MAX_CONSOLE_BYTES)
     several = len({piece.host for piece in pieces}) > 1
     rest: dict[tuple[str, int | None, str], str] = {}
@@ -198,7 +198,7 @@ def _console_lines(view: RunView) -> list[dict[str, Any]]:
 
 
 class _Spec(NamedTuple):
-    """Which rows are requested."""
+    """The rows that a request asks for."""
 
     keys: tuple[str, ...]
     samples: int
@@ -234,7 +234,9 @@ def _spec(text: str) -> _Spec:
             'invalid spec; expected JSON such as {"keys": ["_step", "loss"], "samples": 500}'
         )
     numbers = [spec.get(name) for name in ("samples", "minStep", "maxStep")]
-    if not all(one is None or (isinstance(one, (int, float)) and abs(one) < 2**63) for one in numbers):
+    if not all(
+        number is None or (isinstance(number, (int, float)) and abs(number) < 2**63) for number in numbers
+    ):
         raise InvalidArgument("invalid spec: expected numbers for samples, minStep and maxStep")
     samples, first, end = numbers
     return _Spec(tuple(keys), _SAMPLES if samples is None else int(samples), first, end)
@@ -243,7 +245,7 @@ def _spec(text: str) -> _Spec:
 def _history(
     view: RunView, node: RunNode, keys: Sequence[str], first_step: float | None, last_step: float | None
 ) -> HistoryRows:
-    """The rows from one step to another, both included: clients read a history in pages."""
+    """Return the rows from one step to another, both included: clients read a history in pages."""
     selection = LoggedSelection(logged_names(keys), None, first_step, last_step)
     return HistoryRows(selection.columns(view), node.row.started_ms)
 

@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 def logged_names(keys: Iterable[str]) -> tuple[str, ...]:
-    """Those of some requested keys that are names of logged values, not of every row."""
+    """Return those of some requested keys that are names of logged values, not of every row."""
     return tuple(key for key in keys if key not in _OF_ROWS)
 
 
@@ -45,7 +45,7 @@ class HistoryRows:
     """
 
     def __init__(self, processes: Sequence[LoggedColumns], started_ms: int) -> None:
-        total = sum(len(values) for one in processes for _, _, values in one.columns.values())
+        total = sum(len(values) for logged in processes for _, _, values in logged.columns.values())
         if total > MAX_VALUES:
             raise TooMuch(f"{total:,} values were logged; request fewer keys: at most {MAX_VALUES:,} values")
         self._started_ms = float(started_ms)
@@ -74,26 +74,27 @@ class HistoryRows:
         steps: Floats = np.concatenate(all_steps) if all_steps else np.empty(0)
         times: Floats = np.concatenate(all_times) if all_times else np.empty(0)
         order = np.argsort(steps, kind="stable")
-        place: Integers = np.empty(len(order), np.int64)
-        place[order] = np.arange(len(order))
+        position: Integers = np.empty(len(order), np.int64)
+        position[order] = np.arange(len(order))
         self._steps, self._times = steps[order], times[order]
         # The rows of a run that another one goes on from are older than that one.
         self._started_ms = min(self._started_ms, float(times.min(initial=math.inf)))
         self._columns = {
-            name: [(place[rows], values) for rows, values in parts] for name, parts in self._columns.items()
+            name: [(position[rows], values) for rows, values in parts]
+            for name, parts in self._columns.items()
         }
 
     def __len__(self) -> int:
         return len(self._steps)
 
-    def chosen(
+    def choose(
         self,
         samples: int,
         keys: Sequence[str] = (),
         first_step: float | None = None,
         end_step: float | None = None,
     ) -> Integers:
-        """At most `samples` rows, evenly spaced, the first and the last among them.
+        """Return at most `samples` rows, evenly spaced, the first and the last among them.
 
         Args:
             keys: only rows with all of these.
@@ -116,14 +117,14 @@ class HistoryRows:
         return rows[_spread(len(rows), samples)]
 
     def rows(self, chosen: Integers, keys: Sequence[str] = ()) -> list[Row]:
-        """Rows with `_step`, `_runtime`, `_timestamp` and what was logged.
+        """Return rows with `_step`, `_runtime`, `_timestamp` and what was logged.
 
         Only `keys` of these if there are some.
 
         Raises:
             TooMuch: they have more than `MAX_RESPONSE_VALUES` values.
         """
-        found = [
+        result = [
             {
                 STEP: int(step) if step.is_integer() else step,
                 TIMESTAMP: time / 1000,
@@ -144,48 +145,51 @@ class HistoryRows:
                 if count > MAX_RESPONSE_VALUES:
                     raise TooMuch(f"more than {MAX_RESPONSE_VALUES:,} values: request fewer rows or keys")
                 for row, value in zip(of_row[rows[there]].tolist(), values[there].tolist(), strict=True):
-                    found[row][name] = value
+                    result[row][name] = value
         if keys:
-            return [{key: row[key] for key in keys if key in row} for row in found]
-        return found
+            return [{key: row[key] for key in keys if key in row} for row in result]
+        return result
 
 
 def _spread(count: int, samples: int) -> Integers:
-    """At most this many places among `count`, evenly spaced, the first and the last among them."""
-    places: Integers = np.linspace(0, count - 1, min(samples, count)).round().astype(np.int64)
-    return places
+    """Return at most this many places among `count`, evenly spaced, the first and the last among them."""
+    positions: Integers = np.linspace(0, count - 1, min(samples, count)).round().astype(np.int64)
+    return positions
 
 
 def system_rows(series: Sequence[Series], samples: int, started_ms: int) -> list[Row]:
-    """The rows of system metrics, by time, under wandb's names; at most `samples`, evenly spaced.
+    """Return the rows of system metrics, by time, under wandb's names; at most `samples`, evenly spaced.
 
     Where there are several hosts, a name ends in `/l:` and the host, as wandb labels them.
     """
-    with_samples = [one for one in series if len(one)]
+    with_samples = [line for line in series if len(line)]
     if not with_samples or samples <= 0:
         return []
-    has_hosts = len({one.host for one in with_samples}) > 1
-    times = np.unique(np.concatenate([one.t for one in with_samples]))
+    has_hosts = len({line.host for line in with_samples}) > 1
+    times = np.unique(np.concatenate([line.t for line in with_samples]))
     times = times[_spread(len(times), min(samples, MAX_ROWS))]
     rows: list[Row] = [
         {"_wandb": True, TIMESTAMP: t / 1000, RUNTIME: (t - started_ms) / 1000} for t in times.tolist()
     ]
-    for one in with_samples:
+    for line in with_samples:
         deadline.check()
-        name = f"system.{one.key}/l:{one.host}" if has_hosts else f"system.{one.key}"
-        place = np.minimum(np.searchsorted(times, one.t), len(times) - 1)
-        there = (times[place] == one.t) & ~np.isnan(one.values)
-        for row, value in zip(place[there].tolist(), one.values[there].tolist(), strict=True):
+        name = f"system.{line.key}/l:{line.host}" if has_hosts else f"system.{line.key}"
+        index = np.minimum(np.searchsorted(times, line.t), len(times) - 1)
+        there = (times[index] == line.t) & ~np.isnan(line.values)
+        for row, value in zip(index[there].tolist(), line.values[there].tolist(), strict=True):
             rows[row][name] = value
     return [row for row in rows if any(name.startswith("system.") for name in row)]
 
 
 def json_safe(value: Any) -> Any:
-    """A value for JSON, which has no NaN and no infinity: these become texts, as from wandb's server."""
+    """Return a value for JSON, which has no NaN and no infinity.
+
+    These become texts, as from wandb's server.
+    """
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, dict):
-        return {key: json_safe(one) for key, one in value.items()}
+        return {key: json_safe(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [json_safe(one) for one in value]
+        return [json_safe(item) for item in value]
     return value

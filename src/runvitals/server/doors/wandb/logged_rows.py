@@ -15,7 +15,7 @@ from runvitals.model.names import name_fault, sanitized_name
 from runvitals.model.values import valid_step
 from runvitals.server.doors import recording
 from runvitals.server.doors.wandb.run_writers import MONITOR, TRAIN, RunWriters
-from runvitals.server.doors.wandb.stream_body import NewLines, parsed_line
+from runvitals.server.doors.wandb.stream_body import NewLines, parse_line
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.library.stored.true_times import with_true_times
 
@@ -58,7 +58,7 @@ class ParsedRows:
 
 
 def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
-    """Rows of history.
+    """Return rows of history.
 
     Args:
         row_ms: the time of the last row before them: rows get ascending times, which identify them.
@@ -66,7 +66,7 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
     rows: list[HistoryLine] = []
     damaged = 0
     for number, line in enumerate(lines.lines, lines.first):
-        data = parsed_line(line)
+        data = parse_line(line)
         if data is None:
             damaged += 1
             continue
@@ -83,12 +83,12 @@ def parse_history(lines: NewLines, row_ms: int, now_ms: int) -> ParsedRows:
 
 
 def history_envelopes(rows: Sequence[HistoryLine], writers: RunWriters) -> list[Envelope]:
-    """Envelopes with the numbers of rows."""
+    """Return envelopes with the numbers of rows."""
     groups: dict[tuple[str, ...], list[HistoryLine]] = {}
     for row in rows:
         groups.setdefault(tuple(row.numbers), []).append(row)
     groups.pop((), None)
-    tables = groups.items() if len(groups) <= _MAX_TABLES else _merged(groups)
+    tables = groups.items() if len(groups) <= _MAX_TABLES else _merge(groups)
     return [_history_envelope(keys, members, writers) for keys, members in tables]
 
 
@@ -110,7 +110,7 @@ def _history_envelope(keys: Sequence[str], rows: Sequence[HistoryLine], writers:
     )
 
 
-def _merged(
+def _merge(
     groups: Mapping[tuple[str, ...], list[HistoryLine]],
 ) -> Iterable[tuple[Sequence[str], list[HistoryLine]]]:
     """Merge rows with different names as long as the resulting table is small."""
@@ -150,12 +150,15 @@ def _is_number(value: object) -> bool:
 
 
 def sent_ms(line: str, now_ms: int) -> int | None:
-    """The time in a line of history or system metrics; None if it has none, or one that cannot be stored."""
-    return _valid_ms((parsed_line(line) or {}).get(_TIME), now_ms)
+    """Return the time in a line of history or system metrics.
+
+    None if it has none, or one that cannot be stored.
+    """
+    return _valid_ms((parse_line(line) or {}).get(_TIME), now_ms)
 
 
 def _time_ms(seconds: object, now_ms: int) -> int:
-    """A time of a line in ms; now if it has none, or one that cannot be stored."""
+    """Return a time of a line in ms; now if it has none, or one that cannot be stored."""
     time_ms = _valid_ms(seconds, now_ms)
     return now_ms if time_ms is None else time_ms
 
@@ -167,11 +170,11 @@ def _valid_ms(seconds: object, now_ms: int) -> int | None:
 
 
 def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[list[Envelope], int]:
-    """Envelopes with the system metrics in lines, and how many lines are damaged."""
+    """Return envelopes with the system metrics in lines, and how many lines are damaged."""
     tables: dict[tuple[str, tuple[str, ...]], tuple[list[int], list[list[float]]]] = {}
     damaged = 0
     for line in lines.lines:
-        data = parsed_line(line)
+        data = parse_line(line)
         if data is None:
             damaged += 1
             continue
@@ -198,15 +201,15 @@ def event_envelopes(lines: NewLines, writers: RunWriters, now_ms: int) -> tuple[
 
 
 def _system_values(data: Mapping[str, Any]) -> dict[str, dict[str, float]]:
-    """The readings in a line under our keys, by the machine that a label names; "": the client's own."""
-    found: dict[str, dict[str, float]] = {}
+    """Return the readings in a line under our keys, by the machine that a label names ("": the client's)."""
+    values_by_host: dict[str, dict[str, float]] = {}
     for key, value in data.items():
         if not key.startswith(_SYSTEM) or isinstance(value, bool) or not _is_number(value):
             continue
         name, _, host = key[len(_SYSTEM) :].partition(_LABEL)
         match = DEFINITIONS.find(name)
         name = name if match is None else match.key
-        values = found.setdefault(host, {})
+        values = values_by_host.setdefault(host, {})
         if len(values) < ROW_NAMES:
             values[sanitized_name(name) if name_fault(name) else name] = float(value)
-    return found
+    return values_by_host

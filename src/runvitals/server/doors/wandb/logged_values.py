@@ -1,4 +1,4 @@
-"""What clients log besides numbers, and their summary."""
+"""Media and the summary, which clients log besides numbers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runvitals.model.values import Sanitizer
 from runvitals.server.doors.wandb.logged_rows import HistoryLine
 from runvitals.server.doors.wandb.media_items import media_record
 from runvitals.server.doors.wandb.run_ids import SECTION
-from runvitals.server.doors.wandb.stream_body import parsed_line
+from runvitals.server.doors.wandb.stream_body import parse_line
 
 _OWN: Final = "_"
 _TYPE: Final = "_type"
@@ -20,13 +20,13 @@ _MAX_PER_LINE: Final = 1 << 16
 
 
 def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str, Any]]]:
-    """The media of rows as records, each with a number of its own."""
+    """Return the media of rows as records, each with a number of its own."""
     entries: list[tuple[int, str, dict[str, Any]]] = []
     for row in rows:
         for index, (name, value) in enumerate(row.media.items()):
-            found = media_record(value)
-            if found is not None and index < _MAX_PER_LINE:
-                kind, items = found
+            record = media_record(value)
+            if record is not None and index < _MAX_PER_LINE:
+                kind, items = record
                 about = {"t": row.time_ms, "step": row.step, "key": sanitized_name(name), "kind": kind}
                 number = row.line * _MAX_PER_LINE + index
                 entries.append((number, "media", {**about, "items": items}))
@@ -34,7 +34,7 @@ def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str,
 
 
 def summary_sections(line: str) -> tuple[dict[str, Any], int]:
-    """The sections of a summary, and how many lines are damaged.
+    """Return the sections of a summary, and how many lines are damaged.
 
     Nested values get dotted names, as those of rows. What is not a plain value is for wandb's clients only.
 
@@ -42,7 +42,7 @@ def summary_sections(line: str) -> tuple[dict[str, Any], int]:
         >>> summary_sections('{"loss": {"min": 0.5}, "net": {"a": 1, "b": 2}, "_step": 7}')
         ({'summary': {'loss': 0.5, 'net.a': 1, 'net.b': 2}, 'wandb': {'summary': {'_step': 7}}}, 0)
     """
-    data = parsed_line(line)
+    data = parse_line(line)
     if data is None:
         return {}, 1
     summary: dict[str, Any] = {}

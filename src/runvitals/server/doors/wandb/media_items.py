@@ -39,14 +39,14 @@ Item = dict[str, Any]
 
 
 def media_record(value: object) -> tuple[str, list[Item]] | None:
-    """The kind and the items of a value that was logged; None if it is no medium.
+    """Return the kind and the items of a value that was logged; None if it is no medium.
 
     Example:
         >>> media_record({"_type": "histogram", "values": [1, 2], "bins": [0, 1, 2]})
         ('histogram', [{'value': {'counts': [1, 2], 'edges': [0, 1, 2], 'count': 3}}])
     """
     if isinstance(value, list):
-        items = [item for one in value[:MEDIA_ITEMS] if (item := media_item(one)) is not None]
+        items = [item for element in value[:MEDIA_ITEMS] if (item := media_item(element)) is not None]
         return (items[0]["kind"], items) if items else None
     if not isinstance(value, dict):
         return None
@@ -58,12 +58,15 @@ def media_record(value: object) -> tuple[str, list[Item]] | None:
         return media.IMAGE, _separated_images(value)
     if isinstance(name, str) and name in _LISTS:
         return media_record(_with_captions(value.get(_LISTS[name]), value.get("captions")))
-    found = media_item(value)
-    return None if found is None else (found["kind"], [found])
+    first = media_item(value)
+    return None if first is None else (first["kind"], [first])
 
 
 def media_item(value: object) -> Item | None:
-    """One medium as an item; None if it is none. One without SHA-256 has that of the saved file `file`."""
+    """Return one medium as an item; None if it is none.
+
+    One without SHA-256 has that of the saved file `file`.
+    """
     if not isinstance(value, dict) or value.get("_type") not in _KINDS:
         return None
     kind = _KINDS[value["_type"]]
@@ -88,8 +91,8 @@ def _separated_images(value: Mapping[str, Any]) -> list[Item]:
     images = [
         {"_type": "image-file", "path": name, **sizes} for name in (names if isinstance(names, list) else ())
     ]
-    found = _with_captions(images, value.get("captions"))[:MEDIA_ITEMS]
-    return [item for one in found if (item := media_item(one)) is not None]
+    captioned = _with_captions(images, value.get("captions"))[:MEDIA_ITEMS]
+    return [item for image in captioned if (item := media_item(image)) is not None]
 
 
 def _with_captions(values: object, captions: object) -> list[Any]:
@@ -98,8 +101,8 @@ def _with_captions(values: object, captions: object) -> list[Any]:
         return listed
     texts = [*captions[: len(listed)], *[None] * (len(listed) - len(captions))]
     return [
-        {**one, "caption": text} if isinstance(one, dict) and text else one
-        for one, text in zip(listed, texts, strict=True)
+        {**image, "caption": text} if isinstance(image, dict) and text else image
+        for image, text in zip(listed, texts, strict=True)
     ]
 
 

@@ -38,7 +38,7 @@ def models(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the projects of a team or user, the one with the newest run first."""
+    """Return a page of the projects of a team or user, the one with the newest run first."""
     context = info.context
     begin = parse_integer(after, _MAX_NUMBER) if after else 0
     if begin is None:
@@ -48,7 +48,7 @@ def models(
     page = nodes[begin : begin + limit]
     end = begin + len(page)
     return {
-        "edges": [{"node": node, "cursor": str(begin + place)} for place, node in enumerate(page, 1)],
+        "edges": [{"node": node, "cursor": str(begin + index)} for index, node in enumerate(page, 1)],
         "pageInfo": {
             "endCursor": str(end),
             "hasNextPage": end < len(nodes),
@@ -62,37 +62,37 @@ def _projects(context: GraphQLContext, entity_name: str | None) -> list[ProjectN
     if isinstance(context.requester.principal, Operator):
         entity = EntityNode(None, entity_name or context.default_entity().name)
         stored = context.metadata_store.projects.all(context.now_ms())
-        return [ProjectNode(one.id, one.name, entity, None) for one in stored]
+        return [ProjectNode(project.id, project.name, entity, None) for project in stored]
     try:
         owner = context.entity_named(entity_name)
-    except HTTPException:  # as if it had no projects: the requester may not know of it
+    except HTTPException:  # the requester may not know of the entity: it seems to have no projects
         return []
     if owner.number is None:
         return []
-    known = context.access.directory.projects_of(owner.number)
+    projects = context.access.directory.projects_of(owner.number)
     return [
-        ProjectNode(one.id, one.name, owner, known[one.id])
-        for one in readable_projects(context.access, context.requester, owner.number)
-        if one.id in known
+        ProjectNode(project.id, project.name, owner, projects[project.id])
+        for project in readable_projects(context.access, context.requester, owner.number)
+        if project.id in projects
     ]
 
 
 @PROJECT_READS.field("Project", "createdAt")
 def project_created_at(node: ProjectNode, info: Info) -> str:
-    """When the project was created."""
+    """Return when the project was created."""
     context = info.context
     return iso_time(context.metadata_store.projects.created_ms(node.number))
 
 
 @PROJECT_READS.field("Project", "isBenchmark")
 async def is_benchmark(node: ProjectNode, info: Info) -> bool:
-    """There are no benchmarks."""
+    """Return false: there are no benchmarks."""
     return False
 
 
 @PROJECT_READS.field("Project", "description")
 def project_description(node: ProjectNode, info: Info) -> str:
-    """What the project is about."""
+    """Return the description of a project."""
     context = info.context
     if node.resource is None:
         return ""
@@ -101,14 +101,14 @@ def project_description(node: ProjectNode, info: Info) -> str:
 
 @PROJECT_READS.field("Project", "allViews")
 async def all_views(node: ProjectNode, info: Info, **_: Any) -> dict[str, Any]:
-    """None: `wandb.Api().reports()` finds no reports."""
+    """Return none: `wandb.Api().reports()` finds no reports."""
     end = {"endCursor": None, "hasNextPage": False, "hasPreviousPage": False, "startCursor": None}
     return {"edges": [], "pageInfo": end, "totalCount": 0}
 
 
 @PROJECT_READS.field("Project", "user")
 def project_owner(node: ProjectNode, info: Info) -> UserNode | None:
-    """The user who owns the project."""
+    """Return the user who owns the project."""
     context = info.context
     if node.resource is None or node.resource.owner_id is None:
         return None
@@ -144,8 +144,8 @@ def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
         )
     else:
         may = partial(context.access.may, context.requester)
-        known = may(Action.TEAM_READ, owner) or may(Action.PROJECT_READ, present)
-        what = f"project {name!r}" if known else hidden
+        may_know = may(Action.TEAM_READ, owner) or may(Action.PROJECT_READ, present)
+        what = f"project {name!r}" if may_know else hidden
         context.access.require(context.requester, Action.PROJECT_UPDATE, present, what)
     if input.get("description") is not None:
         number = accounts.owned_projects.named(entity.name, name).id
@@ -153,8 +153,8 @@ def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
             number, context.requester.actor, context.now_ms(), description=input["description"]
         )
     context.access.rights_changed()
-    found = context.access.directory.project_named(entity.number, name)
-    node = None if found is None else ProjectNode(found.id, name, entity, found)
+    present_project = context.access.directory.project_named(entity.number, name)
+    node = None if present_project is None else ProjectNode(present_project.id, name, entity, present_project)
     return {"project": node, "model": node, "inserted": present is None}
 
 
@@ -166,29 +166,29 @@ def users(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """Users by the beginning of their name."""
+    """Return users by the beginning of their name."""
     context = info.context
     principal = context.requester.principal
     if isinstance(principal, Operator) or not query or not isinstance(principal, User):
         return {"edges": []}
     context.access.require(context.requester, Action.USER_READ, Account(principal.id), "users", changes=False)
-    found = context.access.accounts.users.search(query[:64].strip(), principal.id, _MAX_USERS)
+    matches = context.access.accounts.users.search(query[:64].strip(), principal.id, _MAX_USERS)
     nodes = [
-        UserNode(node_id("User", one.id), one.name, one.name, [], one.display_name or one.name)
-        for one in found
+        UserNode(node_id("User", user.id), user.name, user.name, [], user.display_name or user.name)
+        for user in matches
     ]
     return {"edges": [{"node": node} for node in nodes]}
 
 
 @PROJECT_READS.field("User", "apiKeys")
 async def api_keys(user: UserNode, info: Info) -> dict[str, Any]:
-    """None: secrets of keys cannot be read again."""
+    """Return none: secrets of keys cannot be read again."""
     return {"edges": []}
 
 
 @PROJECT_READS.field("Entity", "members")
 def members(node: EntityNode, info: Info) -> list[dict[str, Any]]:
-    """The members of a team, as far as the requester may see them."""
+    """Return the members of a team, as far as the requester may see them."""
     context = info.context
     if node.number is None or not node.is_team:
         return []
@@ -212,7 +212,7 @@ def members(node: EntityNode, info: Info) -> list[dict[str, Any]]:
 
 
 def _constant(type_name: str, field: str, value: object) -> None:
-    """A field that is the same for everyone."""
+    """Declare a field that is the same for everyone."""
 
     async def constant(_: object, info: Info) -> object:
         return value

@@ -19,7 +19,7 @@ from runvitals.server.library.stored.writer_rows import WriterRows
 
 
 class MergedRows(NamedTuple):
-    """What becomes of the rows of a request.
+    """The rows of a request after merging.
 
     Args:
         new: the rows to store, with times that no stored row has.
@@ -42,8 +42,8 @@ def merge_rows(
     Args:
         media: time and step of the stored media: a row that has only media is known by them.
     """
-    known = _known(rows, stored).union(media)
-    unknown = [row for row in rows if (row.sent_ms, row.step) not in known]
+    stored_moments = _stored_moments(rows, stored).union(media)
+    unknown = [row for row in rows if (row.sent_ms, row.step) not in stored_moments]
     later_step = _LeastStepAfter(stored)
     new = [row for row in unknown if later_step.after(row.sent_ms) > row.step]
     _give_times(new, stored)
@@ -52,14 +52,16 @@ def merge_rows(
     return MergedRows(new, [part for part in replaced if len(part.t)], len(unknown) - len(new))
 
 
-def _known(rows: Sequence[HistoryLine], stored: Sequence[WriterRows]) -> set[tuple[int, float | None]]:
-    """Time and step of the stored rows of the time of some rows."""
+def _stored_moments(
+    rows: Sequence[HistoryLine], stored: Sequence[WriterRows]
+) -> set[tuple[int, float | None]]:
+    """Return time and step of the rows that are stored at the times of some rows."""
     times = [row.sent_ms for row in rows]
-    known: set[tuple[int, float | None]] = set()
+    stored_moments: set[tuple[int, float | None]] = set()
     for part in stored:
         near = part.where((part.times >= min(times, default=0)) & (part.times <= max(times, default=0)))
-        known.update(zip(near.times.astype(np.int64).tolist(), near.steps.tolist(), strict=True))
-    return known
+        stored_moments.update(zip(near.times.astype(np.int64).tolist(), near.steps.tolist(), strict=True))
+    return stored_moments
 
 
 class _LeastStepAfter:
@@ -82,13 +84,13 @@ class _LeastStepAfter:
 
 def _give_times(rows: Sequence[HistoryLine], stored: Sequence[WriterRows]) -> None:
     """Give rows ascending times by which no stored row is stored."""
-    taken: set[int] = set()
+    taken_times: set[int] = set()
     for part in stored:
-        taken.update(part.t.tolist())
+        taken_times.update(part.t.tolist())
     previous = 0
     for row in rows:
         time_ms = max(row.sent_ms, previous + 1)
-        while time_ms in taken:
+        while time_ms in taken_times:
             time_ms += 1
         row.time_ms = previous = time_ms
 

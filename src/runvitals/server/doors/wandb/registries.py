@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from runvitals.server.doors.wandb.artifact_requests import project_named
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
-from runvitals.server.doors.wandb.new_projects import ensured_project
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_nodes import ProjectNode
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensure_project
 from runvitals.server.doors.wandb.viewer import UserNode, readable_entity
 
 if TYPE_CHECKING:
@@ -22,7 +21,7 @@ _OF_LINK_MODEL: Final = "model-registry"
 
 @REGISTRIES.field("Entity", "organization")
 def organization(node: EntityNode, info: Info) -> EntityNode:
-    """The entity itself: its registries are in it, and whoever may read its projects may read them."""
+    """Return the entity itself: its registries are in it, and whoever may read its projects may read them."""
     return node
 
 
@@ -33,33 +32,36 @@ class OrganizationEntity(EntityNode):
 
     @property
     def entity_type(self) -> str:
+        """`organization`."""
         return "organization"
 
 
 @REGISTRIES.field("Organization", "orgEntity")
 async def org_entity(node: EntityNode, info: Info) -> OrganizationEntity:
-    """Where the registries are."""
+    """Return where the registries are."""
     return OrganizationEntity(node.number, node.name, node.is_team)
 
 
 @REGISTRIES.field("Query", "organization")
 def organization_named(_: None, info: Info, name: str) -> EntityNode | None:
-    """A team or a user's own space; null if the requester may not know of it."""
+    """Return a team or a user's own space; null if the requester may not know of it."""
     return readable_entity(info.context, name)
 
 
 @REGISTRIES.field("User", "organizations")
 def organizations(user: UserNode, info: Info) -> list[EntityNode]:
-    """None besides the one of each entity."""
+    """Return none besides the one of each entity."""
     return []
 
 
 def project_for_link(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
-    """The project to which a version is linked. The first link to a registry or by `link_model()` makes it.
+    """Return the project to which a version is linked.
+
+    The first link to a registry or by `link_model()` makes it.
 
     Raises:
         HTTPException: 401, 403 or 404.
     """
     if name.startswith(PREFIX) or name == _OF_LINK_MODEL:
-        return ensured_project(context, name, entity_name)
+        return ensure_project(context, name, entity_name)
     return project_named(context, name, entity_name)

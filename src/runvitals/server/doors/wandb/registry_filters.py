@@ -29,40 +29,40 @@ _OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $contai
 
 
 def text(operand: Any) -> str:
-    """An operand that is compared with a text."""
+    """Return an operand that is compared with a text."""
     if not isinstance(operand, str):
         raise ValueError("expected a text")
     return operand
 
 
 def number(operand: Any) -> int:
-    """An operand that is compared with a number."""
+    """Return an operand that is compared with a number."""
     if type(operand) is not int:
         raise ValueError("expected an integer")
     return operand
 
 
 def version(operand: Any) -> int:
-    """An operand that is compared with the number of a version: 3 or `v3`."""
+    """Return an operand that is compared with the number of a version: 3 or `v3`."""
     if isinstance(operand, str) and operand[:1] == "v" and operand[1:19].isdecimal():
         return int(operand[1:19])
     return number(operand)
 
 
 def scalar(operand: Any) -> Any:
-    """An operand that is compared with values of any type."""
+    """Return an operand that is compared with values of any type."""
     if isinstance(operand, (dict, list)):
         raise ValueError("expected a number, text or bool")
     return operand
 
 
 def time(operand: Any) -> float:
-    """An operand that is compared with a time in ms UTC."""
+    """Return an operand that is compared with a time in ms UTC."""
     return time_ms(operand)
 
 
-def compiled(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
-    """What decides whether a row fulfils a filter.
+def compile_filter(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
+    """Return the condition of a filter on a row.
 
     Args:
         fields: that there are, with what makes operands comparable. Where the value of one is a mapping, its
@@ -72,7 +72,7 @@ def compiled(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
         BadFilter: it is not a filter, is too large, or names a field or operator that is not supported.
 
     Example:
-        >>> compiled('{"name": {"$regex": "^a"}}', {"name": text})({"name": "abc"})
+        >>> compile_filter('{"name": {"$regex": "^a"}}', {"name": text})({"name": "abc"})
         True
     """
     if not filter_text:
@@ -80,10 +80,10 @@ def compiled(filter_text: str | None, fields: Mapping[str, Convert]) -> Holds:
     if len(filter_text) > MAX_LENGTH:
         raise BadFilter(f"the filter has {len(filter_text):,} characters; expected at most {MAX_LENGTH:,}")
     try:
-        wanted = json_values.decode(filter_text)
+        filter_value = json_values.decode(filter_text)
     except ValueError as error:
         raise BadFilter(f"the filter is not JSON: {error}") from None
-    return _Compiler(fields).all_of(wanted or {}, 0)
+    return _Compiler(fields).all_of(filter_value or {}, 0)
 
 
 class _Compiler:
@@ -93,24 +93,24 @@ class _Compiler:
         self._fields = fields
         self._conditions = 0
 
-    def all_of(self, wanted: Any, depth: int) -> Holds:
-        """All conditions of an object of the filter."""
+    def all_of(self, condition: Any, depth: int) -> Holds:
+        """Return all conditions of an object of the filter."""
         if depth > MAX_DEPTH:
             raise BadFilter(f"the filter is nested too deeply; expected at most {MAX_DEPTH} levels")
-        if not isinstance(wanted, dict):
+        if not isinstance(condition, dict):
             raise BadFilter("invalid condition; expected an object such as {'name': 'mnist'}")
-        return _all([self._one(name, value, depth) for name, value in wanted.items()])
+        return _all([self._one(name, value, depth) for name, value in condition.items()])
 
     def _one(self, name: str, value: Any, depth: int) -> Holds:
         if name == "$not":
-            return _negated(self.all_of(value, depth + 1))
+            return _negate(self.all_of(value, depth + 1))
         if name in ("$and", "$or", "$nor"):
             if not isinstance(value, list):
                 raise BadFilter(f"invalid {name}: expected a list of conditions")
-            parts = [self.all_of(one, depth + 1) for one in value]
+            parts = [self.all_of(item, depth + 1) for item in value]
             if name == "$and":
                 return _all(parts)
-            return _any(parts) if name == "$or" else _negated(_any(parts))
+            return _any(parts) if name == "$or" else _negate(_any(parts))
         return self._field(name, value, depth)
 
     def _field(self, name: str, value: Any, depth: int) -> Holds:
@@ -131,7 +131,7 @@ class _Compiler:
             if self._conditions > MAX_CONDITIONS:
                 raise BadFilter(f"the filter has too many conditions; expected at most {MAX_CONDITIONS}")
             if operator == "$not":
-                parts.append(_negated(self._field(name, operand, depth + 1)))
+                parts.append(_negate(self._field(name, operand, depth + 1)))
                 continue
             try:
                 parts.append(_condition(root, rest, operator, operand, convert))
@@ -147,7 +147,7 @@ def _condition(root: str, rest: str, operator: str, operand: Any, convert: Conve
         ValueError: an unknown operator, or an operand that it cannot have.
     """
     if operator in ("$ne", "$nin"):
-        return _negated(_condition(root, rest, "$eq" if operator == "$ne" else "$in", operand, convert))
+        return _negate(_condition(root, rest, "$eq" if operator == "$ne" else "$in", operand, convert))
     if operator == "$exists":
         return lambda row: bool(_values(row, root, rest)) == bool(operand)
     if operator == "$eq" and operand is None:
@@ -155,46 +155,50 @@ def _condition(root: str, rest: str, operator: str, operand: Any, convert: Conve
     if operator == "$in":
         if not isinstance(operand, list):
             raise ValueError("expected a list after $in")
-        return _any([_condition(root, rest, "$eq", one, convert) for one in operand])
+        return _any([_condition(root, rest, "$eq", item, convert) for item in operand])
     matches = _matcher(operator, operand, convert)
     return lambda row: any(map(matches, _values(row, root, rest)))
 
 
 def _matcher(operator: str, operand: Any, convert: Convert) -> Callable[[Any], bool]:
     if operator == "$regex":
-        found = finder(text(operand))
-        return lambda value: isinstance(value, str) and found(value)
+        matches_text = finder(text(operand))
+        return lambda value: isinstance(value, str) and matches_text(value)
     if operator == "$contains":
         part = text(operand)
         return lambda value: isinstance(value, str) and part in value
-    wanted = convert(operand)
+    expected = convert(operand)
     if operator == "$eq":
-        return lambda value: (type(value) is type(wanted) and value == wanted) or _same_number(value, wanted)
+        return lambda value: (
+            (type(value) is type(expected) and value == expected) or _same_number(value, expected)
+        )
     if operator in _ORDERED:
         compare = _ORDERED[operator]
-        return lambda value: _comparable(value, wanted) and bool(compare(value, wanted))
+        return lambda value: _comparable(value, expected) and bool(compare(value, expected))
     raise ValueError(f"unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
 
 
 def _values(row: Row, root: str, rest: str) -> list[Any]:
-    """The values of a field, without null."""
-    found: Any = row.get(root)
+    """Return the values of a field, without null."""
+    value: Any = row.get(root)
     for part in rest.split(".") if rest else ():
-        found = found.get(part) if isinstance(found, Mapping) else None
-    listed = found if isinstance(found, (list, tuple)) else [found]
-    return [one for one in listed if one is not None]
+        value = value.get(part) if isinstance(value, Mapping) else None
+    listed = value if isinstance(value, (list, tuple)) else [value]
+    return [item for item in listed if item is not None]
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _same_number(value: Any, wanted: Any) -> bool:
-    return _is_number(value) and _is_number(wanted) and bool(value == wanted)
+def _same_number(value: Any, expected: Any) -> bool:
+    return _is_number(value) and _is_number(expected) and bool(value == expected)
 
 
-def _comparable(value: Any, wanted: Any) -> bool:
-    return (_is_number(value) and _is_number(wanted)) or (isinstance(value, str) and isinstance(wanted, str))
+def _comparable(value: Any, expected: Any) -> bool:
+    return (_is_number(value) and _is_number(expected)) or (
+        isinstance(value, str) and isinstance(expected, str)
+    )
 
 
 def _all(parts: list[Holds]) -> Holds:
@@ -205,5 +209,5 @@ def _any(parts: list[Holds]) -> Holds:
     return lambda row: any(part(row) for part in parts)
 
 
-def _negated(part: Holds) -> Holds:
+def _negate(part: Holds) -> Holds:
     return lambda row: not part(row)

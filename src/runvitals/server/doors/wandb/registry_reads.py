@@ -43,7 +43,7 @@ _ACCESS: Final[Mapping[Visibility, str]] = {
     Visibility.PUBLIC: "USER_READ",
     Visibility.OPEN: "USER_WRITE",
 }
-"""What clients call the visibility of a project."""
+"""The visibility of a project, in the words of clients."""
 _OF_REGISTRIES: Final[Mapping[str, conditions.Convert]] = {
     "id": conditions.number,
     "project_id": conditions.number,
@@ -79,7 +79,7 @@ class _Registry(NamedTuple):
 
 @REGISTRY_READS.field("Entity", "project")
 def project_of_entity(node: EntityNode, info: Info, name: str | None = None) -> ProjectNode | None:
-    """A project of a team or user by its name; null if there is none that the requester may read."""
+    """Return a project of a team or user by its name; null if there is none that the requester may read."""
     return find_project(info.context, name, node.name)
 
 
@@ -92,17 +92,17 @@ def registries(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the registries that the requester may read, by name."""
+    """Return a page of the registries that the requester may read, by name."""
     page = page_of(after, first)
-    found = _registries(info.context, node, filters)
+    registries = _registries(info.context, node, filters)
     by: dict[str, Callable[[_Registry], Any]] = {
-        "name": lambda one: one.project.name,
-        "created_at": lambda one: one.created_ms,
+        "name": lambda registry: registry.project.name,
+        "created_at": lambda registry: registry.created_ms,
     }
-    found = _ordered(found, order, by)
-    shown = [one.project for one in found[page.skip : page.skip + page.limit]]
+    registries = _sort(registries, order, by)
+    shown = [registry.project for registry in registries[page.skip : page.skip + page.limit]]
     info.context.count_rows(len(shown))
-    return connection(shown, page, len(found))
+    return connection(shown, page, len(registries))
 
 
 @REGISTRY_READS.field("Entity", "artifactCollections")
@@ -116,20 +116,20 @@ def collections_of_registries(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the collections of registries, by name. Registries have portfolios only."""
+    """Return a page of the collections of registries, by name. Registries have portfolios only."""
     context: GraphQLContext = info.context
     page = page_of(after, first)
     if collection_types is not None and "PORTFOLIO" not in collection_types:
         return connection([], page, 0)
     by: dict[str, Callable[[Collection], Any]] = {
-        "name": lambda one: one.name,
-        "created_at": lambda one: one.created_ms,
-        "updated_at": lambda one: one.updated_ms,
+        "name": lambda collection: collection.name,
+        "created_at": lambda collection: collection.created_ms,
+        "updated_at": lambda collection: collection.updated_ms,
     }
-    found = _ordered(_collections(context, node, project_filters, filters), order, by)
-    shown = found[page.skip : page.skip + page.limit]
+    collections = _sort(_collections(context, node, project_filters, filters), order, by)
+    shown = collections[page.skip : page.skip + page.limit]
     context.count_rows(len(shown))
-    return connection([collection_node(context, row) for row in shown], page, len(found))
+    return connection([collection_node(context, row) for row in shown], page, len(collections))
 
 
 @REGISTRY_READS.field("Entity", "artifactMemberships")
@@ -143,7 +143,7 @@ def versions_of_registries(
     after: str | None = None,
     first: int | None = None,
 ) -> dict[str, Any]:
-    """A page of the versions in registries, in the order in which they were linked.
+    """Return a page of the versions in registries, in the order in which they were linked.
 
     The cursor counts those that were looked at, so a page may be empty and not the last one.
     """
@@ -151,67 +151,67 @@ def versions_of_registries(
     if order:
         raise InvalidArgument("the versions of registries cannot be sorted on this server")
     page = page_of(after, first)
-    holds = _compiled(filters, _OF_VERSIONS)
+    holds = _compile(filters, _OF_VERSIONS)
     collections = _collections(context, node, project_filters, collection_filters)
     rows = artifacts_of(context).collections.members_of_all(
-        [one.id for one in collections], page.skip, _MAX_SCANNED
+        [collection.id for collection in collections], page.skip, _MAX_SCANNED
     )
-    found: list[CollectionVersion] = []
+    versions: list[CollectionVersion] = []
     looked_at = 0
     for row in rows:
-        if len(found) == page.limit:
+        if len(versions) == page.limit:
             break
         looked_at += 1
         if row.version.state == "committed" and holds(_version_row(row)):
-            found.append(row)
+            versions.append(row)
     has_more = looked_at < len(rows) or len(rows) == _MAX_SCANNED
-    edges = [{"node": one, "cursor": None} for one in _membership_nodes(context, found)]
+    edges = [{"node": membership, "cursor": None} for membership in _membership_nodes(context, versions)]
     return {"edges": edges, "pageInfo": page_info(str(page.skip + looked_at), has_more)}
 
 
 @REGISTRY_READS.field("Project", "updatedAt")
 async def project_updated_at(node: ProjectNode, info: Info) -> None:
-    """Nobody notes when a project was changed."""
+    """Return null: changes of a project are not noted."""
 
 
 @REGISTRY_READS.field("Project", "allowAllArtifactTypesInRegistry")
 async def allows_all_types(node: ProjectNode, info: Info) -> bool:
-    """A registry does not restrict the types."""
+    """Return true: a registry does not restrict the types."""
     return True
 
 
 @REGISTRY_READS.field("Project", "access")
 async def project_access(node: ProjectNode, info: Info) -> str | None:
-    """Who sees the project, in wandb's words."""
+    """Return who sees the project, in wandb's words."""
     return None if node.resource is None else _ACCESS[node.resource.visibility]
 
 
 def _registries(context: GraphQLContext, node: EntityNode, filters: str | None) -> list[_Registry]:
-    """The registries of a team or user that fulfil a filter and that the requester may read, by name."""
-    holds = _compiled(filters, _OF_REGISTRIES)
-    known = context.metadata_store.projects.beginning_with(PREFIX, node.number)
-    context.count_rows(len(known))
-    found = []
-    for number, name, created_ms in known:
+    """Return the registries of a team or user that match a filter and that the requester may read."""
+    holds = _compile(filters, _OF_REGISTRIES)
+    projects = context.metadata_store.projects.beginning_with(PREFIX, node.number)
+    context.count_rows(len(projects))
+    registries = []
+    for number, name, created_ms in projects:
         try:
             project = project_with(context, number, name, node.name)
         except UnknownProject:  # deleted a moment ago
             continue
         if may_read(context, project) and holds(_registry_row(context, project, created_ms)):
-            found.append(_Registry(project, created_ms))
-    return found
+            registries.append(_Registry(project, created_ms))
+    return registries
 
 
 def _collections(
     context: GraphQLContext, node: EntityNode, project_filters: str | None, filters: str | None
 ) -> list[Collection]:
-    """The collections of registries that fulfil filters, by name.
+    """Return the collections of registries that fulfil filters, by name.
 
     Raises:
         InvalidArgument: the registries have too many.
     """
-    holds = _compiled(filters, _OF_COLLECTIONS)
-    projects = [one.project.number for one in _registries(context, node, project_filters)]
+    holds = _compile(filters, _OF_COLLECTIONS)
+    projects = [registry.project.number for registry in _registries(context, node, project_filters)]
     rows = artifacts_of(context).collections.portfolios(projects, _MAX_COLLECTIONS + 1)
     if len(rows) > _MAX_COLLECTIONS:
         raise InvalidArgument(
@@ -222,14 +222,14 @@ def _collections(
 
 
 def _membership_nodes(context: GraphQLContext, rows: Sequence[CollectionVersion]) -> list[MembershipNode]:
-    """Versions in collections whose projects the requester may read."""
+    """Return versions in collections whose projects the requester may read."""
     by_project: dict[int, list[CollectionVersion]] = {}
     for row in rows:
         by_project.setdefault(row.collection.project_id, []).append(row)
     nodes: dict[int, MembershipNode] = {}
     for members in by_project.values():
-        place = project_of(context, members[0].collection)
-        artifacts = artifact_nodes(context, [row.version for row in members], place)
+        project = project_of(context, members[0].collection)
+        artifacts = artifact_nodes(context, [row.version for row in members], project)
         for row, artifact in zip(members, artifacts, strict=True):
             nodes[row.id] = MembershipNode(context, row, artifact)
     return [nodes[row.id] for row in rows]
@@ -272,19 +272,19 @@ def _version_row(row: CollectionVersion) -> conditions.Row:
     }
 
 
-def _compiled(filters: str | None, fields: Mapping[str, conditions.Convert]) -> conditions.Holds:
+def _compile(filters: str | None, fields: Mapping[str, conditions.Convert]) -> conditions.Holds:
     """Compile a filter.
 
     Raises:
         InvalidArgument: an invalid filter.
     """
     try:
-        return conditions.compiled(filters, fields)
+        return conditions.compile_filter(filters, fields)
     except BadFilter as error:
         raise InvalidArgument(str(error)) from None
 
 
-def _ordered(rows: Iterable[T], order: str | None, by: Mapping[str, Callable[[T], Any]]) -> list[T]:
+def _sort(rows: Iterable[T], order: str | None, by: Mapping[str, Callable[[T], Any]]) -> list[T]:
     """Put rows in the requested order.
 
     Args:

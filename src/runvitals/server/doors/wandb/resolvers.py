@@ -16,7 +16,7 @@ import anyio.to_thread
 from graphql import GraphQLInputObjectType, GraphQLObjectType, GraphQLSchema
 
 _MAX_THREADS: Final = 8
-"""Of all requests: those that compute in Python take turns, and the event loop waits for one too."""
+"""Threads of all requests: those that compute in Python take turns, and so does the event loop."""
 _CAPITAL = re.compile("(?<=[a-z0-9])([A-Z])")
 Resolver = TypeVar("Resolver", bound=Callable[..., Any])
 
@@ -71,7 +71,7 @@ def connect(schema: GraphQLSchema, subjects: Iterable[Resolvers]) -> None:
             if field.resolve is not None:
                 raise ValueError(f"{type_name}.{field_name} has two functions")
             field.resolve = (
-                _counted(function) if iscoroutinefunction(function) else _in_thread(function, limiter)
+                _counting(function) if iscoroutinefunction(function) else _in_thread(function, limiter)
             )
     for declared in schema.type_map.values():
         if isinstance(declared, GraphQLObjectType) and not declared.name.startswith("__"):
@@ -80,12 +80,12 @@ def connect(schema: GraphQLSchema, subjects: Iterable[Resolvers]) -> None:
                 for argument_name, argument in field.args.items():
                     argument.out_name = snake_case(argument_name)
         elif isinstance(declared, GraphQLInputObjectType):
-            for name, given in declared.fields.items():
-                given.out_name = snake_case(name)
+            for name, definition in declared.fields.items():
+                definition.out_name = snake_case(name)
 
 
 def snake_case(name: str) -> str:
-    """A name of the schema as names in Python are written.
+    """Return a name of the schema as names in Python are written.
 
     Example:
         >>> snake_case("historyLineCount")
@@ -94,11 +94,11 @@ def snake_case(name: str) -> str:
     return _CAPITAL.sub(r"_\1", name).lower()
 
 
-def _counted(function: Callable[..., Any]) -> Callable[..., Any]:
+def _counting(function: Callable[..., Any]) -> Callable[..., Any]:
     @wraps(function)
     async def resolve(source: Any, info: Any, **kwargs: Any) -> Any:
         info.context.check()
-        return info.context.counted(await function(source, info, **kwargs))
+        return info.context.count_value(await function(source, info, **kwargs))
 
     return resolve
 
@@ -108,7 +108,7 @@ def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> 
     async def resolve(source: Any, info: Any, **kwargs: Any) -> Any:
         async with info.context.resolving:
             value = await anyio.to_thread.run_sync(partial(timed, source, info, **kwargs), limiter=limiter)
-        return info.context.counted(value)
+        return info.context.count_value(value)
 
     def timed(source: Any, info: Any, **kwargs: Any) -> Any:
         with info.context.working(changes=info.parent_type.name == "Mutation"):
@@ -119,4 +119,4 @@ def _in_thread(function: Callable[..., Any], limiter: anyio.CapacityLimiter) -> 
 
 def _attribute(name: str, source: Any, info: Any, **_: Any) -> Any:
     value = source.get(info.field_name) if isinstance(source, dict) else getattr(source, name, None)
-    return info.context.counted(value)
+    return info.context.count_value(value)

@@ -1,4 +1,4 @@
-"""What a client needs to know of a run that it resumes; alerts."""
+"""Tells clients where a run that they resume has ended, and takes their alerts."""
 
 from __future__ import annotations
 
@@ -43,27 +43,27 @@ class _OnlyLogged(NamedTuple):
 def model(
     _: None, info: Info, name: str | None = None, entity_name: str | None = None
 ) -> ProjectNode | _OnlyLogged | None:
-    """The project of a run that may exist; null if there is none that the requester may know of."""
+    """Return the project of a run that may exist; null if there is none that the requester may know of."""
     context = info.context
     try:
         entity = context.entity_named(entity_name)
     except HTTPException:
         return None
-    wanted = name or DEFAULT_PROJECT
-    readable = find_project(context, wanted, entity.name)
+    project = name or DEFAULT_PROJECT
+    readable = find_project(context, project, entity.name)
     if readable is not None:
         return readable
-    number = dict(context.metadata_store.projects.named(wanted)).get(entity.number)
+    number = dict(context.metadata_store.projects.named(project)).get(entity.number)
     if number is None or not _may_know(context, number):
         return None
-    return _OnlyLogged(node_id("Project", number), wanted, entity, entity.name)
+    return _OnlyLogged(node_id("Project", number), project, entity, entity.name)
 
 
 @RESUME.field("Project", "bucket")
 def bucket(
     project: ProjectNode | _OnlyLogged, info: Info, name: str | None = None, missing_ok: bool | None = None
 ) -> dict[str, Any] | None:
-    """What a process that resumes a run goes on from; null if the requester may not log to such a run."""
+    """Return where a process resumes a run; null if the requester may not log to such a run."""
     context = info.context
     entity = project.entity
     run = find_run(context.metadata_store, entity.number, project.name, name or "")
@@ -82,7 +82,7 @@ def bucket(
     stored = own.get("summary", {})
     lines = client.history_lines
     if was_offline(internal) and not context.follows_viewer:
-        # A run whose last session was recorded most likely has another one, whose rows keep their steps.
+        # A run whose last session was recorded offline most likely has another, whose rows keep their steps.
         context.services.resuming_clients.note_synced(context.requester, run_id)
         stored, lines = {key: value for key, value in stored.items() if key != STEP}, 0
     tail = {key: value for key, value in stored.items() if _is_own(key, value)}
@@ -110,7 +110,7 @@ def _is_own(key: str, value: Any) -> bool:
 
 
 def _may_know(context: GraphQLContext, project_id: int) -> bool:
-    """Whether the requester may read a project or log to it."""
+    """Return whether the requester may read a project or log to it."""
     if isinstance(context.requester.principal, Operator):
         return True
     project = context.access.directory.project(project_id)
@@ -131,7 +131,7 @@ def _may_log(context: GraphQLContext, uid: str, entity: EntityNode) -> bool:
 
 @RESUME.field("Run", "stopped")
 def stopped(run: Any, info: Info) -> bool:
-    """Whether a user has asked the present process to end: clients before 0.28 ask for it so."""
+    """Return whether a user has asked the present process to end: clients before 0.28 ask for it so."""
     store, run_id = info.context.metadata_store, number_of("Run", run.id)
     client = store.wandb_clients.get(run_id, "")
     requested_ms = store.runs.stops_requested([run_id]).get(run_id)

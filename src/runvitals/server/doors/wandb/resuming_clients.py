@@ -19,7 +19,7 @@ _MAX_CLIENTS: Final = 10_000
 
 
 class ResumingClients:
-    """What clients have asked lately.
+    """The clients that have asked lately whose key they use, or were taken for `wandb sync`.
 
     It is in memory: a client that resumes a run while the server starts again is taken for `wandb sync` if
     the run was recorded offline, and gets an error once.
@@ -45,7 +45,7 @@ class ResumingClients:
         self._synced[_client(requester), run_id] = True
 
     def was_synced(self, requester: Requester, run_id: int) -> bool:
-        """Whether a client that begins to send was taken for `wandb sync`."""
+        """Return whether a client that begins to send was taken for `wandb sync`."""
         return self._synced.pop((_client(requester), run_id), False)
 
 

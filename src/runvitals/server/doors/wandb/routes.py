@@ -1,4 +1,4 @@
-"""The routes: GraphQL, and the stream of lines."""
+"""All routes of this door; GraphQL and the stream of lines are here."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.bodies import read_body
+from runvitals.server.doors.wandb import artifact_files, file_reads, uploads
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.executor import (
-    GraphQLAnswer,
     GraphQLExecutor,
+    GraphQLResponse,
     InvalidArgument,
-    decoded_request,
+    decode_request,
     errors_body,
 )
 from runvitals.server.doors.wandb.file_stream import FileStreams
@@ -39,15 +40,15 @@ async def graphql(request: Request) -> Response:
     recorder = door_recorder(request)
     try:
         with recorder.in_flight() as in_flight:
-            wanted = decoded_request(await read_body(request, recorder, in_flight))
+            graphql_request = decode_request(await read_body(request, recorder, in_flight))
             context = GraphQLContext(request)
             context.follows_viewer = context.services.resuming_clients.begin_request(context.requester)
-            answer = await _EXECUTOR.execute(wanted, context)
+            response = await _EXECUTOR.execute(graphql_request, context)
     except InvalidArgument as error:
-        answer = GraphQLAnswer(errors_body(str(error)), 400)
+        response = GraphQLResponse(errors_body(str(error)), 400)
     except HttpRejection as error:
-        answer = GraphQLAnswer(errors_body(error.text), error.status, error.retry_after_s)
-    return await _response(request, answer)
+        response = GraphQLResponse(errors_body(error.text), error.status, error.retry_after_s)
+    return await _response(request, response)
 
 
 # Checked as an envelope is, by what the key may send to the run.
@@ -64,9 +65,13 @@ async def file_stream(request: Request, entity: str, project: str, run: str) -> 
         raise http_error(error) from None
 
 
-async def _response(request: Request, answer: GraphQLAnswer) -> Response:
-    response = await json_response(request, _encode(answer.body))
-    response.status_code = answer.status
-    if answer.retry_after_s is not None:
-        response.headers["retry-after"] = str(answer.retry_after_s)
+async def _response(request: Request, result: GraphQLResponse) -> Response:
+    response = await json_response(request, _encode(result.body))
+    response.status_code = result.status
+    if result.retry_after_s is not None:
+        response.headers["retry-after"] = str(result.retry_after_s)
     return response
+
+
+for _part in (artifact_files, uploads, file_reads):
+    router.include_router(_part.router)

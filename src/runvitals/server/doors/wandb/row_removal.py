@@ -53,7 +53,7 @@ async def replace_rows(context: GraphQLContext, writers: RunWriters, step: float
 
 
 def rows_to_remove(context: GraphQLContext, run_id: int, step: float) -> list[WriterRows]:
-    """The rows of a run after a step; call it in a thread.
+    """Return the rows of a run after a step; call it in a thread.
 
     Raises:
         TooMuch: they have too many values to be removed.
@@ -122,7 +122,7 @@ async def _note(context: GraphQLContext, writers: RunWriters, name: str, text: s
 
 def _summaries(view: RunView) -> dict[str, LoggedValues]:
     """Count, sum, minimum, maximum and last value of each name."""
-    found: dict[str, LoggedValues] = {}
+    by_name: dict[str, LoggedValues] = {}
     for process in view.logged_columns(()):
         for name, (_, times, values) in process.columns.items():
             there = ~np.isnan(values)
@@ -130,7 +130,7 @@ def _summaries(view: RunView) -> dict[str, LoggedValues]:
             if not len(kept):
                 continue
             with np.errstate(over="ignore", invalid="ignore"):
-                one = LoggedValues(
+                part_values = LoggedValues(
                     len(kept),
                     float(kept.sum()),
                     float(kept.min()),
@@ -138,18 +138,18 @@ def _summaries(view: RunView) -> dict[str, LoggedValues]:
                     float(kept[-1]),
                     int(times[there][-1]),
                 )
-            known = found.get(name)
-            found[name] = one if known is None else _joined(known, one)
-    return found
+            present = by_name.get(name)
+            by_name[name] = part_values if present is None else _join(present, part_values)
+    return by_name
 
 
-def _joined(one: LoggedValues, other: LoggedValues) -> LoggedValues:
-    last = max(one, other, key=lambda values: values.last_ms)
+def _join(part: LoggedValues, other: LoggedValues) -> LoggedValues:
+    last = max(part, other, key=lambda values: values.last_ms)
     return LoggedValues(
-        one.number + other.number,
-        one.total + other.total,
-        min(one.least, other.least),
-        max(one.greatest, other.greatest),
+        part.number + other.number,
+        part.total + other.total,
+        min(part.least, other.least),
+        max(part.greatest, other.greatest),
         last.last,
         last.last_ms,
     )
@@ -158,9 +158,9 @@ def _joined(one: LoggedValues, other: LoggedValues) -> LoggedValues:
 def _replace_summary(context: GraphQLContext, run_id: int, left: Mapping[str, LoggedValues]) -> None:
     """Let the summary of a run be that of the rows that are left."""
     store, now_ms = context.metadata_store, context.now_ms()
-    store.pending_summaries.flush({run_id})  # not after the summary is that of fewer rows
+    store.pending_summaries.flush({run_id})  # else they would be added to the summary of fewer rows
     logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, now_ms))
     # The client has sent its own summary too, which counts more.
-    known = store.sections.read([run_id], ("summary",))[run_id].shared.get("summary", {})
-    names = set(logged) if left else {*logged, *known}
+    summary = store.sections.read([run_id], ("summary",))[run_id].shared.get("summary", {})
+    names = set(logged) if left else {*logged, *summary}
     store.sections.merge([SectionUpdate(run_id, "summary", {}, now_ms, removed=tuple(names))])

@@ -1,4 +1,4 @@
-"""Which of our runs a client means by entity, project and run id.
+"""Finds the run of ours that a client means by entity, project and run id.
 
 Run ids of wandb are unique within a project, ours within an entity. A run gets the client's id if it is valid
 and free, else one that is derived from the project and the id.
@@ -42,27 +42,31 @@ class ClientRun:
 def find_run(
     metadata_store: MetadataStore, entity_id: int | None, project: str | None, name: str
 ) -> ClientRun:
-    """The run that a client names, or the id that it is to get. What the client may do is not checked.
+    """Return the run that a client names, or the id that it is to get. What the client may do is not checked.
 
     Args:
         entity_id: None on a server without accounts.
         project: None: `DEFAULT_PROJECT`.
     """
-    wanted = project_name(project or DEFAULT_PROJECT)
-    derived = _derived(wanted, name)
-    taken = False
+    client_project = project_name(project or DEFAULT_PROJECT)
+    derived = _derive_id(client_project, name)
+    is_taken = False
     if _is_valid(name):
         place = _in_entity(metadata_store, entity_id, name)
-        if place is None or place.project == wanted or _began_in(metadata_store, place, wanted):
-            return ClientRun(name, name, wanted, place)
-        taken = True
+        if (
+            place is None
+            or place.project == client_project
+            or _began_in(metadata_store, place, client_project)
+        ):
+            return ClientRun(name, name, client_project, place)
+        is_taken = True
     place = _in_entity(metadata_store, entity_id, derived)
-    if taken and place is None and project is None:
-        return ClientRun(name, name, wanted, _in_entity(metadata_store, entity_id, name))
-    return ClientRun(name, derived, wanted, place)
+    if is_taken and place is None and project is None:
+        return ClientRun(name, name, client_project, _in_entity(metadata_store, entity_id, name))
+    return ClientRun(name, derived, client_project, place)
 
 
-def _derived(project: str, name: str) -> str:
+def _derive_id(project: str, name: str) -> str:
     digest = hashlib.sha256(f"{project}\n{name}".encode("utf-8", "surrogatepass")).hexdigest()[:_DIGITS]
     readable = "".join(letter if letter.isascii() and letter.isalnum() else "-" for letter in name[:64])
     return f"{readable.strip('-') or 'run'}-{digest}"
@@ -82,6 +86,6 @@ def _in_entity(metadata_store: MetadataStore, entity_id: int | None, uid: str) -
 
 
 def _began_in(metadata_store: MetadataStore, place: RunPlace, project: str) -> bool:
-    """Whether a client created the run in this project, from which it was moved later."""
+    """Return whether a client created the run in this project, from which it was moved later."""
     sections = metadata_store.sections.read([place.run_id], [SECTION]).get(place.run_id)
     return sections is not None and sections.shared.get(SECTION, {}).get("project") == project

@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any, Final
 
+from fastapi import HTTPException
 from graphql import FieldNode, FragmentSpreadNode, SelectionSetNode
 
 from runvitals.model.state import RUNNING
 from runvitals.server.access.actions import Action
-from runvitals.server.access.principals import Operator
+from runvitals.server.access.principals import Operator, User
 from runvitals.server.access.resources import Project, ProjectItem
 from runvitals.server.doors.wandb import run_ids
 from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.history_rows import json_safe
 from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
-from runvitals.server.doors.wandb.run_states import THEIRS
+from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.search_columns import LOGGED
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
+WANDB_STATES: Final[Mapping[str, str]] = {
+    "running": "running",
+    "finished": "finished",
+    "failed": "failed",
+    "crashed": "crashed",
+    "stopped": "killed",
+    "lost": "crashed",
+}
+"""wandb's states of runs, by ours."""
+OUR_STATES: Final[Mapping[str, tuple[str, ...]]] = {
+    theirs: tuple(ours for ours, name in WANDB_STATES.items() if name == theirs)
+    for theirs in WANDB_STATES.values()
+}
+"""Our states, by wandb's."""
 _HEAVY: Final[dict[str, tuple[str, ...]]] = {
     "config": ("config",),
     "summaryMetrics": ("summary", LOGGED),
@@ -45,14 +60,17 @@ class ProjectNode:
 
     @property
     def id(self) -> str:
+        """The id of the project in GraphQL."""
         return node_id("Project", self.number)
 
     @property
     def internal_id(self) -> str:
+        """The id that clients call internal."""
         return node_id("ProjectInternalId", self.number)
 
     @property
     def entity_name(self) -> str:
+        """The name of the team or user."""
         return self.entity.name
 
 
@@ -78,55 +96,67 @@ class RunNode:
 
     @property
     def id(self) -> str:
+        """The id of the run in GraphQL."""
         return node_id("Run", self.row.id)
 
     @property
     def display_name(self) -> str:
+        """The name of our run, which users can change."""
         return self.row.name
 
     @property
     def project_id(self) -> int:
+        """The number of the project."""
         return self.row.project_id
 
     @property
     def state(self) -> str:
-        return THEIRS[self.row.state]
+        """The state, as wandb calls it."""
+        return WANDB_STATES[self.row.state]
 
     @property
     def exitcode(self) -> int | None:
+        """The exit code; None until the run ends, or if none was sent."""
         return self.row.ending.exit_code
 
     @property
     def failed(self) -> bool:
+        """Whether the run failed or crashed."""
         return self.state in ("failed", "crashed")
 
     @property
     def running(self) -> bool:
+        """Whether the run is running."""
         return self.row.state == RUNNING
 
     @property
     def should_stop(self) -> bool:
+        """Whether a user has asked the run to stop."""
         return self.row.stop_requested_ms is not None
 
     @property
     def group(self) -> str | None:
+        """The group; None without one."""
         return self.row.group
 
     @property
     def job_type(self) -> str | None:
+        """The job type; None without one."""
         return self.row.job_type
 
     @property
     def created_at(self) -> str:
+        """When the run started, in UTC."""
         return iso_time(self.row.started_ms)
 
     @property
     def heartbeat_at(self) -> str:
+        """When the run was last heard of, in UTC."""
         return iso_time(self.row.last_ms)
 
 
 def iso_time(ms: int) -> str:
-    """A time as clients read it: in UTC, to the millisecond.
+    """Return a time as clients read it: in UTC, to the millisecond.
 
     Example:
         >>> iso_time(1_760_000_000_125)
@@ -137,7 +167,7 @@ def iso_time(ms: int) -> str:
 
 
 def find_project(context: GraphQLContext, name: str | None, entity_name: str | None) -> ProjectNode | None:
-    """A project by its address; None if there is none that the requester may read."""
+    """Return a project by its address; None if there is none that the requester may read."""
     if not name:
         return None
     if isinstance(context.requester.principal, Operator):
@@ -152,18 +182,47 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
         entity = context.default_entity()
     if entity is None or entity.number is None:
         return None
-    found = directory.project_named(entity.number, name)
+    project = directory.project_named(entity.number, name)
     if (
-        found is None
-        or found.deleted
-        or not context.access.may(context.requester, Action.PROJECT_READ, found)
+        project is None
+        or project.deleted
+        or not context.access.may(context.requester, Action.PROJECT_READ, project)
     ):
         return None
-    return ProjectNode(found.id, name, entity, found)
+    return ProjectNode(project.id, name, entity, project)
+
+
+def ensure_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
+    """Return the project with a name, for what begins with it; it is created if it does not exist.
+
+    Raises:
+        HTTPException: 401, 403 or 404.
+    """
+    node = find_project(context, name, entity_name)
+    if node is not None:
+        return node
+    entity = context.entity_named(entity_name)
+    now_ms = context.now_ms()
+    if entity.number is None:
+        number = context.metadata_store.projects.ensure(name, NOBODY, now_ms)
+        return ProjectNode(number, name, entity, None)
+    owner, principal = context.access.directory.entity(entity.number), context.requester.principal
+    what = f"project {name[:100]!r}"
+    context.access.require(context.requester, Action.PROJECT_CREATE, owner, what)
+    if context.access.directory.project_named(entity.number, name) is not None:
+        context.access.hide(context.requester, what)
+    author_id = principal.id if isinstance(principal, User) else None
+    owned = context.access.accounts.owned_projects
+    owned.create(entity.number, name, context.requester.actor, now_ms, owner_id=author_id)
+    context.access.rights_changed()
+    created = find_project(context, name, entity.name)
+    if created is None:
+        raise HTTPException(403, f"you may not read {what}")
+    return created
 
 
 def project_of(context: GraphQLContext, row: RunRow) -> ProjectNode:
-    """The project of a run that the requester may read."""
+    """Return the project of a run that the requester may read."""
     if isinstance(context.requester.principal, Operator):
         return ProjectNode(row.project_id, row.project, EntityNode(None, WITHOUT_ACCOUNTS), None)
     resource = context.access.directory.project(row.project_id)
@@ -171,7 +230,7 @@ def project_of(context: GraphQLContext, row: RunRow) -> ProjectNode:
 
 
 def find_run(context: GraphQLContext, project: ProjectNode, name: str) -> RunRow | None:
-    """A run of a project by its name in wandb; None if there is none that the requester may read."""
+    """Return a run of a project by its name in wandb; None if there is none that the requester may read."""
     named = run_ids.find_run(context.metadata_store, project.entity.number, project.name, name)
     if named.place is None or named.place.project_id != project.number:
         return None
@@ -183,7 +242,7 @@ def find_run(context: GraphQLContext, project: ProjectNode, name: str) -> RunRow
 
 
 def run_to_change(context: GraphQLContext, number: int, action: Action) -> RunRow:
-    """A run that the requester may change so.
+    """Return a run on which the requester may do an action.
 
     Raises:
         HTTPException: 401, 403, or 404.
@@ -205,16 +264,16 @@ def _row(context: GraphQLContext, number: int) -> RunRow | None:
 def run_nodes(
     context: GraphQLContext, project: ProjectNode, rows: Sequence[RunRow], fields: frozenset[str]
 ) -> list[RunNode]:
-    """The nodes of runs, with the values of these fields of `Run`. Call it in a thread."""
+    """Return the nodes of runs, with the values of these fields of `Run`. Call it in a thread."""
     context.count_reads(len(rows))
     ids = [row.id for row in rows]
     library = context.services.library
-    wanted = [
+    section_names = [
         "run",
         run_ids.SECTION,
-        *(name for one in sorted(fields & _HEAVY.keys()) for name in _HEAVY[one]),
+        *(name for field_name in sorted(fields & _HEAVY.keys()) for name in _HEAVY[field_name]),
     ]
-    sections = context.metadata_store.sections.read(ids, wanted)
+    sections = context.metadata_store.sections.read(ids, section_names)
     extents = library.logged_extents(ids) if fields & _EXTENTS else {}
     newest = library.newest_values(ids) if "systemMetrics" in fields else {}
     sweeps = context.metadata_store.sweeps.runs.sweeps_of(ids) if "sweepName" in fields else {}
@@ -248,7 +307,7 @@ def run_nodes(
 
 
 def _system_json(newest: dict[str, dict[str, tuple[int, float]]]) -> str:
-    """The newest system metrics; where there are several hosts, with their names."""
+    """Return the newest system metrics; where there are several hosts, with their names."""
     several = len(newest) > 1
     return json.dumps(
         {
@@ -260,7 +319,7 @@ def _system_json(newest: dict[str, dict[str, tuple[int, float]]]) -> str:
 
 
 def _commit(machines: dict[str, dict[str, Any]]) -> str | None:
-    """The commit that a run was started from."""
+    """Return the commit that a run was started from."""
     for machine in machines.values():
         git = machine.get("git")
         if isinstance(git, dict) and isinstance(git.get("commit"), str):
@@ -269,7 +328,7 @@ def _commit(machines: dict[str, dict[str, Any]]) -> str | None:
 
 
 def _tags(row: RunRow, about: dict[str, Any]) -> list[str]:
-    """The tags of a run, in the order in which they were set."""
+    """Return the tags of a run, in the order in which they were set."""
     ordered = [tag for tag in about.get("tags") or () if isinstance(tag, str)]
     return ordered if set(ordered) == set(row.tags) else list(row.tags)
 
@@ -281,14 +340,14 @@ def _may_update(context: GraphQLContext, project: ProjectNode, row: RunRow) -> b
 
 
 def run_item(project: Project, row: RunRow) -> ProjectItem:
-    """A run for decisions."""
+    """Return a run for decisions."""
     author_id = None if row.author is None else row.author.id
     account_id = None if row.service_account is None else row.service_account.id
     return ProjectItem("run", row.id, project, author_id, account_id, row.deleted_ms is not None)
 
 
 def _user(row: RunRow) -> dict[str, Any]:
-    """Whose run it is; an empty name if nobody is known, because clients cannot read null."""
+    """Return whose run it is; an empty name if nobody is known, because clients cannot read null."""
     if row.author is not None:
         return {"name": row.author.display_name or row.author.name or "", "username": row.author.name}
     if row.service_account is not None:
@@ -297,7 +356,7 @@ def _user(row: RunRow) -> dict[str, Any]:
 
 
 def selected_fields(info: Info) -> frozenset[str]:
-    """The names of all fields that a request selects below the field that is resolved."""
+    """Yield the names of all fields that a request selects below the field that is resolved."""
 
     def names(selections: SelectionSetNode | None) -> Iterator[str]:
         for selection in () if selections is None else selections.selections:

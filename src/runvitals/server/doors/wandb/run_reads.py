@@ -13,6 +13,7 @@ from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import (
+    OUR_STATES,
     ProjectNode,
     RunNode,
     find_project,
@@ -21,7 +22,6 @@ from runvitals.server.doors.wandb.run_nodes import (
     run_to_change,
     selected_fields,
 )
-from runvitals.server.doors.wandb.run_states import STATES
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -34,13 +34,13 @@ MAX_PAGE: Final = 1000
 def project(
     _: None, info: Info, name: str | None = None, entity_name: str | None = None
 ) -> ProjectNode | None:
-    """A project by its address; null if there is none that the requester may read."""
+    """Return a project by its address; null if there is none that the requester may read."""
     return find_project(info.context, name, entity_name)
 
 
 @RUN_READS.field("Project", "readOnly")
 def project_read_only(node: ProjectNode, info: Info) -> bool:
-    """Whether the requester may not log to the project."""
+    """Return whether the requester may not log to the project."""
     context = info.context
     return node.resource is not None and not context.access.may(
         context.requester, Action.RUN_CREATE, node.resource
@@ -49,16 +49,16 @@ def project_read_only(node: ProjectNode, info: Info) -> bool:
 
 @RUN_READS.field("Project", "run")
 def one_run(node: ProjectNode, info: Info, name: str) -> RunNode | None:
-    """A run by its run id."""
+    """Return a run by its run id."""
     row = find_run(info.context, node, name)
     return None if row is None else run_nodes(info.context, node, [row], selected_fields(info))[0]
 
 
 @RUN_READS.field("Project", "runCount")
 def run_count(node: ProjectNode, info: Info, filters: str | None = None) -> int:
-    """How many runs match a filter."""
+    """Return how many runs match a filter."""
     context = info.context
-    return context.metadata_store.runs.count(_wanted(context, node, filters), context.now_ms())
+    return context.metadata_store.runs.count(_read_filter(context, node, filters), context.now_ms())
 
 
 @RUN_READS.field("Project", "runs")
@@ -70,27 +70,29 @@ def runs(
     first: int | None = None,
     after: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the runs that match a filter. Only the last one of a page has a cursor."""
-    return page_of_runs(info, node, _wanted(info.context, node, filters), order, first, after)
+    """Return a page of the runs that match a filter. Only the last one of a page has a cursor."""
+    return page_of_runs(info, node, _read_filter(info.context, node, filters), order, first, after)
 
 
 def page_of_runs(
-    info: Info, node: ProjectNode, wanted: Filter, order: str | None, first: int | None, after: str | None
+    info: Info, node: ProjectNode, filter_: Filter, order: str | None, first: int | None, after: str | None
 ) -> dict[str, Any]:
-    """A `RunConnection` of the runs of a project that match a filter."""
+    """Return a `RunConnection` of the runs of a project that match a filter."""
     context, bound = info.context, info.context.services.cursors
     limit = max(1, min(MAX_PAGE, 50 if first is None else first))
     try:
         sort = parse_order(order)
         opened = bound.opened(context.request, after) if after else None
-        page = context.metadata_store.runs.page(wanted, sort, context.now_ms(), limit, opened)
+        page = context.metadata_store.runs.page(filter_, sort, context.now_ms(), limit, opened)
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
     end = None if page.next is None else bound.bound(context.request, page.next)
     nodes = run_nodes(context, node, page.runs, selected_fields(info))
     cursors = [*[None] * (len(nodes) - 1), end]
     return {
-        "edges": [{"node": one, "cursor": cursor} for one, cursor in zip(nodes, cursors, strict=False)],
+        "edges": [
+            {"node": run_node, "cursor": cursor} for run_node, cursor in zip(nodes, cursors, strict=False)
+        ],
         "pageInfo": {
             "endCursor": end,
             "hasNextPage": end is not None,
@@ -101,17 +103,17 @@ def page_of_runs(
 
 
 def of_project(context: GraphQLContext, node: ProjectNode, *terms: Term) -> Filter:
-    """The runs of a project that the requester may read and for which terms hold."""
+    """Return the runs of a project that the requester may read and for which terms hold."""
     readable = context.access.readable_runs(context.request)
     entity = None if node.resource is None else node.entity.name
     return Filter(project=node.name, entity=entity, readable=readable, terms=terms)
 
 
-def _wanted(context: GraphQLContext, node: ProjectNode, filters: str | None) -> Filter:
+def _read_filter(context: GraphQLContext, node: ProjectNode, filters: str | None) -> Filter:
     if filters is not None and not isinstance(filters, str):
         raise InvalidArgument("invalid filters: expected JSON in a text")
     try:
-        terms = parse_filters(filters, STATES)
+        terms = parse_filters(filters, OUR_STATES)
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
     return of_project(context, node, *terms)

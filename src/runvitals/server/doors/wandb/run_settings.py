@@ -1,4 +1,4 @@
-"""What a client says about its run when it begins, as sections of ours."""
+"""Converts the description of a run that a client begins into our sections."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SUMMARY_NUMBERS: Final[Mapping[int, str]] = {
 
 
 def parsed_json(what: str, text: str | None) -> dict[str, Any]:
-    """The object in a JSON text, with what our own SDK would record; empty if there is none.
+    """Return the object in a JSON text, with what our own SDK would record; empty if there is none.
 
     Raises:
         InvalidArgument: it is not an object in JSON.
@@ -50,82 +50,86 @@ def parsed_json(what: str, text: str | None) -> dict[str, Any]:
 
 
 def config_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """A configuration without wandb's own entries.
+    """Return a configuration without wandb's own entries.
 
     Example:
         >>> config_values({"lr": {"desc": None, "value": 0.1}, "_wandb": {"value": {"t": {}}}})
         {'lr': 0.1}
     """
-    return {key: _unwrapped(value) for key, value in sent.items() if key != INTERNAL}
+    return {key: _unwrap(value) for key, value in sent.items() if key != INTERNAL}
 
 
 def removed_config(
-    text: str | None, sent: Mapping[str, Any], known: Mapping[str, Any]
+    text: str | None, sent: Mapping[str, Any], config: Mapping[str, Any]
 ) -> dict[str, list[str]]:
-    """The keys that a client has removed from a configuration, by section: what it sends is complete.
+    """Return the keys that a client has removed from a configuration, by section: what it sends is complete.
 
     Args:
         text: as sent; None: the client said nothing about the configuration.
         sent, known: what it has, and what was stored before.
     """
-    missing = sorted(known.keys() - sent.keys()) if text else []
+    missing = sorted(config.keys() - sent.keys()) if text else []
     return {"config": missing} if missing else {}
 
 
 def wrapped_config(values: Mapping[str, Any]) -> str:
-    """A configuration as clients read it."""
+    """Return a configuration as clients read it."""
     return json.dumps({key: {"value": value, "desc": None} for key, value in values.items()})
 
 
 def internal_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """Wandb's own entries of a configuration: the client's version, metric definitions, machines."""
-    found = _unwrapped(sent.get(INTERNAL, {}))
-    return found if isinstance(found, dict) else {}
+    """Return wandb's own entries of a configuration: client version, metric definitions, machines."""
+    values = _unwrap(sent.get(INTERNAL, {}))
+    return values if isinstance(values, dict) else {}
 
 
 def was_offline(internal: Mapping[str, Any]) -> bool:
-    """Whether wandb's own entries are of a session that was recorded offline and is sent by `wandb sync`."""
+    """Return whether wandb's own entries are of a session recorded offline, which `wandb sync` sends."""
     telemetry = internal.get("t")
     features = telemetry.get(_FEATURES) if isinstance(telemetry, dict) else None
     return isinstance(features, list) and _OFFLINE in features
 
 
 def metric_definitions(internal: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """What `define_metric` chose, as the section `metrics` has it.
+    """Return the choices of `define_metric`, as the section `metrics` has them.
 
     Example:
         >>> metric_definitions({"m": [{"1": "epoch"}, {"1": "loss", "5": 1, "7": [1], "8": 1}]})
         {'loss': {'summary': 'min', 'x': 'epoch', 'goal': 'minimize'}}
     """
     listed = internal.get("m")
-    definitions = [one for one in listed if isinstance(one, dict)] if isinstance(listed, list) else []
-    found: dict[str, dict[str, Any]] = {}
-    for one in definitions:
-        name = one.get(_NAME) or one.get(_GLOB)
+    definitions = (
+        [definition for definition in listed if isinstance(definition, dict)]
+        if isinstance(listed, list)
+        else []
+    )
+    by_name: dict[str, dict[str, Any]] = {}
+    for definition in definitions:
+        name = definition.get(_NAME) or definition.get(_GLOB)
         if not isinstance(name, str):
             continue
         fields: dict[str, Any] = {}
-        kinds = [_SUMMARY_NUMBERS.get(number) for number in _numbers(one.get(_SUMMARY))]
+        kinds = [_SUMMARY_NUMBERS.get(number) for number in _numbers(definition.get(_SUMMARY))]
         if chosen := [kind for kind in kinds if kind is not None]:
             fields["summary"] = chosen[0]
-        x = one.get(_X_NAME)
-        index = one.get(_X_INDEX)
+        x = definition.get(_X_NAME)
+        index = definition.get(_X_INDEX)
         if isinstance(index, int) and 1 <= index <= len(definitions):
             x = definitions[index - 1].get(_NAME)
         if isinstance(x, str) and x and x != "_step":
             fields["x"] = x
-        if _HIDDEN_OPTION in _numbers(one.get(_OPTIONS)):
+        if _HIDDEN_OPTION in _numbers(definition.get(_OPTIONS)):
             fields["hidden"] = True
-        goal = one.get(_GOAL)
+        goal = definition.get(_GOAL)
         if isinstance(goal, int) and goal in _GOALS:
             fields["goal"] = _GOALS[goal]
         if fields:
-            found[name] = fields
-    return found
+            by_name[name] = fields
+    return by_name
 
 
 def run_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The section `run` of what a client sends: what it leaves out or sends as null stays as it is."""
+    """Return the section `run` of what a client sends: what it leaves out or sends as null stays as it is."""
     names = {
         "display_name": "name",
         "group_name": "group",
@@ -137,7 +141,7 @@ def run_values(sent: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def machine_values(sent: Mapping[str, Any]) -> dict[str, Any]:
-    """The facts about a machine in what a client sends at the start."""
+    """Return the facts about a machine in what a client sends at the start."""
     facts: dict[str, Any] = {}
     if sent.get("job_program"):
         facts["program"] = sent["job_program"]
@@ -149,13 +153,13 @@ def machine_values(sent: Mapping[str, Any]) -> dict[str, Any]:
     return {**facts, "git": git} if git else facts
 
 
-def _unwrapped(value: Any) -> Any:
+def _unwrap(value: Any) -> Any:
     if isinstance(value, dict) and "value" in value and value.keys() <= {"value", "desc"}:
         return value["value"]
     return value
 
 
 def _numbers(value: object) -> list[int]:
-    """The numbers in a list; a single number counts as one."""
+    """Return the numbers in a list; a single number counts as one."""
     values = value if isinstance(value, list) else [value]
-    return [one for one in values if isinstance(one, int) and not isinstance(one, bool)]
+    return [number for number in values if isinstance(number, int) and not isinstance(number, bool)]

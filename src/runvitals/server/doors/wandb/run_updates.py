@@ -57,9 +57,9 @@ async def update_run(info: Info, sent: Mapping[str, Any]) -> dict[str, Any]:
 def _changes(
     context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
-    """The values that differ from the present ones, and the keys that are removed, by section."""
+    """Return the values that differ from the present ones, and the keys that are removed, by section."""
     present = context.metadata_store.sections.read([row.id], ("run", "config", "summary", LOGGED))[row.id]
-    wanted = {
+    requested = {
         "run": run_values(dict(sent)),
         "config": config_values(parsed_json("config", sent.get("config"))),
         "summary": {
@@ -68,7 +68,7 @@ def _changes(
             if not name.startswith("_")  # those of the client, such as `_step`
         },
     }
-    known = {
+    present_values = {
         "run": {**present.shared.get("run", {}), "name": row.name, "tags": list(row.tags)},
         "config": present.shared.get("config", {}),
         "summary": present.summary(),
@@ -77,16 +77,16 @@ def _changes(
         section: {
             name: value
             for name, value in values.items()
-            if name not in known[section] or known[section][name] != value
+            if name not in present_values[section] or present_values[section][name] != value
         }
-        for section, values in wanted.items()
+        for section, values in requested.items()
     }
-    removed = removed_config(sent.get("config"), wanted["config"], known["config"])
+    removed = removed_config(sent.get("config"), requested["config"], present_values["config"])
     return {section: values for section, values in changes.items() if values}, removed
 
 
 def _node(info: Info, number: int) -> RunNode:
-    """The run after the change."""
+    """Return the run after the change."""
     context = info.context
     row = run_to_change(context, number, Action.RUN_READ)
     return run_nodes(context, project_of(context, row), [row], selected_fields(info))[0]

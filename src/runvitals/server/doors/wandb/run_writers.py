@@ -11,25 +11,29 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runvitals.journal.paths import safe_name
+from runvitals.model.ending import Ending
 from runvitals.model.limits import LABEL_CHARACTERS
 from runvitals.server.doors import recording
 from runvitals.server.doors.wandb.run_ids import ClientRun
 from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.ingest.envelope import Envelope, WriterDescription
+from runvitals.server.metadata_store import MetadataStore
 
 HEARTBEAT_S: Final = 30.0
 """How often a client that has nothing to send is heard of."""
 MONITOR, TRAIN, CONSOLE = "monitor", "train", "console"
+_INTERRUPTED = 255
+"""The exit code that clients send when the user or the server interrupted the program."""
 _UNKNOWN_HOST: Final = "unknown"
 
 
 def host_name(host: str | None) -> str:
-    """The name of a client's machine, which settings may hide."""
+    """Return the name of a client's machine, which settings may hide."""
     return (host or "").strip()[:LABEL_CHARACTERS] or _UNKNOWN_HOST
 
 
 def event_number(now_ms: int) -> int:
-    """A number for an event of a writer that no other one has."""
+    """Return a number for an event of a writer that no other one has."""
     return now_ms << 10
 
 
@@ -46,16 +50,16 @@ class RunWriters:
     client: WandbClient
 
     def name(self, role: str, host: str | None = None) -> str:
-        """The name of a writer. `host`: of system metrics that the client has from another machine."""
-        place = safe_name(host or self.client.host)
+        """Return the name of a writer. `host`: of system metrics that the client has from another machine."""
+        host_part = safe_name(host or self.client.host)
         started = f"{self.client.started_ms:x}"
         if role == MONITOR:
-            return f"{MONITOR}.{place}.{started}"
+            return f"{MONITOR}.{host_part}.{started}"
         digest = hashlib.sha256(self.client.client.encode("utf-8", "surrogatepass")).hexdigest()[:8]
-        return f"{role}.{place}.{digest if self.client.client else 0}.{started}"
+        return f"{role}.{host_part}.{digest if self.client.client else 0}.{started}"
 
     def about(self, role: str, host: str | None = None) -> WriterDescription:
-        """What describes the writer when it is new."""
+        """Return the description of a writer when it is new."""
         return WriterDescription(
             role=role,
             host=host or self.client.host,
@@ -64,7 +68,7 @@ class RunWriters:
         )
 
     def records(self, role: str, entries: list[tuple[int, str, dict[str, Any]]]) -> Envelope:
-        """An envelope with records of a writer."""
+        """Return an envelope with records of a writer."""
         return recording.records(
             self.run.uid,
             self.name(role),
@@ -75,9 +79,38 @@ class RunWriters:
         )
 
     def heartbeat(self) -> Envelope:
-        """An envelope that says that the client is alive."""
+        """Return an envelope that says that the client is alive."""
         envelope = recording.heartbeat(
             self.run.uid, self.name(MONITOR), project=self.run.project, entity=self.entity
         )
         envelope.about = self.about(MONITOR)
         return envelope
+
+
+def ending(exit_code: int | None, stop_requested: bool) -> Ending:
+    """Return the end of a run that a client reports with an exit code.
+
+    Example:
+        >>> ending(0, False).state, ending(1, False).state, ending(255, False).state
+        ('finished', 'failed', 'stopped')
+    """
+    if exit_code in (0, None):
+        return Ending("finished", exit_code, None, None)
+    if stop_requested or exit_code == _INTERRUPTED:
+        return Ending("stopped", exit_code, None, None)
+    return Ending("failed", exit_code, None, None)
+
+
+def monitors_to_end(metadata_store: MetadataStore, run_id: int, alone: bool) -> dict[str, str]:
+    """Return the names of the writers that end with the run, and their hosts.
+
+    Args:
+        alone: the process was the only one, so that how an earlier one ended does not count any more.
+            Otherwise other processes of the run may have recorded how they ended.
+    """
+    writers = metadata_store.writers.of_runs([run_id])[run_id]
+    return {
+        writer.name: writer.host
+        for writer in writers
+        if writer.role == MONITOR and (alone or writer.ending is None)
+    }

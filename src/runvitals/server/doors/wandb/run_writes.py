@@ -1,4 +1,4 @@
-"""How runs begin, are changed and are resumed."""
+"""Begins, changes and resumes runs."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ ASYNC_CLIENT: Final = "x-wandb-client-id"
 _NO_RUN: Final = 0
 
 
-class _Wanted(NamedTuple):
+class _Upsert(NamedTuple):
     """The run that a client begins or changes. `client`: None for one that has not begun."""
 
     run: ClientRun
@@ -52,7 +52,7 @@ class _Wanted(NamedTuple):
 
 @RUN_WRITES.field("UpsertBucketPayload", "serverSettings")
 async def server_settings(_: object, info: Info) -> dict[str, Any]:
-    """What the client is to show its user: nothing."""
+    """Return the messages that the client is to show its user: none."""
     return {"serverMessages": []}
 
 
@@ -65,48 +65,48 @@ async def upsert_bucket(_: None, info: Info, input: dict[str, Any]) -> dict[str,
     if not input.get("name"):
         raise InvalidArgument("name, the id of the run, is missing")
     name = context.request.headers.get(ASYNC_CLIENT, "")[:256]
-    wanted = await run_in_threadpool(_wanted, context, input, name)
+    upsert = await run_in_threadpool(_read_upsert, context, input, name)
     now_ms = context.now_ms()
-    begins = wanted.client is None or input.get("host") is not None
-    client = wanted.client
+    begins = upsert.client is None or input.get("host") is not None
+    client = upsert.client
     if client is None:
         client = WandbClient(_NO_RUN, name, host_name(input.get("host")), now_ms)
     elif begins:
         client = replace(client, host=host_name(input.get("host")), started_ms=now_ms, ended=False)
-    entity = wanted.entity.name if context.has_accounts else None
-    writers = RunWriters(wanted.run, entity, client)
-    values = await run_in_threadpool(_sections, context, wanted, input)
+    entity = upsert.entity.name if context.has_accounts else None
+    writers = RunWriters(upsert.run, entity, client)
+    values = await run_in_threadpool(_sections, context, upsert, input)
     if begins:
-        lines = _resumed_lines(context, wanted, values) if input.get("id") else 0
+        lines = _resumed_lines(context, upsert, values) if input.get("id") else 0
         values.setdefault(SECTION, {})[RESUMED_LINES] = lines
     branch = branch_point(values.get(SECTION, {}).get("config", {}))
-    if wanted.client is None and branch is not None:
+    if upsert.client is None and branch is not None:
         client = replace(client, row_ms=await copy_rows(context, writers, input.get("entity_name"), branch))
     recorder = context.services.door_recorder
     info_record = (0, "info", {"t": now_ms, **values})
     await recorder.record(context.request.scope, [writers.records(MONITOR, [info_record])], 0)
-    if wanted.client is None and branch is not None:
+    if upsert.client is None and branch is not None:
         await copy_media(
             context,
             writers,
             input.get("entity_name"),
             branch,
-            await run_in_threadpool(_number, context, wanted),
+            await run_in_threadpool(_number, context, upsert),
         )
-    return await run_in_threadpool(_begun, context, wanted, client if begins else None, input.get("sweep"))
+    return await run_in_threadpool(_finish, context, upsert, client if begins else None, input.get("sweep"))
 
 
-def _resumed_lines(context: GraphQLContext, wanted: _Wanted, values: Mapping[str, Any]) -> int:
-    """After how many lines of history a client that begins to send goes on.
+def _resumed_lines(context: GraphQLContext, upsert: _Upsert, values: Mapping[str, Any]) -> int:
+    """Return after how many lines of history a client that begins to send goes on.
 
     Raises:
         InvalidArgument: it was taken for `wandb sync` when it asked where the run had ended.
     """
-    if wanted.run.place is None or wanted.client is None:
+    if upsert.run.place is None or upsert.client is None:
         return 0
     clients = context.services.resuming_clients
-    if not clients.was_synced(context.requester, wanted.run.place.run_id):
-        return wanted.client.history_lines
+    if not clients.was_synced(context.requester, upsert.run.place.run_id):
+        return upsert.client.history_lines
     if not was_offline(values.get(SECTION, {}).get("config", {})):
         clients.note_viewer(context.requester)
         raise InvalidArgument(
@@ -116,7 +116,7 @@ def _resumed_lines(context: GraphQLContext, wanted: _Wanted, values: Mapping[str
     return 0
 
 
-def _wanted(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Wanted:
+def _read_upsert(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Upsert:
     name: str = sent.get("entity_name") or ""
     try:
         entity = context.entity_named(name)
@@ -130,21 +130,21 @@ def _wanted(context: GraphQLContext, sent: dict[str, Any], client: str) -> _Want
         may_send = key is None or Action.RUN_CREATE in SCOPE_ACTIONS[key.scope]
         raise HTTPException(403, missing if may_send else ONLY_READS) from None
     run = find_run(context.metadata_store, entity.number, sent.get("model_name"), sent["name"])
-    known = None
+    stored_client = None
     if run.place is not None:
-        known = context.metadata_store.wandb_clients.get(run.place.run_id, client)
-    return _Wanted(run, entity, known)
+        stored_client = context.metadata_store.wandb_clients.get(run.place.run_id, client)
+    return _Upsert(run, entity, stored_client)
 
 
-def _sections(context: GraphQLContext, wanted: _Wanted, sent: dict[str, Any]) -> dict[str, Any]:
-    """The sections that a request changes."""
+def _sections(context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any]) -> dict[str, Any]:
+    """Return the sections that a request changes."""
     config = parsed_json("config", sent.get("config"))
     internal = internal_values(config)
     about = run_values(sent)
-    if wanted.run.place is None:
-        about.setdefault("name", next(names_of(wanted.run.uid)))
+    if upsert.run.place is None:
+        about.setdefault("name", next(names_of(upsert.run.uid)))
     own: dict[str, Any] = (
-        {"id": wanted.run.name, "project": wanted.run.project} if wanted.run.place is None else {}
+        {"id": upsert.run.name, "project": upsert.run.project} if upsert.run.place is None else {}
     )
     if internal:
         own["config"] = internal
@@ -157,7 +157,7 @@ def _sections(context: GraphQLContext, wanted: _Wanted, sent: dict[str, Any]) ->
         "metrics": metric_definitions(internal),
         "machine": machine_values(sent),
         SECTION: own,
-        "removed": _removed(context, wanted, sent, config),
+        "removed": _removed_keys(context, upsert, sent, config),
     }
     return {name: values for name, values in sections.items() if values}
 
@@ -165,66 +165,66 @@ def _sections(context: GraphQLContext, wanted: _Wanted, sent: dict[str, Any]) ->
 def _join(context: GraphQLContext, sweep: str, name: str, place: RunPlace) -> None:
     """Add a run to a sweep of its project. A sweep that was deleted meanwhile does not end its runs."""
     sweeps = context.metadata_store.sweeps
-    known = sweeps.sweeps.named(place.project_id, sweep)
-    if known is not None:
-        sweeps.runs.begin(known.id, name, place.run_id, context.now_ms())
+    sweep_row = sweeps.sweeps.named(place.project_id, sweep)
+    if sweep_row is not None:
+        sweeps.runs.begin(sweep_row.id, name, place.run_id, context.now_ms())
 
 
-def _removed(
-    context: GraphQLContext, wanted: _Wanted, sent: dict[str, Any], config: dict[str, Any]
+def _removed_keys(
+    context: GraphQLContext, upsert: _Upsert, sent: dict[str, Any], config: dict[str, Any]
 ) -> dict[str, list[str]]:
-    """What the client has removed. Of several that log to the same run, each knows its own part only."""
-    place = wanted.run.place
+    """Return the keys that the client has removed. Of several that log to a run, each knows only its own."""
+    place = upsert.run.place
     if place is None or context.request.headers.get(ASYNC_CLIENT):
         return {}
-    known = context.metadata_store.sections.read([place.run_id], ("config",))[place.run_id]
-    return removed_config(sent.get("config"), config_values(config), known.shared.get("config", {}))
+    sections = context.metadata_store.sections.read([place.run_id], ("config",))[place.run_id]
+    return removed_config(sent.get("config"), config_values(config), sections.shared.get("config", {}))
 
 
-def _number(context: GraphQLContext, wanted: _Wanted) -> int:
-    """The number of a run that has been recorded.
+def _number(context: GraphQLContext, upsert: _Upsert) -> int:
+    """Return the number of a run that has been recorded.
 
     Raises:
         InvalidArgument: it was deleted for good before.
     """
-    found = find_run(context.metadata_store, wanted.entity.number, wanted.run.project, wanted.run.name)
-    if found.place is None:
-        raise InvalidArgument(f"the run {wanted.run.name!r} was deleted for good: choose another id")
-    return found.place.run_id
+    run = find_run(context.metadata_store, upsert.entity.number, upsert.run.project, upsert.run.name)
+    if run.place is None:
+        raise InvalidArgument(f"the run {upsert.run.name!r} was deleted for good: choose another id")
+    return run.place.run_id
 
 
-def _begun(
-    context: GraphQLContext, wanted: _Wanted, client: WandbClient | None, sweep: str | None
+def _finish(
+    context: GraphQLContext, upsert: _Upsert, client: WandbClient | None, sweep: str | None
 ) -> dict[str, Any]:
-    """The answer about a run that has been recorded.
+    """Return the response about a run that has been recorded.
 
     Args:
         client: its state to be kept; None: unchanged.
         sweep: the one that the run belongs to.
     """
     store = context.metadata_store
-    found = find_run(store, wanted.entity.number, wanted.run.project, wanted.run.name)
-    if found.place is None:
-        raise InvalidArgument(f"the run {wanted.run.name!r} was deleted for good: choose another id")
-    number = found.place.run_id
+    run = find_run(store, upsert.entity.number, upsert.run.project, upsert.run.name)
+    if run.place is None:
+        raise InvalidArgument(f"the run {upsert.run.name!r} was deleted for good: choose another id")
+    number = run.place.run_id
     if client is not None:
         client = replace(client, run_id=number)
         store.wandb_clients.put(client)
     if sweep is not None:
-        _join(context, sweep, wanted.run.name, found.place)
+        _join(context, sweep, upsert.run.name, run.place)
     row = store.runs.get([number], context.now_ms())[number]
     project = {
-        "id": node_id("Project", found.place.project_id),
-        "name": wanted.run.project,
-        "entity": wanted.entity,
-        "entityName": wanted.entity.name,
+        "id": node_id("Project", run.place.project_id),
+        "name": upsert.run.project,
+        "entity": upsert.entity,
+        "entityName": upsert.entity.name,
     }
     bucket = {
         "id": node_id("Run", number),
-        "name": wanted.run.name,
+        "name": upsert.run.name,
         "displayName": row.name,
         "project": project,
         "sweepName": sweep,
         "historyLineCount": 0,  # a client that resumes the run has asked for it before
     }
-    return {"bucket": bucket, "inserted": wanted.run.place is None}
+    return {"bucket": bucket, "inserted": upsert.run.place is None}

@@ -51,7 +51,7 @@ _COMMON: Final = "common"
 
 @lru_cache(maxsize=1)
 def wandb_schema() -> GraphQLSchema:
-    """The schema. Built once in a process: that takes tens of milliseconds."""
+    """Return the schema. Built once in a process: that takes tens of milliseconds."""
     schema = build_schema("\n".join(map(_declarations, (_COMMON, *(part.subject for part in SUBJECTS)))))
     connect(schema, SUBJECTS)
     assert_scalar_type(schema.type_map["JSONString"]).coerce_input_value = _text

@@ -1,4 +1,4 @@
-"""What one request to a run's `file_stream` sends, decoded. See docs/guides/receive-from/wandb.md."""
+"""Decodes the body of a request to `file_stream`. See docs/guides/receive-from/wandb.md."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class StreamBody(msgspec.Struct):
     preempting: bool | None = None
 
     def file(self, name: str) -> StreamFile:
-        """A file by name; without lines if it was not sent."""
+        """Return a file by name; without lines if it was not sent."""
         return (self.files or {}).get(name) or StreamFile()
 
 
@@ -53,7 +53,7 @@ class NewLines(NamedTuple):
 _decode_body = msgspec.json.Decoder(StreamBody).decode
 
 
-def decoded_body(data: bytes) -> StreamBody:
+def decode_body(data: bytes) -> StreamBody:
     """Decode the body of a request to a file stream.
 
     Raises:
@@ -70,7 +70,7 @@ def decoded_body(data: bytes) -> StreamBody:
 
 
 def new_lines(file: StreamFile, stored: int, is_later: Callable[[str], bool]) -> NewLines:
-    """Those of a file's lines that are not stored: a client sends lines again if it got no answer.
+    """Return those of a file's lines that are not stored: a client sends lines again if it got no response.
 
     Args:
         stored: how many lines of the file are.
@@ -81,13 +81,18 @@ def new_lines(file: StreamFile, stored: int, is_later: Callable[[str], bool]) ->
         >>> new_lines(StreamFile(4, ["e", "f", "g"]), 6, is_later=lambda line: False)
         NewLines(first=6, lines=['g'])
     """
-    known = min(max(0, stored - file.offset), len(file.content))
-    known = next((place for place in range(known) if is_later(file.content[place])), known)
-    return NewLines(file.offset + known, file.content[known:])
+    stored_lines = min(max(0, stored - file.offset), len(file.content))
+    stored_lines = next(
+        (index for index in range(stored_lines) if is_later(file.content[index])), stored_lines
+    )
+    return NewLines(file.offset + stored_lines, file.content[stored_lines:])
 
 
-def parsed_line(line: str) -> dict[str, Any] | None:
-    """The object in a line; None if it is none. NaN and infinities are allowed, as in Python's JSON."""
+def parse_line(line: str) -> dict[str, Any] | None:
+    """Return the object in a line; None if it is none.
+
+    NaN and infinities are allowed, as in Python's JSON.
+    """
     try:
         return _decode_line(line)
     except (msgspec.MsgspecError, RecursionError, UnicodeEncodeError):

@@ -15,10 +15,9 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.doors.wandb.new_projects import ensured_project
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import DEFAULT_PROJECT
-from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project, find_run
+from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensure_project, find_project, find_run
 from runvitals.server.doors.wandb.sweep_nodes import SweepNode, find_sweep
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import MAX_REPORTED, AgentCommands
@@ -47,21 +46,21 @@ def upsert_sweep(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     context = info.context
     try:
         if input.get("id"):
-            node, source = _changed(context, input)
+            node, source = _change(context, input)
         else:
-            node, source = _created(context, input)
+            node, source = _create(context, input)
     except (InvalidConfiguration, SweepConflict, LimitReached) as error:
         raise InvalidArgument(str(error)) from None
     warnings = [] if source is None else list(source.configuration.warnings)
     return {"sweep": node, "configValidationWarnings": warnings}
 
 
-def _created(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source]:
+def _create(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source]:
     if not sent.get("config"):
         raise InvalidArgument("config is missing: the configuration of the sweep, as YAML")
     source = from_yaml(sent["config"])
     prior = _prior_runs(sent)
-    project = ensured_project(context, sent.get("project_name") or DEFAULT_PROJECT, sent.get("entity_name"))
+    project = ensure_project(context, sent.get("project_name") or DEFAULT_PROJECT, sent.get("entity_name"))
     if project.resource is not None:
         what = f"project {project.name!r}"
         context.access.require(context.requester, Action.SWEEP_CREATE, project.resource, what)
@@ -84,7 +83,7 @@ def _created(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNod
     return SweepNode(sweeps.sweeps.get(row.id), project), source
 
 
-def _changed(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source | None]:
+def _change(context: GraphQLContext, sent: Mapping[str, Any]) -> tuple[SweepNode, Source | None]:
     table, now_ms = context.metadata_store.sweeps.sweeps, context.now_ms()
     node = _sweep_to_change(context, number_of("Sweep", sent["id"]))
     texts = {name: sent[name] for name in ("display_name", "description") if sent.get(name) is not None}
@@ -123,15 +122,15 @@ def _project_of(context: GraphQLContext, row: Sweep) -> ProjectNode:
 
 
 def _prior_runs(sent: Mapping[str, Any]) -> list[str]:
-    """The ids of runs that are to belong to a new sweep.
+    """Return the ids of runs that are to belong to a new sweep.
 
     Raises:
         InvalidArgument: the filter of the client is another one than it sends for `prior_runs`.
     """
     text = sent.get("prior_runs_filters")
     try:
-        wanted = json_values.decode(text) if text else None
-        names = [] if wanted is None else [one["name"] for one in wanted["$or"]]
+        filter_value = json_values.decode(text) if text else None
+        names = [] if filter_value is None else [term["name"] for term in filter_value["$or"]]
     except (TypeError, ValueError, KeyError):
         names = [None]
     if len(names) > _MAX_PRIOR or not all(isinstance(name, str) for name in names):
@@ -164,7 +163,7 @@ def create_agent(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
 
 @SWEEP_CHANGES.field("Mutation", "agentHeartbeat")
 async def agent_heartbeat(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
-    """What an agent is to do next. One whose sweep was deleted is to end once its runs have."""
+    """Return what an agent is to do next. One whose sweep was deleted is to end once its runs have."""
     context = info.context
     running = _running(input.get("run_state"))
     number = number_of("Agent", input["id"])
@@ -179,7 +178,7 @@ async def agent_heartbeat(_: None, info: Info, input: dict[str, Any]) -> dict[st
 
 
 def _sweep_of(context: GraphQLContext, number: int) -> Sweep | None:
-    """The sweep of an agent; None if it was deleted.
+    """Return the sweep of an agent; None if it was deleted.
 
     Raises:
         HTTPException: 401, 403 or 404.
@@ -195,15 +194,15 @@ def _sweep_of(context: GraphQLContext, number: int) -> Sweep | None:
 
 
 def _running(text: str | None) -> list[str]:
-    """The ids of the runs that an agent has.
+    """Return the ids of the runs that an agent has.
 
     Raises:
         InvalidArgument: it is not what agents report.
     """
     try:
-        found = json_values.decode(text) if text else {}
+        runs_by_name = json_values.decode(text) if text else {}
     except (TypeError, ValueError):
-        found = None
-    if not isinstance(found, dict) or len(found) > MAX_REPORTED:
+        runs_by_name = None
+    if not isinstance(runs_by_name, dict) or len(runs_by_name) > MAX_REPORTED:
         raise InvalidArgument(f"invalid runState; expected a JSON object of at most {MAX_REPORTED} runs")
-    return [name for name, runs in found.items() if runs]
+    return [name for name, runs in runs_by_name.items() if runs]

@@ -35,46 +35,57 @@ class SweepNode:
 
     @property
     def id(self) -> str:
+        """The id of the sweep in GraphQL."""
         return node_id("Sweep", self.row.id)
 
     @property
     def name(self) -> str:
+        """The name in the sweep's address."""
         return self.row.name
 
     @property
     def display_name(self) -> str | None:
+        """The name that users gave; None without one."""
         return self.row.display_name
 
     @property
     def description(self) -> str | None:
+        """The description; None without one."""
         return self.row.description
 
     @property
     def method(self) -> str:
+        """The way parameters are chosen: `grid`, `random` or `bayes`."""
         return shown_configuration(self.row.configuration).method
 
     @property
     def state(self) -> str:
+        """The state in capitals, as wandb calls it."""
         return self.row.state.upper()
 
     @property
     def config(self) -> str:
+        """The configuration as it was sent: YAML or JSON."""
         return self.row.source
 
     @property
     def created_at(self) -> str:
+        """When the sweep was created, in UTC."""
         return iso_time(self.row.created_ms)
 
     @property
     def updated_at(self) -> str:
+        """When the sweep was last changed, in UTC."""
         return iso_time(self.row.changed_ms)
 
     @property
     def early_stop_job_running(self) -> bool:
+        """False: there is no such job."""
         return False
 
     @property
     def run_count_expected(self) -> int | None:
+        """The number of runs that the sweep is to have; None without a limit."""
         expected = shown_configuration(self.row.configuration).expected_runs
         return None if expected is None else min(expected, _MAX_INT)
 
@@ -90,27 +101,32 @@ class AgentNode:
 
     @property
     def id(self) -> str:
+        """The id of the agent in GraphQL."""
         return node_id("Agent", self.row.id)
 
     @property
     def name(self) -> str:
+        """The same as `id`."""
         return self.id
 
     @property
     def host(self) -> str:
+        """The machine that the agent runs on."""
         return self.row.host
 
     @property
     def created_at(self) -> str:
+        """When the agent registered, in UTC."""
         return iso_time(self.row.created_ms)
 
     @property
     def heartbeat_at(self) -> str:
+        """When the agent was last heard of, in UTC."""
         return iso_time(self.row.heard_ms)
 
 
 def find_sweep(context: GraphQLContext, project: ProjectNode, name: str) -> SweepNode | None:
-    """A sweep of a project; None if there is none that the requester may read."""
+    """Return a sweep of a project; None if there is none that the requester may read."""
     row = context.metadata_store.sweeps.sweeps.named(project.number, name)
     if row is None or not may_read(context, project):
         return None
@@ -118,7 +134,7 @@ def find_sweep(context: GraphQLContext, project: ProjectNode, name: str) -> Swee
 
 
 def may_read(context: GraphQLContext, project: ProjectNode) -> bool:
-    """Whether the requester may read the sweeps of a project."""
+    """Return whether the requester may read the sweeps of a project."""
     if project.resource is None:
         return True
     item = ProjectItem("sweep", 0, project.resource)
@@ -127,13 +143,13 @@ def may_read(context: GraphQLContext, project: ProjectNode) -> bool:
 
 @SWEEPS.field("Project", "sweep")
 def sweep(node: ProjectNode, info: Info, sweep_name: str) -> SweepNode | None:
-    """A sweep by its name."""
+    """Return a sweep by its name."""
     return find_sweep(info.context, node, sweep_name)
 
 
 @SWEEPS.field("Project", "totalSweeps")
 def total(node: ProjectNode, info: Info) -> int:
-    """How many sweeps the project has."""
+    """Return how many sweeps the project has."""
     context = info.context
     if not may_read(context, node):
         return 0
@@ -148,7 +164,7 @@ def sweeps(
     first: int | None = None,
     filters: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the sweeps of the project, the newest first."""
+    """Return a page of the sweeps of the project, the newest first."""
     context = info.context
     if filters not in (None, "", "{}", "null"):
         raise InvalidArgument("sweeps cannot be filtered: leave filters out")
@@ -164,7 +180,7 @@ def sweeps(
     end = begin + len(rows)
     return {
         "edges": [
-            {"node": SweepNode(row, node), "cursor": str(place)} for place, row in enumerate(rows, begin + 1)
+            {"node": SweepNode(row, node), "cursor": str(index)} for index, row in enumerate(rows, begin + 1)
         ],
         "pageInfo": {
             "endCursor": str(end),
@@ -177,13 +193,13 @@ def sweeps(
 
 @SWEEPS.field("Sweep", "runCount")
 def run_count(node: SweepNode, info: Info) -> int:
-    """How many runs the sweep has."""
+    """Return how many runs the sweep has."""
     return info.context.metadata_store.sweeps.runs.count(node.row.id)
 
 
 @SWEEPS.field("Sweep", "bestLoss")
 def best_loss(node: SweepNode, info: Info) -> float | None:
-    """The best value of the metric."""
+    """Return the best value of the metric."""
     metric = shown_configuration(node.row.configuration).metric
     if metric is None:
         return None
@@ -192,7 +208,7 @@ def best_loss(node: SweepNode, info: Info) -> float | None:
 
 @SWEEPS.field("Sweep", "heartbeatAt")
 def heartbeat_at(node: SweepNode, info: Info) -> str | None:
-    """When an agent was last heard from."""
+    """Return when an agent was last heard from."""
     agents = info.context.metadata_store.sweeps.agents.of_sweep(node.row.id)
     return iso_time(max(agent.heard_ms for agent, _ in agents)) if agents else None
 
@@ -205,29 +221,29 @@ def runs(
     after: str | None = None,
     order: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the runs that have begun."""
+    """Return a page of the runs that have begun."""
     of_sweep = Term(Labelled("sweep", (TextPattern(node.name),)))
-    wanted = of_project(info.context, node.project, of_sweep)
-    return page_of_runs(info, node.project, wanted, order, MAX_PAGE if first is None else first, after)
+    filter_ = of_project(info.context, node.project, of_sweep)
+    return page_of_runs(info, node.project, filter_, order, MAX_PAGE if first is None else first, after)
 
 
 @SWEEPS.field("Sweep", "agents")
 def agents(node: SweepNode, info: Info) -> dict[str, Any]:
-    """The agents that ever started runs of the sweep."""
+    """Return the agents that ever started runs of the sweep."""
     context = info.context
-    found = context.metadata_store.sweeps.agents.of_sweep(node.row.id)
-    context.count_rows(len(found))
+    agents = context.metadata_store.sweeps.agents.of_sweep(node.row.id)
+    context.count_rows(len(agents))
     lost_before_ms = context.now_ms() - LOST_MS
     return {
         "edges": [
-            {"node": AgentNode(row, node, count, _state(row, node, lost_before_ms))} for row, count in found
+            {"node": AgentNode(row, node, count, _state(row, node, lost_before_ms))} for row, count in agents
         ]
     }
 
 
 @SWEEPS.field("Sweep", "agent")
 def agent(node: SweepNode, info: Info, agent_name: str) -> AgentNode | None:
-    """An agent of the sweep by its name."""
+    """Return an agent of the sweep by its name."""
     context = info.context
     row = context.metadata_store.sweeps.agents.get(number_of("Agent", agent_name))
     if row is None or row.sweep_id != node.row.id:
@@ -252,11 +268,11 @@ def agent_runs(
     last: int | None = None,
     order: str | None = None,
 ) -> dict[str, Any]:
-    """A page of the runs that the agent has started."""
+    """Return a page of the runs that the agent has started."""
     context = info.context
     started = context.metadata_store.sweeps.runs.of_agent(node.row.id, MAX_PAGE)
     numbers = [run.run_id for run in started if run.run_id is not None]
-    found = context.metadata_store.runs.get(numbers, context.now_ms())
-    named = Term(Labelled("id", tuple(TextPattern(row.uid) for row in found.values()) or (TextPattern(""),)))
-    wanted = of_project(context, node.sweep.project, named)
-    return page_of_runs(info, node.sweep.project, wanted, order, first, after)
+    rows = context.metadata_store.runs.get(numbers, context.now_ms())
+    named = Term(Labelled("id", tuple(TextPattern(row.uid) for row in rows.values()) or (TextPattern(""),)))
+    filter_ = of_project(context, node.sweep.project, named)
+    return page_of_runs(info, node.sweep.project, filter_, order, first, after)

@@ -50,7 +50,7 @@ router: Final = Router()
 
 
 class FileOfRun(msgspec.Struct):
-    """What an address allows: to upload the file of this name to a run.
+    """Permission to upload the file of this name to a run, which a signed address carries.
 
     Args:
         writer_id: the writer under which the file is recorded.
@@ -65,7 +65,7 @@ class FileOfRun(msgspec.Struct):
 
 @UPLOADS.field("Mutation", "createRunFiles")
 async def create_run_files(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
-    """Addresses to which the client uploads files of a run."""
+    """Return addresses to which the client uploads files of a run."""
     context = info.context
     names: list[str] = input["files"]
     if len(names) > _MAX_FILES:
@@ -95,7 +95,7 @@ async def create_run_files(_: None, info: Info, input: dict[str, Any]) -> dict[s
 
 @UPLOADS.field("Mutation", "markRunFilesUploaded")
 async def mark_run_files_uploaded(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
-    """Files are known as soon as they have arrived."""
+    """Do nothing: files are known as soon as they have arrived."""
     return {"success": True}
 
 
@@ -114,14 +114,14 @@ def _name_fault(name: str) -> str | None:
 
 @router.put(WANDB_SIGNED + "run-files/{name:path}", include_in_schema=False, dependencies=[needs(PUBLIC)])
 async def receive(request: Request, name: str) -> Response:
-    """Keep the file that a request uploads. It is on the disk when this is answered."""
+    """Keep the file that a request uploads. It is on the disk when the response is sent."""
     context = GraphQLContext(request)
     files = received_files(request)
     recorder = door_recorder(request)
     try:
-        upload = await run_in_threadpool(_allowed, request, context)
+        upload = await run_in_threadpool(_check_address, request, context)
         announced = parse_integer(request.headers.get("content-length", ""), _MAX_LENGTH) or 0
-        # Before it arrives: a client that is refused later sends the whole file again.
+        # Check before the file arrives: a client that is refused later sends the whole file again.
         with recorder.in_flight(2 * PIECE_BYTES + decoding_bytes(upload.name, announced)) as in_flight:
             async with receive_file(request, files, run_id=upload.run_id) as incoming:
                 in_flight.reserve(2 * PIECE_BYTES + decoding_bytes(upload.name, incoming.size))
@@ -131,7 +131,7 @@ async def receive(request: Request, name: str) -> Response:
     return Response(status_code=200)
 
 
-def _allowed(request: Request, context: GraphQLContext) -> FileOfRun:
+def _check_address(request: Request, context: GraphQLContext) -> FileOfRun:
     """Check that an address is valid and that its run takes files from its owner.
 
     Raises:

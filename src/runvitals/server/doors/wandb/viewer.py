@@ -40,7 +40,7 @@ class UserNode:
 
 @VIEWER.field("Query", "viewer")
 def viewer(_: None, info: Info) -> UserNode:
-    """The owner of the key that the request came with."""
+    """Return the owner of the key that the request came with."""
     context = info.context
     context.services.resuming_clients.note_viewer(context.requester)
     principal, accounts = context.requester.principal, context.access.accounts
@@ -71,13 +71,13 @@ def viewer(_: None, info: Info) -> UserNode:
 
 @VIEWER.field("User", "teams")
 async def teams_of(user: UserNode, info: Info) -> dict[str, Any]:
-    """The teams of a user, as a connection."""
+    """Return the teams of a user, as a connection."""
     return {"edges": [{"node": team} for team in user.teams]}
 
 
 @VIEWER.field("Query", "serverInfo")
 async def server_info(_: None, info: Info) -> dict[str, Any]:
-    """Which clients may connect, and what the server can do."""
+    """Return which clients may connect, and what the server can do."""
     return {
         "cliVersionInfo": {"min_cli_version": OLDEST_CLIENT, "max_cli_version": NEWEST_CLIENT},
         "latestLocalVersionInfo": None,
@@ -87,17 +87,20 @@ async def server_info(_: None, info: Info) -> dict[str, Any]:
 
 @VIEWER.field("Query", "entity")
 def entity(_: None, info: Info, name: str | None = None) -> EntityNode | None:
-    """A team or user's own space; null if the requester may not know of it."""
+    """Return a team or user's own space; null if the requester may not know of it."""
     return readable_entity(info.context, name)
 
 
 def readable_entity(context: GraphQLContext, name: str | None) -> EntityNode | None:
-    """A team or a user's own space; None if the requester may not know of it. Without a name: the default."""
+    """Return a team or a user's own space; None if the requester may not know of it.
+
+    Without a name: the default.
+    """
     try:
-        found = context.entity_named(name)
+        entity = context.entity_named(name)
     except HTTPException:
         return None
-    if found.number is None:
-        return found
-    resource = context.access.directory.entity(found.number)
-    return found if context.access.may(context.requester, Action.TEAM_READ, resource) else None
+    if entity.number is None:
+        return entity
+    resource = context.access.directory.entity(entity.number)
+    return entity if context.access.may(context.requester, Action.TEAM_READ, resource) else None

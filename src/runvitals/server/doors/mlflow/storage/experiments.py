@@ -1,4 +1,4 @@
-"""What MLflow keeps of an experiment and a project of ours has no place for."""
+"""What MLflow keeps about an experiment and our projects do not have: its name, tags and location."""
 
 from __future__ import annotations
 
@@ -53,27 +53,27 @@ class MlflowExperimentTable:
         self._database = database
 
     def get(self, project_id: int) -> StoredExperiment | None:
-        """The experiment of a project, also one in the trash; None if there is no such project."""
+        """Return the experiment of a project, also one in the trash; None if there is no such project."""
         return next(iter(self.of_projects([project_id])), None)
 
     def of_projects(self, project_ids: Iterable[int]) -> list[StoredExperiment]:
-        """The experiments of projects, by id."""
+        """Return the experiments of projects, by id."""
         with self._database.read() as connection:
             condition = among(connection, project.c.id, project_ids)
             rows = connection.execute(_EXPERIMENTS.where(condition).order_by(project.c.id)).all()
         return [_experiment(*row) for row in rows]
 
     def all(self) -> list[StoredExperiment]:
-        """The experiments of all projects, by id."""
+        """Return the experiments of all projects, by id."""
         with self._database.read() as connection:
             rows = connection.execute(_EXPERIMENTS.order_by(project.c.id)).all()
         return [_experiment(*row) for row in rows]
 
     def named(self, name: str) -> list[StoredExperiment]:
-        """Those of projects with this name, or that MLflow's clients know by it."""
-        known = or_(mlflow_experiment.c.name == name, project.c.name == name)
+        """Return those of projects with this name, or that MLflow's clients know by it."""
+        has_name = or_(mlflow_experiment.c.name == name, project.c.name == name)
         with self._database.read() as connection:
-            rows = connection.execute(_EXPERIMENTS.where(known).order_by(project.c.id)).all()
+            rows = connection.execute(_EXPERIMENTS.where(has_name).order_by(project.c.id)).all()
         return [_experiment(*row) for row in rows]
 
     def set(self, project_id: int, now_ms: int, **values: str | None) -> None:
@@ -86,8 +86,8 @@ class MlflowExperimentTable:
         def work(connection: Connection) -> None:
             _set(connection, project_id, now_ms, {})
             statement = select(mlflow_experiment.c.tags).where(mlflow_experiment.c.project_id == project_id)
-            known = json.loads(connection.execute(statement.with_for_update()).scalar_one())
-            kept = {name: value for name, value in {**known, **tags}.items() if value is not None}
+            stored = json.loads(connection.execute(statement.with_for_update()).scalar_one())
+            kept = {name: value for name, value in {**stored, **tags}.items() if value is not None}
             _set(connection, project_id, now_ms, {"tags": json.dumps(kept)})
 
         self._database.write(work)
@@ -171,7 +171,7 @@ def _experiment(
     tags: str | None,
 ) -> StoredExperiment:
     deleted = trashed_ms if deleted_ms is None else deleted_ms
-    known = stored_object(tags, f"the tags of experiment {number}") if tags else {}
+    tag_values = stored_object(tags, f"the tags of experiment {number}") if tags else {}
     return StoredExperiment(
         number,
         project_name,
@@ -182,7 +182,7 @@ def _experiment(
         name,
         artifact_location,
         changed_ms,
-        known,
+        tag_values,
     )
 
 

@@ -34,7 +34,7 @@ class ScimSecret:
 
 @dataclass(frozen=True, slots=True)
 class ScimNames:
-    """What the identity provider calls a user or group. `user_name`: of users only."""
+    """The names that the identity provider gives a user or group. `user_name`: of users only."""
 
     entity_id: int
     user_name: str | None
@@ -51,7 +51,7 @@ class ScimTable:
         self._database = database
 
     def new_secret(self, by: Actor, now_ms: int) -> str:
-        """A new secret for the identity provider; the one before stops working. It is shown once."""
+        """Return a new secret for the identity provider; the one before stops working. It is shown once."""
         secret, digest = new_secret()
         value = json.dumps(digest.hex())
 
@@ -75,14 +75,14 @@ class ScimTable:
         self._database.write(work)
 
     def secret(self) -> ScimSecret | None:
-        """The present secret; None if there is none."""
+        """Return the present secret; None if there is none."""
         columns = (organisation_setting.c.name, organisation_setting.c.set_ms)
         mine = select(*columns).where(organisation_setting.c.name.in_(SCIM_SETTINGS))
         with self._database.read() as connection:
             times = {row.name: row.set_ms for row in connection.execute(mine)}
         return ScimSecret(times[_SECRET], times.get(_USED)) if _SECRET in times else None
 
-    def used(self, now_ms: int) -> None:
+    def note_use(self, now_ms: int) -> None:
         """Note a request with the secret."""
         present = self.secret()
         if present is None or (present.used_ms is not None and now_ms < present.used_ms + _USED_EVERY_MS):
@@ -93,25 +93,25 @@ class ScimTable:
         )
 
     def check(self, secret: str) -> bool:
-        """Whether this is the secret."""
+        """Return whether this is the secret."""
         digest = self._digest()
         return digest is not None and hmac.compare_digest(digest, digest_of(secret).hex())
 
     def names_of(self, entity_ids: Collection[int]) -> dict[int, ScimNames]:
-        """What the provider calls users and groups, by their entity ids; it does not know the others."""
+        """Return the provider's names of users and groups by their entity ids, for those that it knows."""
         with self._database.read() as connection:
             mine = among(connection, scim_resource.c.entity_id, entity_ids)
             rows = connection.execute(select(*_COLUMNS).where(mine))
             return {row.entity_id: ScimNames(**row._asdict()) for row in rows}
 
     def by_user_name(self, user_name: str) -> int | None:
-        """The entity id of the user whom the provider calls so; None if there is none."""
+        """Return the entity id of the user with this name of the provider; None if there is none."""
         mine = select(scim_resource.c.entity_id).where(scim_resource.c.user_name_key == user_name.casefold())
         with self._database.read() as connection:
             return connection.execute(mine).scalar()
 
     def by_external_id(self, external_id: str) -> set[int]:
-        """The entity ids of the users and groups with this id of the provider."""
+        """Return the entity ids of the users and groups with this id of the provider."""
         mine = select(scim_resource.c.entity_id).where(scim_resource.c.external_id == external_id)
         with self._database.read() as connection:
             return set(connection.execute(mine).scalars())

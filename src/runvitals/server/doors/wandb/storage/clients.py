@@ -1,4 +1,4 @@
-"""How much of their lines wandb's clients have sent: what a client repeats is not stored again."""
+"""The number of lines that wandb's clients have sent: what a client repeats is not stored again."""
 
 from __future__ import annotations
 
@@ -44,16 +44,18 @@ class WandbClientTable:
         self._database = database
 
     def of_run(self, run_id: int) -> list[WandbClient]:
-        """The clients of a run, in the order in which they began."""
+        """Return the clients of a run, in the order in which they began."""
         mine = select(wandb_client).where(wandb_client.c.run_id == run_id)
         with self._database.read() as connection:
             rows = connection.execute(mine.order_by(wandb_client.c.started_ms, wandb_client.c.client))
             return [WandbClient(**row._asdict()) for row in rows]
 
     def get(self, run_id: int, client: str) -> WandbClient | None:
-        """A client of a run; None if it is unknown."""
-        wanted = plain_text(client)
-        mine = select(wandb_client).where(wandb_client.c.run_id == run_id, wandb_client.c.client == wanted)
+        """Return a client of a run; None if it is unknown."""
+        client_name = plain_text(client)
+        mine = select(wandb_client).where(
+            wandb_client.c.run_id == run_id, wandb_client.c.client == client_name
+        )
         with self._database.read() as connection:
             row = connection.execute(mine).first()
         return None if row is None else WandbClient(**row._asdict())
