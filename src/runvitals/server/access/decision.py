@@ -38,8 +38,7 @@ from runvitals.server.access.matrix import (
     OrgRole,
     Role,
 )
-from runvitals.server.access.own_spaces import own_space_has
-from runvitals.server.access.policies import DEFAULT_POLICIES, OrganisationPolicies
+from runvitals.server.access.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
 from runvitals.server.access.principals import (
     SCOPE_ACTIONS,
     Access,

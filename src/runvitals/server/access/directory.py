@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from runvitals.model.durations import DAY_MS
@@ -38,6 +38,8 @@ from runvitals.server.organisation.settings import enforced_switches, policies_o
 from runvitals.store.errors import NotFound
 
 if TYPE_CHECKING:
+    from runvitals.server.access.storage.grants import EntityFacts
+    from runvitals.server.account_store import AccountStore
     from runvitals.server.accounts.storage.keys import KeyRow
     from runvitals.server.accounts.storage.sessions import SessionLife, SessionRow
     from runvitals.server.metadata_store import MetadataStore
@@ -445,3 +447,25 @@ def _is_own(principal: Principal, item: ProjectItem) -> bool:
     if isinstance(principal, User):
         return item.author_id == principal.id
     return isinstance(principal, ServiceAccount) and item.service_account_id == principal.id
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDefaults:
+    """Whether code is saved, and the visibility of new projects."""
+
+    code_saving: bool
+    visibility: str
+
+
+def entity_defaults(accounts: AccountStore, entity: EntityFacts) -> EntityDefaults:
+    """The defaults of a team; or of a user's own space: what the user or else the organisation chose."""
+    stored = accounts.settings.all()
+    if entity.owner_id is None:
+        team = accounts.teams.by_name(entity.name)
+        code_saving = enforced_switches(stored).get("code_saving", team.code_saving)
+        return EntityDefaults(code_saving, entity.default_visibility)
+    settings, chosen = with_defaults(stored), accounts.profiles.get(entity.owner_id).fields
+    return EntityDefaults(
+        chosen.get("code_saving", settings["code_saving_default"]),
+        chosen.get("default_visibility") or settings["personal_visibility"],
+    )

@@ -13,12 +13,11 @@ from runvitals.model.account_names import address_key
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decision import Decision
-from runvitals.server.access.directory import Directory
-from runvitals.server.access.entity_defaults import entity_defaults
+from runvitals.server.access.directory import Directory, entity_defaults
+from runvitals.server.access.policies import visibility_problem
 from runvitals.server.access.principals import SCOPE_ACTIONS, ServiceAccount, User
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem, Visibility
-from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.server.ingest.envelope import Envelope

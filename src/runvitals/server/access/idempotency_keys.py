@@ -11,10 +11,11 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.server.access.authentication import CHECKS_KEY
@@ -47,6 +48,14 @@ _MAX_AT_ONCE: Final = 4
 _DECIDED_AGAIN: Final = (401, 403, 404, 408, 428, 429)
 """Refusals that may be different a moment later: nothing was changed, and the request may be repeated."""
 _NOT_KEPT_HEADERS: Final = (b"content-length", b"set-cookie")
+_PARAMETER: Final = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "description": "A new random text for each request, such as a UUID. The same request again with the same "
+    f"key gets the first response again, with the header `{REPLAYED}: true`, for 24 hours.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[ -~]+$"},
+}
 
 Headers = list[tuple[bytes, bytes]]
 T = TypeVar("T")
@@ -256,3 +265,18 @@ def _unpacked(packed: bytes) -> tuple[Headers, bytes]:
 
 def _purpose(digest: bytes) -> str:
     return f"response to {digest.hex()}"
+
+
+def describe_header(app: FastAPI) -> None:
+    """Describe the header in the OpenAPI document of the calls of an application that look at it."""
+    base = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            for path, operations in base()["paths"].items():
+                for method in METHODS:
+                    if method.lower() in operations and accepts_key(method, path):
+                        operations[method.lower()].setdefault("parameters", []).append(_PARAMETER)
+        return app.openapi_schema or {}
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own documentation has it

@@ -9,10 +9,10 @@ from fastapi import HTTPException, Request
 from starlette.datastructures import State
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.change_events import change_event
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.runs.storage.events import change_event
 from runvitals.store.errors import NotFound
 
 

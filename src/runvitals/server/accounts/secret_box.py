@@ -124,3 +124,23 @@ def _key(path: str, line: str) -> tuple[str, bytes]:
     if not name or len(key) != _KEY_BYTES:
         raise ValueError(f"the key file {path} has an invalid line; expected ID:BASE64 of {_KEY_BYTES} bytes")
     return name, key
+
+
+def team_secret_purpose(team_id: int, name: str) -> str:
+    """Of a team's secret, by its name."""
+    return f"team secret:{team_id}:{name}"
+
+
+def slack_purpose(team_id: int) -> str:
+    """Of the URLs of a team's Slack destinations."""
+    return f"slack destination:{team_id}"
+
+
+def user_slack_purpose(user_id: int) -> str:
+    """Of the URL by which Slack tells a user."""
+    return f"slack of user:{user_id}"
+
+
+def apprise_purpose(team_id: int) -> str:
+    """Of the URLs that a team reaches by Apprise."""
+    return f"apprise destination:{team_id}"

@@ -18,8 +18,14 @@ from typing import Final
 from runvitals.model.account_names import address_key, domain_key
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
-from runvitals.server.mail.digest import MAX_MAILS, digest
-from runvitals.server.mail.message import MUTE_BY_MAIL_PROGRAM, SWITCHES, Message, one_line
+from runvitals.server.mail.message import (
+    MAX_DIGEST_MAILS,
+    MUTE_BY_MAIL_PROGRAM,
+    SWITCHES,
+    Message,
+    digest,
+    one_line,
+)
 from runvitals.server.mail.messages import trial
 from runvitals.server.mail.settings import MailSettings, mail_settings
 from runvitals.server.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnection
@@ -241,7 +247,7 @@ class Mailer:
         now_ms = self._clock()
         if self._over_limit(first, now_ms):
             return False
-        held = self._queue.held_back(first, now_ms, MAX_MAILS)
+        held = self._queue.held_back(first, now_ms, MAX_DIGEST_MAILS)
         mails = [mail for mail in held if self._queue.claim(mail, now_ms)]
         return bool(mails) and self._send(connection, settings, mails, now_ms)
 

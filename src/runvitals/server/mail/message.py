@@ -6,7 +6,7 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone, tzinfo
 from typing import Final, Literal
@@ -28,6 +28,13 @@ _MAX_VALUE = 500
 _NEW_LINE: Final = "\n"
 _TIME: Final = re.compile("\ue000(-?[0-9]+)\ue001")
 """A time in a paragraph. `one_line` removes these characters from what users wrote."""
+
+MAX_DIGEST_MAILS: Final = 200
+"""The others wait for the next digest."""
+_MAX_DIGEST_TEXTS: Final = 30
+_MAX_DIGEST_TEXT: Final = 2000
+_END: Final = "\n\n-- \n"
+"""Separates a text from its end, which a digest has once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,3 +153,22 @@ def _absolute(url: str, link: Link) -> str:
 
 def _sender(url: str, organisation: str) -> str:
     return f"Sent by {one_line(organisation)}, {url}. This message was generated; replies are not read."
+
+
+def digest(texts: Sequence[Mapping[str, str]]) -> Message:
+    """Return one message for several that waited because their address got too many within an hour.
+
+    Args:
+        texts: `subject` and `text` of each, the oldest first.
+
+    Example:
+        >>> digest([{"subject": "a crashed", "text": "…"}, {"subject": "b ended", "text": "…"}]).subject
+        '2 messages: a crashed, b ended'
+    """
+    subjects = ", ".join(one_line(text["subject"]) for text in texts)
+    paragraphs = ["You got many messages within an hour, so these waited for each other."]
+    for number, text in enumerate(texts):
+        shown = text["text"].partition(_END)[0] if number < _MAX_DIGEST_TEXTS else ""
+        paragraphs.append(f"{text['subject']}\n\n{shown[:_MAX_DIGEST_TEXT]}".rstrip())
+    link = Link("Choose which alerts you get", "/-/settings/alerts")
+    return Message("digest", one_line(f"{len(texts)} messages: {subjects}"), tuple(paragraphs), link)

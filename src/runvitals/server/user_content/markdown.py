@@ -11,7 +11,6 @@ from collections.abc import Collection
 from typing import Final
 
 from runvitals.server.user_content.image_links import ImageLinks
-from runvitals.server.user_content.mentions import MENTION
 
 MAX_CHARACTERS: Final = 20_000
 
@@ -42,4 +41,6 @@ def html_of(markdown: str, images: ImageLinks, mentions: Collection[str] = ()) -
 
 def mentioned(markdown: str) -> set[str]:
     """The names that a text mentions as `@name`: those that exist and may be read go to `html_of`."""
+    from runvitals.server.user_content.markdown_renderer import MENTION  # as late as in `html_of`
+
     return set(MENTION.findall(markdown[:MAX_CHARACTERS]))

@@ -17,7 +17,6 @@ from markdown_it.utils import OptionsDict
 
 from runvitals.server.user_content import image_links
 from runvitals.server.user_content.image_links import ImageLinks
-from runvitals.server.user_content.mentions import MENTION
 
 _BLOCKS: Final = ("p", "br", "hr", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre")
 _TABLES: Final = ("table", "thead", "tbody", "tr", "th", "td")
@@ -36,6 +35,8 @@ _PERCENT: Final = re.compile(r"([0-9]{1,3})%")
 _MAX_PIXELS: Final = 2000
 _SOURCES: Final = (f"{image_links.PATH}/", "/-/picture/")
 _TASK: Final = re.compile(r"\[([ xX])\] ")
+MENTION: Final = re.compile(r"(?<![\w@/.+-])@([a-z0-9](?:[a-z0-9]|[-_](?=[a-z0-9])){0,63})(?![\w@])")
+"""`@name` in texts of users."""
 
 
 def rendered(markdown: str, images: ImageLinks, mentions: Collection[str]) -> str:

@@ -6,7 +6,7 @@ import pytest
 
 from runvitals.server.access.rate_limits import DEVICE_LOGINS
 from runvitals.server.accounts.attempt_limits import DEVICE_CODES
-from runvitals.server.accounts.beta_features import BetaFeature
+from runvitals.server.accounts.routes.services import BetaFeature
 from runvitals.server.accounts.storage.device_logins import LIFE_MS
 from runvitals.server.accounts.storage.keys import MAX_KEYS
 from runvitals.server.audit.storage.audit import CLI

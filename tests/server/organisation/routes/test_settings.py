@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.beta_features import BetaFeature
+from runvitals.server.accounts.routes.services import BetaFeature
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.mail import messages
 from runvitals.server.mail.settings import opened_smtp_url

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runvitals.server.accounts.sealed_purposes import team_secret_purpose
+from runvitals.server.accounts.secret_box import team_secret_purpose
 from runvitals.server.alerts.payload_template import MAX_BYTES
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.server.accounts_server import T0, AccountsServer

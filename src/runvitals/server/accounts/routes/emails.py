@@ -15,7 +15,6 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.services import TheServices
 from runvitals.server.accounts.routes.session_cookies import renew_session
-from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields, too_many
@@ -57,7 +56,7 @@ def add_email(
         raise HTTPException(409, str(error)) from None
     except ValueError as error:
         raise InvalidFields({"address": str(error)}) from None
-    send_verification(services, owner.name, added, now_ms)
+    services.send_verification(owner.name, added, now_ms)
     return _as_json(access.accounts, added)
 
 
@@ -72,7 +71,7 @@ def send_again(
     row = _own(access.accounts, owner, email)
     if row.verified_ms is not None:
         raise HTTPException(409, "this address is confirmed already")
-    wait_s = send_verification(services, owner.name, row, access.clock())
+    wait_s = services.send_verification(owner.name, row, access.clock())
     if wait_s > 0:
         raise too_many("too many mails were sent to this address; try again later", wait_s)
     return {"done": "verification"}

@@ -1,17 +1,16 @@
-"""Pictures of users, teams and the organisation: uploaded as they are, shown as squares."""
+"""Pictures of users, teams and the organisation, which `shown_images` shows as squares."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final
 
 from fastapi import HTTPException, Query, Request
-from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.server.access.control import TheAccess
-from runvitals.server.access.permission import PUBLIC, needs, with_accounts
+from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.http.errors import InvalidFields, too_many
@@ -26,10 +25,8 @@ from runvitals.server.user_content.pictures import (
 )
 
 _CROP: Final = re.compile(r"(\d{1,6}),(\d{1,6}),(\d{1,6}),(\d{1,6})")
-_FOREVER: Final = "private, max-age=31536000, immutable"
 
 router = Router()
-shown = Router()
 
 Crop = Annotated[
     str | None,
@@ -94,15 +91,6 @@ async def put_organisation_picture(
 def remove_organisation_picture(access: TheAccess, requester: TheRequester) -> None:
     """Remove the picture of the organisation."""
     access.accounts.pictures.remove_of_organisation(requester.actor, access.clock())
-
-
-@shown.get("/-/picture/{digest}", include_in_schema=False, dependencies=[needs(PUBLIC), with_accounts()])
-def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> Response:
-    """A picture as WebP. Its digest is known only to those who see whose picture it is."""
-    body = access.accounts.pictures.body(digest[:64], 64 if s == "64" else 512)
-    if body is None:
-        raise HTTPException(404, "there is no such picture")
-    return Response(body, media_type="image/webp", headers={"cache-control": _FOREVER})
 
 
 async def _put(request: Request, store: Callable[[Picture], str], crop: str | None) -> dict[str, str]:

@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import Depends, Request
 
 from runvitals.server.access import rate_limits
 from runvitals.server.access.rate_limits import RateLimit, RateLimiter
 from runvitals.server.accounts.attempt_limits import DEVICE_CODES, ONE_TIME_LINKS, FailedAttempts, network_of
-from runvitals.server.accounts.beta_features import BETA_FEATURES, BetaFeature
 from runvitals.server.accounts.passkeys import RelyingParty, relying_party
 from runvitals.server.accounts.passwords import (
     MAX_HASHING,
@@ -23,8 +23,10 @@ from runvitals.server.accounts.passwords import (
 )
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.sign_in import SignIn
+from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.workers import Workers
+from runvitals.server.mail import messages
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.notices import Notices
 from runvitals.server.mail.settings import URL_ENVIRONMENT
@@ -36,6 +38,20 @@ from runvitals.store.errors import NoLongerValid
 T = TypeVar("T")
 _HASHING_THREADS: Final = MAX_HASHING + MAX_WAITING + 10
 """More than may hash or wait for it, so that further sign-ins are rejected at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class BetaFeature:
+    """A feature. `text`: what it does; `since`: the version that has it first; `retiring`: it will go."""
+
+    name: str
+    text: str
+    since: str
+    stage: Literal["beta", "retiring"] = "beta"
+
+
+BETA_FEATURES: Final[tuple[BetaFeature, ...]] = ()
+"""None at present."""
 
 
 class AccountServices:
@@ -131,6 +147,25 @@ class AccountServices:
         wait_s = self.take(what, subject)
         if wait_s > 0:
             raise too_many("too many requests; try again later", wait_s)
+
+    def send_verification(self, user_name: str, email: EmailRow, now_ms: int) -> float:
+        """Send the link that confirms an address; if another user has confirmed it, a mail that says so.
+
+        Returns how long to wait if too many were sent to this address, else 0.
+        """
+        wait_s = self.take("verification", email.address_key)
+        if wait_s > 0:
+            return wait_s
+        owner = self.accounts.users.by_address(email.address_key)
+        if owner is None or owner.id == email.user_id:
+            token = self.accounts.one_time_tokens.create(
+                "verify_email", now_ms, user_id=email.user_id, email_id=email.id
+            )
+            message = messages.confirm_address(user_name, email.address, token)
+        else:
+            message = messages.address_already_used(owner.name)
+        self.mailer.send(message, email.address, now_ms)
+        return 0.0
 
     def of_link(self, ip: str, read: Callable[[], T]) -> T:
         """What a one-time link is for. A valid link always works, whatever else comes from its network.

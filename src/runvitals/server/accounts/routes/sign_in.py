@@ -23,7 +23,6 @@ from runvitals.server.accounts.routes.session_cookies import (
     report_new_browser,
     start_session,
 )
-from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.second_factors import PURPOSE, FactorKind, FactorProof
 from runvitals.server.accounts.sign_in import Attempt
 from runvitals.server.accounts.storage.sessions import BY_PASSWORD
@@ -206,6 +205,6 @@ def _send_mail(
     if user.state == "unverified":
         primary = accounts.emails.primary(user.id)
         if primary is not None:
-            send_verification(services, user.name, primary, now_ms)
+            services.send_verification(user.name, primary, now_ms)
     elif not known and user.last_seen_ms is not None:
         report_new_browser(access, services.notices(), user, requester)

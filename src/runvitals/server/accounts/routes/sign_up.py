@@ -21,7 +21,6 @@ from runvitals.server.accounts.routes.new_user import check_new_user
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.sign_in import Password
-from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.storage.one_time_tokens import OneTimeToken
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.http.bodies import RequestBody
@@ -123,7 +122,7 @@ def _mail(services: AccountServices, access: AccessControl, user: UserRow) -> No
     for email in services.accounts.emails.of_user(user.id):
         owner = services.accounts.users.by_address(email.address_key)
         if owner is None:
-            send_verification(services, user.name, email, now_ms)
+            services.send_verification(user.name, email, now_ms)
         else:
             services.mailer.send(messages.already_registered(owner.name), email.address, now_ms)
 

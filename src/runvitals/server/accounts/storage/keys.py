@@ -11,9 +11,8 @@ from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, upd
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.names import plain_text
-from runvitals.server.access.storage.key_format import new_key, public_id
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.random_secrets import digest_of
+from runvitals.server.accounts.storage.random_secrets import digest_of, new_key, public_id
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import rights_changed

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, Connection, Table, delete, exists, select, update
 
-from runvitals.server.access.storage.cursor_key import CURSOR_KEY
+from runvitals.server.accounts.storage.administrators import lock_administrators
 from runvitals.server.accounts.storage.entities import purge_space, release_name
 from runvitals.server.accounts.storage.user_deletion import remove_user
 from runvitals.server.audit.storage.audit import Actor, record
@@ -26,7 +26,7 @@ from runvitals.server.database.tables.requests import audit_webhook
 from runvitals.server.database.tables.runs import project
 from runvitals.server.database.tables.sign_on import external_identity, jwt_issuer
 from runvitals.server.doors.scim.storage.scim import SCIM_SETTINGS
-from runvitals.server.organisation.storage.organisation_administrators import lock_administrators
+from runvitals.server.organisation.storage.settings import CURSOR_KEY
 
 REMOVED: Final = "setup.remove"
 """The event of the audit log that lists what was removed."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import Connection, delete, select, update
 
+from runvitals.server.accounts.storage.administrators import lock_members
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.pictures import remove_picture
 from runvitals.server.audit.storage.audit import Actor, anonymise_user, record
@@ -14,7 +15,6 @@ from runvitals.server.database.tables import sign_in as sign_in_tables
 from runvitals.server.database.tables import sign_on as sign_on_tables
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.runs import project
-from runvitals.server.teams.storage.team_administrators import lock_members
 
 DELETED_NAME = "deleted user"
 _PERSONAL = (

@@ -11,6 +11,11 @@ from sqlalchemy import Connection, case, func, insert, or_, select, update
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
+from runvitals.server.accounts.storage.administrators import (
+    check_team_administrators,
+    lock_administrators,
+    note_group_administrator,
+)
 from runvitals.server.accounts.storage.emails import add_address
 from runvitals.server.accounts.storage.entities import claim_name
 from runvitals.server.accounts.storage.user_deletion import remove_user, team_ids
@@ -19,10 +24,7 @@ from runvitals.server.database.database import Database, among
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables import accounts as tables
 from runvitals.server.database.tables.accounts import entity, invitation, membership, user_account
-from runvitals.server.organisation.storage.organisation_administrators import lock_administrators
 from runvitals.server.organisation.storage.settings import SettingTable
-from runvitals.server.teams.storage.group_administrators import note_group_administrator
-from runvitals.server.teams.storage.team_administrators import check_team_administrators
 from runvitals.server.teams.storage.teams import revoke_invitations
 from runvitals.store.errors import LastAdministrator, NotAnAdministrator, NotFound
 

@@ -1,4 +1,4 @@
-"""`/organisation/members`: all users, their roles in the organisation, access and state."""
+"""`/organisation/members`: all users, their roles in the organisation, access and state; their names."""
 
 from __future__ import annotations
 
@@ -136,6 +136,19 @@ def reset_link(
     if notices.to_user(user.id, messages.reset_password(user.name, secret)):
         return {"sent": True}
     return {"sent": False, "url": f"/-/reset#{secret}"}
+
+
+@router.post("/organisation/names/{name}/release", dependencies=[needs("name:release")])
+def release_name(
+    name: Annotated[str, Path(max_length=64)], access: TheAccess, requester: TheRequester
+) -> dict[str, Any]:
+    """Let the name of a user or team that was deleted for good be given again.
+
+    Someone else may then get what is sent to the old name: the audit log says who released it.
+    """
+    access.accounts.release_name(name, requester.actor, access.clock())
+    access.rights_changed()
+    return {"name": name.lower(), "released": True}
 
 
 def _notify(notices: Notices, before: UserRow, after: UserRow, by: str) -> None:

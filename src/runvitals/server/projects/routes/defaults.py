@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runvitals.server.access.control import TheAccess
-from runvitals.server.access.entity_defaults import entity_defaults
+from runvitals.server.access.directory import entity_defaults
 from runvitals.server.access.permission import needs
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.project_parameters import EntityName

@@ -11,10 +11,10 @@ from pydantic import Field
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
+from runvitals.server.access.policies import visibility_problem
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, Visibility
-from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.accounts.routes.services import TheNotices
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields

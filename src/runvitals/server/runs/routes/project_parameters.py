@@ -10,9 +10,9 @@ from fastapi import Depends, Path, Request
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import PROJECT_ACTIONS, Action
 from runvitals.server.access.control import AccessControl, TheAccess
+from runvitals.server.access.policies import visibility_problem
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Project, Visibility
-from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.storage.owned_projects import ProjectDetail

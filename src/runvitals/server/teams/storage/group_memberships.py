@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
+from runvitals.server.accounts.storage.administrators import administrator_by, check_team_administrators
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.sign_on import group_membership
-from runvitals.server.teams.storage.group_administrators import administrator_by
 from runvitals.server.teams.storage.members import add_member, remove_member, resolve_role
-from runvitals.server.teams.storage.team_administrators import check_team_administrators
 from runvitals.server.teams.storage.teams import living_team
 from runvitals.store.errors import LastAdministrator, NotFound
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from runvitals.server.accounts.storage.administrators import check_team_administrators, lock_members
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
@@ -24,7 +25,6 @@ from runvitals.server.database.tables.accounts import (
 from runvitals.server.database.tables.join_requests import team_join_request
 from runvitals.server.database.tables.runs import project
 from runvitals.server.organisation.storage.roles import role_by_name
-from runvitals.server.teams.storage.team_administrators import check_team_administrators, lock_members
 from runvitals.server.teams.storage.teams import living_team, revoke_invitations
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 

@@ -1,12 +1,36 @@
-"""The rule that a team with members has an administrator."""
+"""Administrators of the organisation and of teams: each keeps at least one."""
 
 from __future__ import annotations
 
-from sqlalchemy import Connection, select
+from typing import Any
+
+from sqlalchemy import Connection, delete, insert, select
 
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.database.tables.accounts import membership
+from runvitals.server.database.tables.accounts import membership, user_account
+from runvitals.server.database.tables.sign_on import group_administrator
 from runvitals.store.errors import LastAdministrator
+
+
+def lock_administrators(connection: Connection) -> list[Any]:
+    """The active administrators, locked, so that two who demote each other do not both succeed."""
+    active = select(user_account.c.id, user_account.c.billing_role).where(
+        user_account.c.org_role == "admin", user_account.c.state == "active"
+    )
+    return list(connection.execute(active.order_by(user_account.c.id).with_for_update()))
+
+
+def note_group_administrator(connection: Connection, user_id: int, provider: str | None) -> None:
+    """Note which provider's group made a user an administrator; None: none did, or they no longer are one."""
+    connection.execute(delete(group_administrator).where(group_administrator.c.user_id == user_id))
+    if provider is not None:
+        connection.execute(insert(group_administrator).values(user_id=user_id, provider=provider))
+
+
+def administrator_by(connection: Connection, user_id: int) -> str | None:
+    """The provider whose group made a user an administrator; None: no group did."""
+    mine = select(group_administrator.c.provider).where(group_administrator.c.user_id == user_id)
+    return connection.execute(mine).scalar()
 
 
 def check_team_administrators(
