@@ -80,7 +80,7 @@ def page_of(
     return {plural: [shown(row) for row in part], "total": len(rows), "next": cursor}
 
 
-def page_in_order(plural: str, rows: Sequence[dict[str, Any]], page: PageRequest) -> dict[str, Any]:
+def page_in_order(plural: str, rows: Sequence[Any], page: PageRequest) -> dict[str, Any]:
     """The requested page of a short list in an order of its own.
 
     Its cursor is a position: if a row is removed meanwhile, the next one may be skipped.

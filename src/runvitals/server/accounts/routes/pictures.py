@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 
 from fastapi import HTTPException, Query, Request
 from starlette.concurrency import run_in_threadpool
@@ -13,6 +13,7 @@ from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.router import Router
 from runvitals.server.user_content.pictures import (
@@ -34,8 +35,16 @@ Crop = Annotated[
 ]
 
 
+class StoredPicture(ResponseBody):
+    """The digest of a picture, by which it is shown."""
+
+    picture: str
+
+
 @router.put("/account/picture", dependencies=[needs("account:update")])
-async def put_own_picture(request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None) -> Any:
+async def put_own_picture(
+    request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None
+) -> StoredPicture:
     """Set the picture of the account: the body is a PNG, JPEG, WebP or GIF of at most 5 MB."""
     accounts = access.accounts
 
@@ -56,7 +65,7 @@ def remove_own_picture(access: TheAccess, owner: TheOwner) -> None:
 @router.put("/teams/{team}/picture", dependencies=[needs("team:update")])
 async def put_team_picture(
     team: str, request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
-) -> Any:
+) -> StoredPicture:
     """Set the picture of a team; see the picture of an account."""
     accounts = access.accounts
 
@@ -77,7 +86,7 @@ def remove_team_picture(team: str, access: TheAccess, requester: TheRequester) -
 @router.put("/organisation/picture", dependencies=[needs("org:settings")])
 async def put_organisation_picture(
     request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
-) -> Any:
+) -> StoredPicture:
     """Set the picture of the organisation, which the sign-in page shows; see the picture of an account."""
     pictures = access.accounts.pictures
 
@@ -93,7 +102,7 @@ def remove_organisation_picture(access: TheAccess, requester: TheRequester) -> N
     access.accounts.pictures.remove_of_organisation(requester.actor, access.clock())
 
 
-async def _put(request: Request, store: Callable[[Picture], str], crop: str | None) -> dict[str, str]:
+async def _put(request: Request, store: Callable[[Picture], str], crop: str | None) -> StoredPicture:
     """Store the body. `store` writes to the database, so it is called in a thread; it returns the digest."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in MEDIA_TYPES:
@@ -101,7 +110,7 @@ async def _put(request: Request, store: Callable[[Picture], str], crop: str | No
     upload, box = await request.body(), _box(crop)
 
     try:
-        return {"picture": await run_in_threadpool(lambda: store(square_picture(upload, box)))}
+        return StoredPicture(picture=await run_in_threadpool(lambda: store(square_picture(upload, box))))
     except PictureTooLarge as error:
         raise HTTPException(413, str(error)) from None
     except UnreadablePicture as error:
@@ -113,8 +122,8 @@ async def _put(request: Request, store: Callable[[Picture], str], crop: str | No
 def _box(crop: str | None) -> tuple[int, int, int, int] | None:
     if crop is None:
         return None
-    found = _CROP.fullmatch(crop)
-    if found is None:
+    numbers = _CROP.fullmatch(crop)
+    if numbers is None:
         raise InvalidFields({"crop": "expected x,y,width,height in pixels"})
-    left, top, width, height = map(int, found.groups())
+    left, top, width, height = map(int, numbers.groups())
     return left, top, width, height

@@ -14,10 +14,10 @@ from runvitals.server.access.login_page import redirect_target
 from runvitals.server.access.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.accounts.routes.account_json import default_entity
+from runvitals.server.accounts.routes.account_schema import default_entity
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.storage.profiles import ProfileRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail.notices import CHOSEN_ADDRESS, SWITCHED_OFF
@@ -76,14 +76,42 @@ class ProfileChanges(RequestBody):
     )
 
 
+class ShownLink(ResponseBody):
+    """A link on the page of a user or team."""
+
+    label: str
+    url: str
+
+
+class ProfileSchema(ResponseBody):
+    """A profile with all its fields, as its owner sees it."""
+
+    display_name: str
+    institution: str
+    bio: str
+    location: str
+    links: list[ShownLink]
+    intro: str = Field(description="Markdown.")
+    hide_teams: bool
+    default_visibility: str
+    code_saving: bool
+    time_zone: str
+    locale: str
+    theme: Literal["", "system", "light", "dark"]
+    landing_page: str
+    mail_switched_off: list[Literal["reminders", "teams"]]
+    mail_address: str
+    default_entity: str
+
+
 @router.get("/account/profile", dependencies=[needs("account:read")])
-def own_profile(access: TheAccess, owner: TheOwner) -> Any:
+def own_profile(access: TheAccess, owner: TheOwner) -> ProfileSchema:
     """The profile as its owner edits it."""
-    return profile_json(access, access.accounts.profiles.get(owner.id))
+    return profile_schema(access, access.accounts.profiles.get(owner.id))
 
 
 @router.patch("/account/profile", dependencies=[needs("account:update")])
-def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> Any:
+def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> ProfileSchema:
     """Change fields of the profile. The user name never changes."""
     given = body.model_dump(exclude_unset=True, exclude_none=True)
     problems: dict[str, str] = {}
@@ -97,10 +125,10 @@ def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> 
         raise InvalidFields(problems)
     profiles = access.accounts.profiles
     if not changes:
-        return profile_json(access, profiles.get(owner.id))
+        return profile_schema(access, profiles.get(owner.id))
     changed = profiles.put(owner.id, changes, owner.actor, access.clock())
     access.rights_changed()
-    return profile_json(access, changed)
+    return profile_schema(access, changed)
 
 
 def shown_fields(profile: ProfileRow) -> dict[str, Any]:
@@ -111,17 +139,15 @@ def shown_fields(profile: ProfileRow) -> dict[str, Any]:
     }
 
 
-def profile_json(access: AccessControl, profile: ProfileRow) -> dict[str, Any]:
-    """A profile with all its fields, as its owner sees it."""
+def profile_schema(access: AccessControl, profile: ProfileRow) -> ProfileSchema:
+    """Return a profile with all its fields, as its owner sees it."""
     of_organisation = with_defaults(access.accounts.settings.all())["code_saving_default"]
     defaults = {**DEFAULTS, "code_saving": of_organisation}
     fields = {name: profile.fields.get(name, default) for name, default in defaults.items()}
     user = access.directory.user(profile.user_id) or User(profile.user_id, state="deleted")
-    return {
-        "display_name": profile.display_name,
-        **fields,
-        "default_entity": default_entity(access, user),
-    }
+    return ProfileSchema(
+        display_name=profile.display_name, **fields, default_entity=default_entity(access, user)
+    )
 
 
 def _checked_texts(given: dict[str, Any], problems: dict[str, str]) -> dict[str, Any]:

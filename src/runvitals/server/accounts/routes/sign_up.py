@@ -6,7 +6,7 @@ way, and the mail says which it was. Without a confirmed address it can do nothi
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from fastapi import BackgroundTasks, HTTPException, Request
 from fastapi.responses import Response
@@ -23,7 +23,7 @@ from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.sign_in import Password
 from runvitals.server.accounts.storage.one_time_tokens import OneTimeToken
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.teams.storage.invitations import InvitationRow
@@ -35,6 +35,8 @@ router = Router()
 
 
 class SignUp(RequestBody):
+    """A new user."""
+
     email: str = Field(max_length=254)
     name: str = Field(max_length=64)
     password: Password
@@ -43,7 +45,21 @@ class SignUp(RequestBody):
 
 
 class TokenBody(RequestBody):
+    """The secret of a link."""
+
     token: Token
+
+
+class SignedUp(ResponseBody):
+    """The account was created, or its owner has got a mail."""
+
+    done: Literal["signup"]
+
+
+class VerifiedEmail(ResponseBody):
+    """An address that was confirmed."""
+
+    email: str
 
 
 @router.post("/auth/signup", status_code=202, dependencies=[needs(PUBLIC), with_accounts()])
@@ -53,13 +69,13 @@ async def sign_up(
     requester: TheRequester,
     access: TheAccess,
     services: TheServices,
-) -> Any:
+) -> SignedUp:
     """Create an account. A mail asks to confirm the address, unless the invitation came to it."""
     services.limit("name", network_of(requester.ip))
     user = await services.hashing(lambda: _create(body, requester, access, services))
     if user.state == "unverified":
         tasks.add_task(_mail, services, access, user)
-    return {"done": "signup"}
+    return SignedUp(done="signup")
 
 
 def _create(body: SignUp, requester: Requester, access: AccessControl, services: AccountServices) -> UserRow:
@@ -135,7 +151,7 @@ def verify(
     requester: TheRequester,
     access: TheAccess,
     services: TheServices,
-) -> Any:
+) -> VerifiedEmail:
     """Confirm an e-mail address. It needs a session of the account that added it: with the link alone, the
     owner of an address could be made to confirm a stranger's account.
     """
@@ -155,7 +171,7 @@ def verify(
         raise HTTPException(410, str(error)) from None
     access.rights_changed()
     renew_session(request, response, access, requester.session.id)
-    return {"email": email.address}
+    return VerifiedEmail(email=email.address)
 
 
 def _token(secret: str, requester: Requester, services: AccountServices, now_ms: int) -> OneTimeToken:

@@ -10,7 +10,7 @@ from pydantic import Field
 from runvitals.server.access.control import TheAccess
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.field_checks import checking
 from runvitals.server.http.listing import ThePage, page_in_order
@@ -36,6 +36,8 @@ IssuerId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class NewIssuer(RequestBody):
+    """A service whose tokens are to be accepted."""
+
     name: str = Field(min_length=1, max_length=64)
     url: str = Field(min_length=1, max_length=500)
     audience: str = Field(min_length=1, max_length=500)
@@ -43,6 +45,8 @@ class NewIssuer(RequestBody):
 
 
 class IssuerSubject(RequestBody):
+    """Whose tokens act as which service account."""
+
     subject: str = Field(
         min_length=1,
         max_length=500,
@@ -61,17 +65,53 @@ class IssuerChanges(RequestBody):
     keys: Keys = None
 
 
-@router.get("/organisation/issuers", dependencies=[needs("org:member_read")])
+class IssuerSchema(ResponseBody):
+    """A service whose tokens programs may show instead of keys."""
+
+    id: int
+    name: str
+    url: str
+    audience: str
+    enabled: bool
+    created_ms: int
+    pasted_keys: bool = Field(description="Its keys were entered here: the server does not ask the issuer.")
+
+
+class IssuersPage(ResponseBody):
+    """A page of issuers."""
+
+    issuers: list[IssuerSchema]
+    total: int
+    next: str | None
+
+
+class SubjectSchema(ResponseBody):
+    """Tokens with this subject act as a service account. `team`: null for one of the organisation."""
+
+    subject: str
+    service_account: str
+    team: str | None
+
+
+class SubjectsPage(ResponseBody):
+    """A page of subjects."""
+
+    subjects: list[SubjectSchema]
+    total: int
+    next: str | None
+
+
+@router.get("/organisation/issuers", response_model=IssuersPage, dependencies=[needs("org:member_read")])
 def issuers(access: TheAccess, page: ThePage) -> Any:
     """The issuers."""
-    rows = [_as_json(issuer) for issuer in access.accounts.jwt_issuers.all()]
+    rows = [_to_schema(issuer) for issuer in access.accounts.jwt_issuers.all()]
     return page_in_order("issuers", rows, page)
 
 
 @router.post("/organisation/issuers", status_code=201, dependencies=[needs("org:service_account")])
 async def add_issuer(
     body: NewIssuer, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
-) -> Any:
+) -> IssuerSchema:
     """Accept the tokens of an issuer, which is asked for its keys first if none are given."""
     keys = _checked(body.keys)
 
@@ -84,7 +124,7 @@ async def add_issuer(
         )
 
     try:
-        return _as_json(await outside.workers.run(add))
+        return _to_schema(await outside.workers.run(add))
     except NameTaken as error:
         raise HTTPException(409, str(error)) from None
     except (Blocked, ProviderFailed) as error:
@@ -94,7 +134,9 @@ async def add_issuer(
 
 
 @router.patch("/organisation/issuers/{issuer}", dependencies=[needs("org:service_account")])
-def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requester: TheRequester) -> Any:
+def change_issuer(
+    issuer: IssuerId, body: IssuerChanges, access: TheAccess, requester: TheRequester
+) -> IssuerSchema:
     """Enable or disable an issuer, or change its name or audience."""
     blank = {
         field: "expected a text that is not blank"
@@ -113,7 +155,7 @@ def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requ
         pasted_keys="" if body.keys == "" else _checked(body.keys),
     )
     access.rights_changed()
-    return _as_json(row)
+    return _to_schema(row)
 
 
 @router.delete("/organisation/issuers/{issuer}", status_code=204, dependencies=[needs("org:service_account")])
@@ -125,7 +167,11 @@ def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) 
         raise HTTPException(409, str(error)) from None
 
 
-@router.get("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:member_read")])
+@router.get(
+    "/organisation/issuers/{issuer}/subjects",
+    response_model=SubjectsPage,
+    dependencies=[needs("org:member_read")],
+)
 def subjects(issuer: IssuerId, access: TheAccess, page: ThePage) -> Any:
     """Which subject of an issuer acts as which service account."""
     owners = {account.id: account for account in access.accounts.service_accounts.all()}
@@ -138,7 +184,9 @@ def subjects(issuer: IssuerId, access: TheAccess, page: ThePage) -> Any:
 
 
 @router.put("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:service_account")])
-def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, requester: TheRequester) -> Any:
+def put_subject(
+    issuer: IssuerId, body: IssuerSubject, access: TheAccess, requester: TheRequester
+) -> SubjectSchema:
     """Make tokens with this subject act as a service account, instead of the one before."""
     accounts = access.accounts
     try:
@@ -150,7 +198,7 @@ def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, reques
     except ValueError as error:
         raise InvalidFields({"subject": str(error)}) from None
     access.rights_changed()
-    return {"subject": body.subject, "service_account": account.name, "team": body.team}
+    return SubjectSchema(subject=body.subject, service_account=account.name, team=body.team)
 
 
 @router.delete(
@@ -177,13 +225,13 @@ def _checked(keys: str | None) -> str | None:
         return checked_keys(keys)
 
 
-def _as_json(issuer: JwtIssuerRow) -> dict[str, Any]:
-    return {
-        "id": issuer.id,
-        "name": issuer.name,
-        "url": issuer.url,
-        "audience": issuer.audience,
-        "enabled": issuer.enabled,
-        "created_ms": issuer.created_ms,
-        "pasted_keys": issuer.pasted_keys is not None,
-    }
+def _to_schema(issuer: JwtIssuerRow) -> IssuerSchema:
+    return IssuerSchema(
+        id=issuer.id,
+        name=issuer.name,
+        url=issuer.url,
+        audience=issuer.audience,
+        enabled=issuer.enabled,
+        created_ms=issuer.created_ms,
+        pasted_keys=issuer.pasted_keys is not None,
+    )

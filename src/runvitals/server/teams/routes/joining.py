@@ -87,6 +87,13 @@ class JoinRequestsPage(ResponseBody):
     next: str | None
 
 
+class WayToJoin(ResponseBody):
+    """How a user may join a team whose page they see."""
+
+    how: Literal["ask", "auto", "requested"] = Field(description="`auto`: at once. `requested`: they asked.")
+    request: int | None = Field(description="The id of the request.")
+
+
 class Joined(ResponseBody):
     """The requester is a member of the team now, without a request."""
 
@@ -207,10 +214,8 @@ def reject(
     return JoinRequest.model_validate(access.accounts.join_requests.get(row.id))
 
 
-def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any] | None:
-    """How the requester may join a team whose page they see: `ask`, `auto`, or `requested` with the id of the
-    request. None for members, and for whom no team is open.
-    """
+def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> WayToJoin | None:
+    """Return how the requester may join a team; None for members, and for whom no team is open."""
     user = requester.principal
     if not isinstance(user, User) or user.access is Access.NONE or team.id in user.teams:
         return None
@@ -218,8 +223,8 @@ def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[
         return None
     for row in access.accounts.join_requests.of_user(user.id):
         if row.team_id == team.id:
-            return {"how": "requested", "request": row.id}
-    return {"how": "auto" if _joins_at_once(access, user.id, team) else "ask", "request": None}
+            return WayToJoin(how="requested", request=row.id)
+    return WayToJoin(how="auto" if _joins_at_once(access, user.id, team) else "ask", request=None)
 
 
 def _joins_at_once(access: AccessControl, user_id: int, team: TeamRow) -> bool:

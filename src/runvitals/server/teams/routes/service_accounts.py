@@ -24,8 +24,8 @@ from runvitals.server.accounts.routes.key_rules import (
     ShownKey,
     check_session,
     expiry_ms,
-    key_json,
-    keys_json,
+    key_schemas,
+    shown_key,
 )
 from runvitals.server.accounts.storage.keys import KeyRow
 from runvitals.server.http.bodies import RequestBody, ResponseBody
@@ -135,7 +135,7 @@ def create(
     requester: TheRequester,
     request: Request,
     response: Response,
-) -> dict[str, Any]:
+) -> CreatedServiceAccount:
     """Create a service account with its first key, which is shown once; an external one without a key."""
     check_session(requester)
     default = _default_team(access, new.default_team, team_id)
@@ -162,8 +162,10 @@ def create(
     row, key = accounts.in_one_transaction(create_all)
     access.rights_changed()
     response.headers["location"] = f"{request.url.path}/{quote(row.name)}"
-    created = ServiceAccountSchema.model_validate(row).model_dump()
-    return created if key is None else {**created, "key": {**key_json(accounts, key[1]), "key": key[0]}}
+    created = CreatedServiceAccount.model_validate(row)
+    if key is not None:
+        created.key = shown_key(accounts, *key)
+    return created
 
 
 def change(
@@ -209,7 +211,7 @@ def keys(account: AccountName, team_id: TheHome, access: TheAccess, page: ThePag
     row = access.accounts.service_accounts.by_name(account, team_id)
     rows = access.accounts.keys.all(service_account_id=row.id)
     part, cursor = part_of(rows, lambda key: key.id, page)
-    return {"api_keys": keys_json(access.accounts, part), "total": len(rows), "next": cursor}
+    return {"api_keys": key_schemas(access.accounts, part), "total": len(rows), "next": cursor}
 
 
 def create_key(
@@ -218,7 +220,7 @@ def create_key(
     team_id: TheHome,
     access: TheAccess,
     requester: TheRequester,
-) -> dict[str, Any]:
+) -> ShownKey:
     """Create a key of a service account. It is shown once."""
     check_session(requester)
     row = access.accounts.service_accounts.by_name(account, team_id)
@@ -231,7 +233,7 @@ def create_key(
             scope=new.scope,
             expires_ms=expiry_ms(access, new.expires_ms),
         )
-    return {**key_json(access.accounts, key), "key": secret}
+    return shown_key(access.accounts, secret, key)
 
 
 def rotate_key(
@@ -241,15 +243,15 @@ def rotate_key(
     team_id: TheHome,
     access: TheAccess,
     requester: TheRequester,
-) -> dict[str, Any]:
-    """A new key with the same rights. The old one works until the overlap is over."""
+) -> ShownKey:
+    """Replace a key by one with the same rights. The old one works until the overlap is over."""
     check_session(requester)
     old = _key_of(access, account, team_id, key)
     secret, new = access.accounts.keys.rotate(
         old.id, requester.actor, access.clock(), rotation.overlap_h * HOUR_MS
     )
     access.rights_changed()
-    return {**key_json(access.accounts, new), "key": secret}
+    return shown_key(access.accounts, secret, new)
 
 
 def revoke_key(
