@@ -115,10 +115,10 @@ class Authenticator:
         credential = credential_of(headers, secure=True)
         if credential is None or credential.kind != "key" or len(credential.secret) > MAX_SECRET:
             return None
-        known = self._directory.known(credential)
-        if isinstance(known, Missing):
+        owner = self._directory.known(credential)
+        if isinstance(owner, Missing):
             return self._verified_before(credential)
-        return self._note(credential, known)
+        return self._note(credential, owner)
 
     def _note(self, credential: Credential, owner: Identity | None) -> Identity | None:
         """Note the owner of a key, as it is now."""
@@ -182,10 +182,10 @@ class Authenticator:
     async def _identify(self, credential: Credential) -> Identity | None:
         if not credential.secret or len(credential.secret) > MAX_SECRET:
             return None
-        known = self._directory.known(credential)
-        if isinstance(known, Missing):
+        identity = self._directory.known(credential)
+        if isinstance(identity, Missing):
             return await self._look_up(partial(self._directory.identify, credential))
-        return known
+        return identity
 
     async def _look_up(self, read: Callable[[], T]) -> T:
         if self._lookups.statistics().tasks_waiting >= _MAX_WAITING:
@@ -235,9 +235,9 @@ def is_loopback_client(scope: Scope) -> bool:
         return False
 
 
-def _header(scope: Scope, wanted: bytes) -> str:
+def _header(scope: Scope, header: bytes) -> str:
     for name, value in scope["headers"]:
-        if name == wanted:
+        if name == header:
             text: str = value.decode("latin-1")
             return text
     return ""

@@ -149,11 +149,11 @@ class AccessControl:
             HTTPException: 401, 403 or 404; 409 if several readable projects have the name.
         """
         path = {"project": name} if entity is None else {"project": name, "entity": entity}
-        found, what, _ = self._resources.find(requester.principal, action, path, {})
-        if not isinstance(found, Project) or found.deleted:
+        project, what, _ = self._resources.find(requester.principal, action, path, {})
+        if not isinstance(project, Project) or project.deleted:
             self.hide(requester, what)
-        self.require(requester, action, ProjectItem("workspace", 0, found), what, changes=False)
-        return found
+        self.require(requester, action, ProjectItem("workspace", 0, project), what, changes=False)
+        return project
 
     def hide(self, requester: Requester, what: str) -> NoReturn:
         """Answer as if there were no such resource."""
@@ -168,7 +168,7 @@ class AccessControl:
     def projects_with_artifacts(self, request: Request, ids: Collection[int], to: str = "read") -> set[int]:
         """Those of some projects whose artifacts the requester may see or download; with accounts."""
         principal, action, find = requester_of(request).principal, Action(f"artifact:{to}"), self.directory
-        return {one for one in ids if find.may(principal, action, find.project(one))}
+        return {project_id for project_id in ids if find.may(principal, action, find.project(project_id))}
 
     def rights_changed(self) -> None:
         """Forget cached rights in this process, after a change of rights."""
@@ -221,22 +221,22 @@ class AccessControl:
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):
             return [list(_OF_OPERATOR)] * len(runs)
-        known: dict[Hashable, list[str]] = {}
-        found = []
+        actions: dict[Hashable, list[str]] = {}
+        listed = []
         for run in runs:
             author_id = None if run.author is None else run.author.id
             account_id = None if run.service_account is None else run.service_account.id
             key = run.entity, run.project, author_id, account_id
-            if key not in known:
+            if key not in actions:
                 owner = self.directory.entity_named(run.entity or "")
                 project = None if owner is None else self.directory.project_named(owner.id, run.project)
                 if project is None:  # renamed or moved a moment ago
-                    known[key] = []
+                    actions[key] = []
                 else:
                     item = ProjectItem("run", 0, project, author_id, account_id, deleted)
-                    known[key] = self.may_list(requester, item, _RUN_ACTIONS)
-            found.append(known[key])
-        return found
+                    actions[key] = self.may_list(requester, item, _RUN_ACTIONS)
+            listed.append(actions[key])
+        return listed
 
     def mode(self) -> Mode:
         """What requests need at the moment."""

@@ -59,10 +59,10 @@ def added_actions(actions: Iterable[str]) -> frozenset[Action]:
             holder change roles, their own included.
     """
     allowed = {action.value: action for action in CUSTOM_ACTIONS}
-    wanted = set(actions)
-    rejected = sorted(wanted - allowed.keys())
+    requested = set(actions)
+    rejected = sorted(requested - allowed.keys())
     if rejected:
         raise ValueError(
             f"a custom role cannot add {rejected[0]!r}; expected some of {', '.join(sorted(allowed))}"
         )
-    return frozenset(allowed[action] for action in wanted)
+    return frozenset(allowed[action] for action in requested)

@@ -348,12 +348,12 @@ def _project_membership(user: User, action: Action, team: Membership, project: P
     added = project.visibility is Visibility.RESTRICTED and project.id in user.projects
     if project.visibility in _ADDED_ONLY and not (owner or added):
         return None
-    given = user.projects.get(project.id)
-    if given is None:
+    membership = user.projects.get(project.id)
+    if membership is None:
         return team
     if team.role is Role.VIEWER:
-        return Membership(Role.VIEWER, given.added if given.role is Role.VIEWER else frozenset())
-    return given
+        return Membership(Role.VIEWER, membership.added if membership.role is Role.VIEWER else frozenset())
+    return membership
 
 
 def _service_membership(

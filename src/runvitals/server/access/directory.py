@@ -103,8 +103,8 @@ class Directory:
 
     def visitors_may_read(self) -> bool | None:
         """Whether visitors may read what is public; None if the database would have to be read for it."""
-        known: OrganisationPolicies | Missing = self._cache.known("policies")
-        return None if isinstance(known, Missing) else known.anonymous_read
+        policies: OrganisationPolicies | Missing = self._cache.known("policies")
+        return None if isinstance(policies, Missing) else policies.anonymous_read
 
     def user(self, user_id: int) -> User | None:
         """A user who is signed in, with all rights; None if there is no such user."""
@@ -136,8 +136,8 @@ class Directory:
 
     def known(self, credential: Credential) -> Identity | Missing | None:
         """The same from the cache, without reading the database: `Missing.MISSING` if it is not there."""
-        found: Identity | Missing | None = self._cache.known(self._key_of(credential))
-        return found
+        identity: Identity | Missing | None = self._cache.known(self._key_of(credential))
+        return identity
 
     def accept_tokens(self, account_of: Callable[[str], int | None]) -> None:
         """Accept tokens of other services as keys. `account_of`: the service account that shows a token."""
@@ -213,22 +213,21 @@ class Directory:
             AmbiguousName: several teams or users have one.
         """
         readable = self.readable_runs(principal)
-        found = [
-            place
-            for place in self._places(uid)
-            if (entity is None or place.entity == entity.lower())
-            and (readable is None or readable.has(place))
+        runs = [
+            run
+            for run in self._places(uid)
+            if (entity is None or run.entity == entity.lower()) and (readable is None or readable.has(run))
         ]
         home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
-        if len(found) > 1:
-            found = [place for place in found if place.entity_id == home] or found
-        if not found:
+        if len(runs) > 1:
+            runs = [run for run in runs if run.entity_id == home] or runs
+        if not runs:
             raise UnknownRun(f"there is no run {uid!r}")
-        if len(found) > 1:
-            names = sorted(place.entity or "" for place in found)
+        if len(runs) > 1:
+            names = sorted(run.entity or "" for run in runs)
             text = f"{', '.join(names)} each have a run {uid!r}; add ?entity= and one of these names"
             raise AmbiguousName(text, names)
-        return self._item(found[0])
+        return self._item(runs[0])
 
     def find_sent_run(self, principal: Principal, uid: str, entity: str | None = None) -> ProjectItem:
         """The run with this run id that a principal may add to: its own, or one that it may change.
@@ -240,21 +239,21 @@ class Directory:
             UnknownRun: there is none.
             AmbiguousName: several teams or users have one.
         """
-        found = []
-        for place in self._metadata_store.runs.places(uid):  # it may have been created a moment ago
-            if place.entity_id is None or (entity is not None and place.entity != entity.lower()):
+        runs = []
+        for run in self._metadata_store.runs.places(uid):  # it may have been created a moment ago
+            if run.entity_id is None or (entity is not None and run.entity != entity.lower()):
                 continue
-            item = self._item(place)
+            item = self._item(run)
             if self._may_add_to(principal, item):
-                found.append((place, item))
-        if len(found) > 1 and isinstance(principal, (User, ServiceAccount)):
-            found = [pair for pair in found if pair[0].entity_id == principal.home] or found
-        if not found:
+                runs.append((run, item))
+        if len(runs) > 1 and isinstance(principal, (User, ServiceAccount)):
+            runs = [pair for pair in runs if pair[0].entity_id == principal.home] or runs
+        if not runs:
             raise UnknownRun(f"there is no run {uid!r}")
-        if len(found) > 1:
-            names = sorted(place.entity or "" for place, _ in found)
+        if len(runs) > 1:
+            names = sorted(run.entity or "" for run, _ in runs)
             raise AmbiguousName(f"{', '.join(names)} each have a run {uid!r}; add ?entity=", names)
-        return found[0][1]
+        return runs[0][1]
 
     def may_add_to(self, principal: Principal, run_id: int) -> bool:
         """Whether a principal may add to a run, by its number in the metadata store."""
@@ -281,17 +280,17 @@ class Directory:
         return ReadableRuns(run_id=link.id if allowed else None)
 
     def _run_item(self, run_id: int) -> ProjectItem | None:
-        place = self._metadata_store.runs.place(run_id)
-        return None if place is None else self._item(place)
+        run = self._metadata_store.runs.place(run_id)
+        return None if run is None else self._item(run)
 
-    def _item(self, place: RunPlace) -> ProjectItem:
+    def _item(self, run: RunPlace) -> ProjectItem:
         return ProjectItem(
             "run",
-            place.run_id,
-            self.project(place.project_id),
-            place.author_id,
-            place.service_account_id,
-            place.deleted,
+            run.run_id,
+            self.project(run.project_id),
+            run.author_id,
+            run.service_account_id,
+            run.deleted,
         )
 
     def _projects(self) -> list[Project]:

@@ -149,12 +149,12 @@ def _key_required() -> HttpRejection:
 
 def _attribution(headers: Headers) -> Attribution:
     """The user whom a request names. Our headers take precedence over those of wandb's clients."""
-    found: dict[bytes, str] = {}
+    values: dict[bytes, str] = {}
     for name, value in headers:
         if name in _USERNAME or name in _ADDRESS:
-            found[name] = value.decode("utf-8", "replace").strip()[:_MAX_NAME]
-    return Attribution(_first(found, _USERNAME), _first(found, _ADDRESS))
+            values[name] = value.decode("utf-8", "replace").strip()[:_MAX_NAME]
+    return Attribution(_first(values, _USERNAME), _first(values, _ADDRESS))
 
 
-def _first(found: dict[bytes, str], names: tuple[bytes, ...]) -> str:
-    return next((found[name] for name in names if found.get(name)), "")
+def _first(values: dict[bytes, str], names: tuple[bytes, ...]) -> str:
+    return next((values[name] for name in names if values.get(name)), "")

@@ -91,8 +91,8 @@ class NamedResources:
         accounts = self._metadata_store.accounts
         if owner is None:
             return None
-        found = accounts.project_redirects.projects_of_run(owner.id, uid[:MAX_NAME], now_ms)
-        readable = [number for number in found if self._reads(principal, number)]
+        project_ids = accounts.project_redirects.projects_of_run(owner.id, uid[:MAX_NAME], now_ms)
+        readable = [number for number in project_ids if self._reads(principal, number)]
         if len(readable) != 1:
             return None
         row = accounts.owned_projects.get(readable[0])
@@ -149,22 +149,26 @@ class NamedResources:
             if owner is None:
                 return Named(None, what)
             entity_id = owner.id
-        found: list[Project] = []
+        projects: list[Project] = []
         for owner_id, project_id in self._metadata_store.projects.named(name[:MAX_NAME]):
             if entity is not None and owner_id != entity_id:
                 continue
             try:
-                found.append(self._directory.project(project_id))
+                projects.append(self._directory.project(project_id))
             except (NotFound, UnknownProject):  # of no team yet, or removed a moment ago
                 continue
         readable = [
-            candidate for candidate in found if self._directory.may(principal, Action.PROJECT_READ, candidate)
+            candidate
+            for candidate in projects
+            if self._directory.may(principal, Action.PROJECT_READ, candidate)
         ]
         if len(readable) > 1:
-            names = self._metadata_store.accounts.entity_names({one.entity.id for one in readable})
-            text = f"there are several of {what}; name one as entity/project"
+            names = self._metadata_store.accounts.entity_names(
+                {candidate.entity.id for candidate in readable}
+            )
+            text = f"there are several of {what}; name candidate as entity/project"
             raise DetailedError(409, text, {"entities": sorted(names.values())})
-        project = next(iter(readable or found), None)
+        project = next(iter(readable or projects), None)
         if project is not None and action is Action.PROJECT_DELETE and project.owner_id is not None:
             project = replace(
                 project, sole_author=self._metadata_store.accounts.project_members.sole_author(project.id)

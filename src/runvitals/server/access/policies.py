@@ -63,7 +63,7 @@ def own_space_has(action: Action, resource: Resource, policies: OrganisationPoli
 
 
 def visibility_problem(
-    project: Project, wanted: Visibility, policies: OrganisationPolicies = DEFAULT_POLICIES
+    project: Project, visibility: Visibility, policies: OrganisationPolicies = DEFAULT_POLICIES
 ) -> str | None:
     """Why a project cannot get this visibility; None where it can.
 
@@ -74,17 +74,17 @@ def visibility_problem(
         >>> visibility_problem(Project(1, Entity(7, owner_id=3)), Visibility.RESTRICTED)
         'a project in a user\\'s own space cannot be restricted; use "team", which only that user sees'
     """
-    if wanted is project.visibility:
+    if visibility is project.visibility:
         return None
-    if project.entity.owner_id is not None and wanted is Visibility.RESTRICTED:
+    if project.entity.owner_id is not None and visibility is Visibility.RESTRICTED:
         return 'a project in a user\'s own space cannot be restricted; use "team", which only that user sees'
-    if wanted is Visibility.PRIVATE and project.owner_id is None:
+    if visibility is Visibility.PRIVATE and project.owner_id is None:
         return "a project without an owner cannot be private: nobody could read it"
-    if wanted in _BEYOND_ORGANISATION:
+    if visibility in _BEYOND_ORGANISATION:
         if not policies.public_projects:
             return "the organisation has switched public projects off"
         if not project.entity.public_projects:
             return "the team has switched public projects off"
-    if project.visibility is Visibility.RESTRICTED and wanted in _BEYOND_ORGANISATION:
+    if project.visibility is Visibility.RESTRICTED and visibility in _BEYOND_ORGANISATION:
         return "a restricted project must be opened to its team first"
     return None

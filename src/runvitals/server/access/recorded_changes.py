@@ -67,8 +67,8 @@ class RecordedChanges:
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):
             return
-        audit, place = self._metadata_store.accounts.audit, self._place_of(request.state)
-        audit.record(self._clock(), requester.actor, action, after=dict(after) or None, **place)
+        audit, location = self._metadata_store.accounts.audit, self._place_of(request.state)
+        audit.record(self._clock(), requester.actor, action, after=dict(after) or None, **location)
         if (run_id := getattr(request.state, "run_number", None)) is not None:
             self._add_event(run_id, requester, action, after)
 
@@ -78,9 +78,9 @@ class RecordedChanges:
         """Record what was done to a run that the request names otherwise than by its path."""
         if isinstance(requester.principal, Operator):
             return
-        if place := self._place_of_run(run_id):
+        if location := self._place_of_run(run_id):
             audit = self._metadata_store.accounts.audit
-            audit.record(self._clock(), requester.actor, action, after=dict(after or {}) or None, **place)
+            audit.record(self._clock(), requester.actor, action, after=dict(after or {}) or None, **location)
             self._add_event(run_id, requester, action, after or {})
 
     def _add_event(self, run_id: int, by: Requester, action: str, after: Mapping[str, Any]) -> None:

@@ -88,8 +88,8 @@ class Refusals:
                 self._record(actor, permission.replace(":", "."), after=about)
 
     def _recorded_since(self, key_public_id: str, from_ms: int) -> bool:
-        wanted = AuditFilter(action=_OUT_OF_SCOPE, key_public_id=key_public_id, from_ms=from_ms)
-        return bool(self._metadata_store.accounts.audit.page(wanted, 1))
+        events = AuditFilter(action=_OUT_OF_SCOPE, key_public_id=key_public_id, from_ms=from_ms)
+        return bool(self._metadata_store.accounts.audit.page(events, 1))
 
     def _record(self, actor: Actor, action: str, **about: Any) -> None:
         self._metadata_store.accounts.audit.record(self._clock(), actor, action, outcome="denied", **about)
@@ -106,11 +106,14 @@ class Refusals:
             return {**self._place(resource.project), **({} if run is None else {"run": run.uid})}
         if not isinstance(resource, Project):
             return {}
-        place = self._place(resource.entity)
+        location = self._place(resource.entity)
         try:
-            return {**place, "project": self._metadata_store.accounts.project_members.get(resource.id).name}
+            return {
+                **location,
+                "project": self._metadata_store.accounts.project_members.get(resource.id).name,
+            }
         except UnknownProject:  # removed a moment ago
-            return place
+            return location
 
 
 def beyond_key(principal: Principal, action: Action) -> str:

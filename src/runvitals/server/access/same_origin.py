@@ -102,8 +102,8 @@ def names_own_origin(scope: Scope) -> bool:
 
 
 def _site_headers(scope: Scope) -> tuple[bytes | None, bytes | None]:
-    found = {name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")}
-    return found.get(b"sec-fetch-site"), found.get(b"origin")
+    values = {name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")}
+    return values.get(b"sec-fetch-site"), values.get(b"origin")
 
 
 def _is_own(origin: bytes, scope: Scope) -> bool:

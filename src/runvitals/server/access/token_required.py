@@ -129,11 +129,11 @@ class TokenRequired:
             if secret in self._valid and now_s < self._valid[secret] + KNOWN_WHILE_AWAY_S:
                 return True  # what reads or changes the metadata store fails anyway
             raise unavailable("tokens cannot be checked: see /readyz and the server log") from error
-        known, other = (self._invalid, self._valid) if token is None else (self._valid, self._invalid)
+        cache, other = (self._invalid, self._valid) if token is None else (self._valid, self._invalid)
         other.pop(secret, None)
-        if len(known) >= _MAX_CACHED:
-            known.clear()
-        known[secret] = now_s + _CACHE_S
+        if len(cache) >= _MAX_CACHED:
+            cache.clear()
+        cache[secret] = now_s + _CACHE_S
         return token is not None
 
     async def _login(self, request: Request) -> Response:

@@ -60,8 +60,8 @@ class SecondFactors:
         """
         factor = self._accounts.credentials.second_factor(user_id)
         has_app = factor is not None and factor.confirmed_ms is not None
-        asked = self._accounts.passkeys.asked_after_password(user_id)
-        if not has_app and not asked:
+        needs_passkey = self._accounts.passkeys.asked_after_password(user_id)
+        if not has_app and not needs_passkey:
             return ()
         has_passkey = bool(self._accounts.passkeys.of_user(user_id))
         return ("code", "passkey") if has_passkey else ("code",)

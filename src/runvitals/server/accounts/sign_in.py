@@ -126,15 +126,15 @@ class SignIn:
         """
         user = self._find(attempt.typed)
         typed = " ".join(attempt.typed[:_MAX_TYPED].casefold().split())
-        known = _id_of(attempt.browser, user)
-        wait_s = self._limits.begin(typed, attempt.ip, known)
+        browser_id = _id_of(attempt.browser, user)
+        wait_s = self._limits.begin(typed, attempt.ip, browser_id)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
         stored = self._accounts.credentials.password(user.id if user else _NOBODY)
         try:
             matches = self._passwords.check(attempt.password, stored.hash if stored else None)
         except TooManySignIns:
-            self._limits.withdraw(typed, attempt.ip, known)
+            self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
         if user is None or stored is None or not matches:
             self._record_failure(attempt.actor, user)
@@ -143,19 +143,19 @@ class SignIn:
             self._check_second_factor(user, attempt.proof, attempt.actor)
         except SecondFactorNeeded:
             if attempt.proof.is_empty:
-                self._limits.withdraw(typed, attempt.ip, known)
+                self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
         try:
             self._check_allowed(user)
         except SignInNotAllowed:
-            self._limits.withdraw(typed, attempt.ip, known)
+            self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
-        self._limits.succeeded(typed, attempt.ip, known)
+        self._limits.succeeded(typed, attempt.ip, browser_id)
         if self._passwords.needs_rehash(stored.hash):
             self._accounts.credentials.rehash(user.id, stored.hash, self._passwords.hash(attempt.password))
         return user
 
-    def check_passkey(self, party: RelyingParty, answer: Answer, actor: Actor) -> UserRow:
+    def check_passkey(self, party: RelyingParty, credential: Answer, actor: Actor) -> UserRow:
         """The user who may sign in with a passkey. It needs no second factor: the authenticator has
         recognised the user, by PIN or finger.
 
@@ -163,7 +163,7 @@ class SignIn:
             SignInRefused: the passkey proves nothing, or the account may not sign in.
         """
         try:
-            user = self._accounts.users.get(self.passkeys.sign_in(party, answer))
+            user = self._accounts.users.get(self.passkeys.sign_in(party, credential))
         except PasskeyRefused as error:
             self._count_refused(error, actor)
             raise SignInRefused(str(error)) from None
@@ -194,17 +194,17 @@ class SignIn:
             SignInRefused: one of its kinds.
         """
         user = self._accounts.users.get(user_id)
-        subject, known = f"second factor\n{user_id}", _id_of(browser, user)
-        wait_s = self._limits.begin(subject, ip, known)
+        subject, browser_id = f"second factor\n{user_id}", _id_of(browser, user)
+        wait_s = self._limits.begin(subject, ip, browser_id)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
         try:
             self._check_second_factor(user, proof, actor)
         except SecondFactorNeeded:
             if proof.is_empty:
-                self._limits.withdraw(subject, ip, known)
+                self._limits.withdraw(subject, ip, browser_id)
             raise
-        self._limits.succeeded(subject, ip, known)
+        self._limits.succeeded(subject, ip, browser_id)
         if user.state == "suspended":
             raise SignInNotAllowed(_SUSPENDED)
         return user

@@ -247,8 +247,8 @@ class Mailer:
         now_ms = self._clock()
         if self._over_limit(first, now_ms):
             return False
-        held = self._queue.held_back(first, now_ms, MAX_DIGEST_MAILS)
-        mails = [mail for mail in held if self._queue.claim(mail, now_ms)]
+        waiting = self._queue.held_back(first, now_ms, MAX_DIGEST_MAILS)
+        mails = [mail for mail in waiting if self._queue.claim(mail, now_ms)]
         return bool(mails) and self._send(connection, settings, mails, now_ms)
 
     def _send(

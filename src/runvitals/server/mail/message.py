@@ -135,7 +135,7 @@ def time_text(time_ms: int) -> str:
 
 
 def _with_times(paragraph: str, time_zone: str) -> str:
-    return _TIME.sub(lambda found: _written(int(found[1]), time_zone), paragraph)
+    return _TIME.sub(lambda match: _written(int(match[1]), time_zone), paragraph)
 
 
 def _written(time_ms: int, time_zone: str) -> str:

@@ -238,12 +238,12 @@ def deletion_soon(name: str, delete_after_ms: int) -> Message:
 
 def invitation(organisation_or_team: str, inviter: str, role: str, token: str, text: str = "") -> Message:
     """To an address that is invited. `text`: what the inviter wrote."""
-    place = one_line(organisation_or_team)
+    name = one_line(organisation_or_team)
     return Message(
         "invitation",
-        f"{one_line(inviter)} invited you to {place}",
+        f"{one_line(inviter)} invited you to {name}",
         (
-            f"{one_line(inviter)} invited you to {place} as {one_line(role)}.",
+            f"{one_line(inviter)} invited you to {name} as {one_line(role)}.",
             *written(inviter, text),
             "The link is for you only.",
         ),

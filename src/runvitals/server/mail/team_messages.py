@@ -90,11 +90,11 @@ _SEEN_BY: Final = {
 
 def visibility_changed(entity: str, project: str, by: str, visibility: str) -> Message:
     """To the owner of a project and the administrators of its team."""
-    place = f"{one_line(entity)}/{one_line(project)}"
+    project_name = f"{one_line(entity)}/{one_line(project)}"
     return Message(
         "visibility_changed",
-        f"The visibility of the project {place} was changed",
-        (f"{one_line(by)} made the project {place} {visibility}: {_SEEN_BY[visibility]}.",),
+        f"The visibility of the project {project_name} was changed",
+        (f"{one_line(by)} made the project {project_name} {visibility}: {_SEEN_BY[visibility]}.",),
         _page_of(entity, project),
         topic="teams",
     )
@@ -102,11 +102,11 @@ def visibility_changed(entity: str, project: str, by: str, visibility: str) -> M
 
 def administrator_joined_project(entity: str, project: str, name: str) -> Message:
     """To the owner of a restricted project that an administrator of its team joined."""
-    place = f"{one_line(entity)}/{one_line(project)}"
+    project_name = f"{one_line(entity)}/{one_line(project)}"
     return Message(
         "administrator_joined_project",
-        f"{one_line(name)} joined the project {place}",
-        (f"{one_line(name)}, an administrator of the team, joined the restricted project {place}.",),
+        f"{one_line(name)} joined the project {project_name}",
+        (f"{one_line(name)}, an administrator of the team, joined the restricted project {project_name}.",),
         _page_of(entity, project),
         topic="teams",
     )

@@ -61,9 +61,9 @@ class CodeFlow:
             self._fetcher.check(self._authorization_endpoint)
         except Blocked as error:
             raise ProviderFailed(f"the authorization endpoint: {error}") from error
-        asked = {"prompt": "login", "max_age": "0"} if again else {}
+        prompts = {"prompt": "login", "max_age": "0"} if again else {}
         address, _ = self._client.create_authorization_url(
-            self._authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier, **asked
+            self._authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier, **prompts
         )
         return str(address)
 

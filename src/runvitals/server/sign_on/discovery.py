@@ -71,14 +71,14 @@ class Discovery:
 
     def _issuer(self, issuer: str, fresh_s: float) -> _Known:
         with self._lock:  # a slow issuer delays others: rarely, as it is asked once an hour
-            known = self._known.get(issuer)
-            if known is not None and self._monotonic() - known.asked_s < fresh_s:
-                return known
-            asked = self._ask(issuer)
+            cached = self._known.get(issuer)
+            if cached is not None and self._monotonic() - cached.asked_s < fresh_s:
+                return cached
+            current = self._ask(issuer)
             if len(self._known) >= _MAX_ISSUERS:
                 self._known.clear()
-            self._known[issuer] = asked
-            return asked
+            self._known[issuer] = current
+            return current
 
     def _ask(self, issuer: str) -> _Known:
         asked_s = self._monotonic()

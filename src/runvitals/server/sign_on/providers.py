@@ -85,7 +85,7 @@ class Provider:
 
 
 def stored_providers(
-    given: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]], box: SecretBox
+    providers: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]], box: SecretBox
 ) -> list[dict[str, Any]]:
     """Check the setting `providers`; returns it as it is stored, with encrypted secrets.
 
@@ -97,11 +97,11 @@ def stored_providers(
     Raises:
         ValueError: a provider is invalid; the text says which and what is expected.
     """
-    if len(given) > MAX_PROVIDERS:
+    if len(providers) > MAX_PROVIDERS:
         raise ValueError(f"too many providers; expected at most {MAX_PROVIDERS}")
     present = {entry["id"]: entry for entry in stored}
     checked = []
-    for entry in given:
+    for entry in providers:
         provider = _provider(entry, str(entry.get("client_secret", "")))
         if provider.client_secret:
             sealed = _sealed(box, provider)
@@ -156,8 +156,8 @@ def _provider(entry: Mapping[str, Any], secret: str) -> Provider:
         raise ValueError(f"invalid id of a provider {name[:40]!r}; expected letters a to z, digits and -")
     unknown = entry.keys() - _FIELDS
     if unknown:
-        known = ", ".join(sorted(_FIELDS))
-        raise ValueError(f"provider {name}: unknown field {min(unknown)!r}; expected one of {known}")
+        fields = ", ".join(sorted(_FIELDS))
+        raise ValueError(f"provider {name}: unknown field {min(unknown)!r}; expected one of {fields}")
     kind = entry.get("kind")
     if kind not in ("oidc", "github"):
         raise ValueError(f"provider {name}: invalid kind {kind!r}; expected oidc or github")
@@ -231,13 +231,13 @@ def _group_map(provider: str, value: object) -> dict[str, tuple[str, str]]:
     problem = f"provider {provider}: invalid group_map; expected {{group: {{team, role}}}}"
     if not isinstance(value, dict) or len(value) > _MAX_GROUPS:
         raise ValueError(problem)
-    found = {}
+    roles = {}
     for group, target in value.items():
         if not isinstance(target, dict) or target.keys() != {"team", "role"}:
             raise ValueError(problem)
         team, role = target["team"], target["role"]
-        found[str(group)] = _text(provider, "team", team), _text(provider, "role", role)
-    return found
+        roles[str(group)] = _text(provider, "team", team), _text(provider, "role", role)
+    return roles
 
 
 def _purpose(provider: str) -> str:

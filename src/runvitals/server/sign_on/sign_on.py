@@ -204,16 +204,16 @@ class SingleSignOn:
             token = f"{provider.issuer}/login/oauth/access_token"
             methods: tuple[str, ...] = ("client_secret_post",)
             return CodeFlow(provider, self._fetcher, redirect_uri, authorization, token, methods), None
-        found = self._discovery.metadata(provider.issuer)
+        metadata = self._discovery.metadata(provider.issuer)
         flow = CodeFlow(
             provider,
             self._fetcher,
             redirect_uri,
-            found.authorization_endpoint,
-            found.token_endpoint,
-            found.token_auth_methods,
+            metadata.authorization_endpoint,
+            metadata.token_endpoint,
+            metadata.token_auth_methods,
         )
-        return flow, found
+        return flow, metadata
 
     def _person(
         self, provider: Provider, parameters: Mapping[str, str], remembered: Mapping[str, Any]
@@ -335,9 +335,11 @@ class SingleSignOn:
         if user.state == "suspended":
             return Refused("suspended", next_path)
         if person.groups is not None:
-            wanted = provider.memberships(person.groups)
+            memberships = provider.memberships(person.groups)
             by = replace(by, kind="user", name=user.name, id=user.id)
-            for problem in self._accounts.group_memberships.follow(user_id, provider.id, wanted, by, now_ms):
+            for problem in self._accounts.group_memberships.follow(
+                user_id, provider.id, memberships, by, now_ms
+            ):
                 log.warning("a membership does not follow the groups of %s: %s", provider.id, problem)
             if provider.admin_group is not None:
                 self._follow_administrators(user, provider, provider.admin_group in person.groups, by, now_ms)
@@ -346,11 +348,11 @@ class SingleSignOn:
         return SignedIn(user_id, provider.id, created, next_path)
 
     def _follow_administrators(
-        self, user: UserRow, provider: Provider, wanted: bool, by: Actor, now_ms: int
+        self, user: UserRow, provider: Provider, is_administrator: bool, by: Actor, now_ms: int
     ) -> None:
         """Make a user an administrator, or one no longer whom this provider's group had made so."""
         users = self._accounts.users
-        if wanted:
+        if is_administrator:
             users.update(user.id, by, now_ms, group_of=provider.id, org_role="admin")
         elif self._accounts.group_memberships.administrator_by(user.id) == provider.id:
             try:
@@ -391,9 +393,9 @@ class SingleSignOn:
         return None
 
 
-def _names(wanted: str) -> Iterator[str]:
+def _names(chosen: str) -> Iterator[str]:
     """User names to try, from the name at the provider."""
-    plain = unicodedata.normalize("NFKD", wanted.partition("@")[0]).encode("ascii", "ignore").decode("ascii")
+    plain = unicodedata.normalize("NFKD", chosen.partition("@")[0]).encode("ascii", "ignore").decode("ascii")
     name = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")[:50].strip("-") or "user"
     yield name
     for number in range(2, _MAX_NAMES):

@@ -139,8 +139,8 @@ def entity_id_of(database: Database, name: str) -> int | None:
         named = select(entity.c.id).where(
             entity.c.name == plain_text(name).lower(), entity.c.purged_ms.is_(None)
         )
-        found: int | None = connection.execute(named).scalar()
-        return found
+        entity_id: int | None = connection.execute(named).scalar()
+        return entity_id
 
 
 def entity_facts(database: Database, entity_id: int) -> EntityFacts | None:

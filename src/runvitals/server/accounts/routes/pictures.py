@@ -48,9 +48,9 @@ async def put_own_picture(
     """Set the picture of the account: the body is a PNG, JPEG, WebP or GIF of at most 5 MB."""
     accounts = access.accounts
 
-    def store(made: Picture) -> str:
+    def store(square: Picture) -> str:
         entity_id = accounts.users.get(owner.id).entity_id
-        return accounts.pictures.put(entity_id, made.large, made.small, owner.actor, access.clock())
+        return accounts.pictures.put(entity_id, square.large, square.small, owner.actor, access.clock())
 
     return await _put(request, store, crop)
 
@@ -69,9 +69,9 @@ async def put_team_picture(
     """Set the picture of a team; see the picture of an account."""
     accounts = access.accounts
 
-    def store(made: Picture) -> str:
+    def store(square: Picture) -> str:
         team_id = accounts.teams.by_name(team).id
-        return accounts.pictures.put(team_id, made.large, made.small, requester.actor, access.clock())
+        return accounts.pictures.put(team_id, square.large, square.small, requester.actor, access.clock())
 
     return await _put(request, store, crop)
 
@@ -90,8 +90,8 @@ async def put_organisation_picture(
     """Set the picture of the organisation, which the sign-in page shows; see the picture of an account."""
     pictures = access.accounts.pictures
 
-    def store(made: Picture) -> str:
-        return pictures.put_of_organisation(made.large, made.small, requester.actor, access.clock())
+    def store(square: Picture) -> str:
+        return pictures.put_of_organisation(square.large, square.small, requester.actor, access.clock())
 
     return await _put(request, store, crop)
 

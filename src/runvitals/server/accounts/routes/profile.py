@@ -113,14 +113,14 @@ def own_profile(access: TheAccess, owner: TheOwner) -> ProfileSchema:
 @router.patch("/account/profile", dependencies=[needs("account:update")])
 def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> ProfileSchema:
     """Change fields of the profile. The user name never changes."""
-    given = body.model_dump(exclude_unset=True, exclude_none=True)
+    requested = body.model_dump(exclude_unset=True, exclude_none=True)
     problems: dict[str, str] = {}
-    changes = _checked_texts(given, problems)
-    if given.get(CHOSEN_ADDRESS):
-        changes[CHOSEN_ADDRESS] = _address(access, owner.id, given[CHOSEN_ADDRESS], problems)
-    if "default_entity" in given:
+    changes = _checked_texts(requested, problems)
+    if requested.get(CHOSEN_ADDRESS):
+        changes[CHOSEN_ADDRESS] = _address(access, owner.id, requested[CHOSEN_ADDRESS], problems)
+    if "default_entity" in requested:
         del changes["default_entity"]
-        changes["default_entity_id"] = _entity_id(access, owner.id, given["default_entity"], problems)
+        changes["default_entity_id"] = _entity_id(access, owner.id, requested["default_entity"], problems)
     if problems:
         raise InvalidFields(problems)
     profiles = access.accounts.profiles
@@ -150,28 +150,28 @@ def profile_schema(access: AccessControl, profile: ProfileRow) -> ProfileSchema:
     )
 
 
-def _checked_texts(given: dict[str, Any], problems: dict[str, str]) -> dict[str, Any]:
-    changes = dict(given)
-    if "display_name" in given:
+def _checked_texts(requested: dict[str, Any], problems: dict[str, str]) -> dict[str, Any]:
+    changes = dict(requested)
+    if "display_name" in requested:
         try:
-            changes["display_name"] = display_name(given["display_name"])
+            changes["display_name"] = display_name(requested["display_name"])
         except ValueError as error:
             problems["display_name"] = str(error)
     for name in _LINE_FIELDS:
-        if name in given:
-            changes[name] = " ".join(_visible(given[name]).split())
-    if "intro" in given:
-        changes["intro"] = "\n".join(_visible(line) for line in given["intro"].splitlines())
-    for number, link in enumerate(given.get("links", ())):
+        if name in requested:
+            changes[name] = " ".join(_visible(requested[name]).split())
+    if "intro" in requested:
+        changes["intro"] = "\n".join(_visible(line) for line in requested["intro"].splitlines())
+    for number, link in enumerate(requested.get("links", ())):
         if not _is_web_address(link["url"]):
             problems[f"links[{number}].url"] = "expected an address that begins with https:// or http://"
         link["label"] = " ".join(_visible(link.get("label", "")).split())
-    landing_page = given.get("landing_page")
+    landing_page = requested.get("landing_page")
     if landing_page and redirect_target(landing_page) != landing_page:
         problems["landing_page"] = "expected a path of this server, such as /vision/digits"
-    if given.get("time_zone"):
+    if requested.get("time_zone"):
         try:
-            time_zone(given["time_zone"])
+            time_zone(requested["time_zone"])
         except ValueError as error:
             problems["time_zone"] = str(error)
     return changes
@@ -179,9 +179,9 @@ def _checked_texts(given: dict[str, Any], problems: dict[str, str]) -> dict[str,
 
 def _address(access: AccessControl, user_id: int, text: str, problems: dict[str, str]) -> str:
     """One of the user's own verified addresses, as it was added."""
-    wanted = text.strip().casefold()
+    address = text.strip().casefold()
     for row in access.accounts.emails.of_user(user_id):
-        if row.verified_ms is not None and row.address.casefold() == wanted:
+        if row.verified_ms is not None and row.address.casefold() == address:
             return row.address
     problems[CHOSEN_ADDRESS] = "expected one of your verified addresses"
     return ""

@@ -96,14 +96,14 @@ class DeviceLoginTable:
         """
 
         def work(connection: Connection) -> DeviceLogin:
-            found = _login(connection, *_waiting(code, now_ms))
+            login = _login(connection, *_waiting(code, now_ms))
             values = {"user_id": user_id, "scope": scope, "denied": not allow}
-            open_ = (device_login.c.id == found.id, *_waiting(code, now_ms))
+            open_ = (device_login.c.id == login.id, *_waiting(code, now_ms))
             if not connection.execute(update(device_login).where(*open_).values(values)).rowcount:
                 raise NoLongerValid(_ENDED)
-            about = {"device": found.name, "ip": found.ip, "allowed": allow}
+            about = {"device": login.name, "ip": login.ip, "allowed": allow}
             record(connection, now_ms, by, "user.device_login", target=by.name, after=about)
-            return _login(connection, device_login.c.id == found.id)
+            return _login(connection, device_login.c.id == login.id)
 
         return self._database.write(work)
 
@@ -115,10 +115,10 @@ class DeviceLoginTable:
         """
         mine = (device_login.c.digest == digest_of(secret), device_login.c.expires_ms > now_ms)
         with self._database.read() as connection:
-            found = _login(connection, *mine)
-        if found.denied:
+            login = _login(connection, *mine)
+        if login.denied:
             raise NoLongerValid("the sign-in was denied in the browser")
-        return found
+        return login
 
     def finish(self, login_id: int) -> None:
         """End a sign-in, before its key is made: two requests do not both get one.

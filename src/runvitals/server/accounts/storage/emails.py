@@ -51,13 +51,13 @@ class EmailTable:
 
     def of_users(self, user_ids: Collection[int]) -> dict[int, list[EmailRow]]:
         """The addresses of users, by their ids, each with the primary one first."""
-        found: dict[int, list[EmailRow]] = {}
+        by_user: dict[int, list[EmailRow]] = {}
         with self._database.read() as connection:
             mine = among(connection, email.c.user_id, user_ids)
             rows = connection.execute(_EMAILS.where(mine).order_by(email.c.is_primary.desc(), email.c.id))
             for row in rows:
-                found.setdefault(row.user_id, []).append(EmailRow(**row._asdict()))
-        return found
+                by_user.setdefault(row.user_id, []).append(EmailRow(**row._asdict()))
+        return by_user
 
     def primary(self, user_id: int) -> EmailRow | None:
         """The primary address of a user, confirmed or not; None: there is none."""

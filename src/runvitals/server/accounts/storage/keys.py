@@ -154,8 +154,8 @@ class KeyTable:
         """A key by its id; None if there is none, or it was revoked or has expired."""
         statement = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms))
         with self._database.read() as connection:
-            found = connection.execute(statement).scalar()
-            return None if found is None else _key(connection, found)
+            valid_id = connection.execute(statement).scalar()
+            return None if valid_id is None else _key(connection, valid_id)
 
     def by_public_id(self, shown: str) -> KeyRow:
         """Raises:

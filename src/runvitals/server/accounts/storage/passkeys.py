@@ -94,8 +94,8 @@ class PasskeyTable:
             if new is not None:
                 row = {"user_id": user_id, "handle": new, "after_password": False}
                 add_rows(connection, passkey_owner, [row])
-            found = connection.execute(mine).scalar()
-            return None if found is None else bytes(found)
+            handle_bytes = connection.execute(mine).scalar()
+            return None if handle_bytes is None else bytes(handle_bytes)
 
         if new is None:
             with self._database.read() as connection:
@@ -227,7 +227,7 @@ class PasskeyTable:
             return bool(connection.execute(mine).scalar())
 
     def ask_after_password(
-        self, user_id: int, asked: bool, recovery_digests: Sequence[bytes], by: Actor, now_ms: int
+        self, user_id: int, enabled: bool, recovery_digests: Sequence[bytes], by: Actor, now_ms: int
     ) -> None:
         """Ask for a passkey after the password from now on, or no more.
 
@@ -242,13 +242,13 @@ class PasskeyTable:
         def work(connection: Connection) -> None:
             _lock(connection, user_id)
             mine = select(passkey.c.id).where(passkey.c.user_id == user_id)
-            if asked and connection.execute(mine).first() is None:
+            if enabled and connection.execute(mine).first() is None:
                 raise ValueError("there is no passkey; add one first")
-            _set_after_password(connection, user_id, asked)
+            _set_after_password(connection, user_id, enabled)
             if codes:
                 connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
                 connection.execute(insert(recovery_code), codes)
-            action = "user.passkey_ask" if asked else "user.passkey_ask_no_more"
+            action = "user.passkey_ask" if enabled else "user.passkey_ask_no_more"
             record(connection, now_ms, by, action, **whose(connection, user_id))
 
         self._database.write(work)
@@ -284,12 +284,12 @@ def _owned(connection: Connection, user_id: int, passkey_id: int) -> PasskeyRow:
     return PasskeyRow(**row._asdict())
 
 
-def _set_after_password(connection: Connection, user_id: int, asked: bool) -> None:
+def _set_after_password(connection: Connection, user_id: int, enabled: bool) -> None:
     """Without it and without an authenticator app, recovery codes would stand for nothing: they go."""
     mine = update(passkey_owner).where(passkey_owner.c.user_id == user_id)
-    connection.execute(mine.values(after_password=asked))
+    connection.execute(mine.values(after_password=enabled))
     app = select(second_factor.c.user_id).where(
         second_factor.c.user_id == user_id, second_factor.c.confirmed_ms.is_not(None)
     )
-    if not asked and connection.execute(app).first() is None:
+    if not enabled and connection.execute(app).first() is None:
         connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))

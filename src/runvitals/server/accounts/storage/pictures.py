@@ -98,10 +98,10 @@ class PictureTable:
         """A picture as WebP; None if there is none with this digest."""
         column = picture.c.large if size == 512 else picture.c.small
         with self._database.read() as connection:
-            found: bytes | None = connection.execute(
+            content: bytes | None = connection.execute(
                 select(column).where(picture.c.digest == digest)
             ).scalar()
-        return found
+        return content
 
 
 def remove_picture(connection: Connection, entity_id: int) -> bool:

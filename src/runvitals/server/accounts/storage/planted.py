@@ -104,9 +104,9 @@ class _History:
         if event.action == "link.create":
             self._links[event.target] = by_command
         if event.entity_id is not None:
-            made = event.action in ("user.create", "team.create")
-            known = self._entities.get(event.entity_id, made)
-            self._entities[event.entity_id] = known and by_command
+            created = event.action in ("user.create", "team.create")
+            planted = self._entities.get(event.entity_id, created)
+            self._entities[event.entity_id] = planted and by_command
         else:
             key = kind, event.target
             self._by_command[key] = self._by_command.get(key, True) and by_command

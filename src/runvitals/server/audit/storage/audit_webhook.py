@@ -118,8 +118,8 @@ class AuditWebhookTable:
         )
 
         def work(connection: Connection) -> AuditWebhookRow | None:
-            taken = update(audit_webhook).where(_MINE, free)
-            claimed = connection.execute(taken.values(claimed_by=server, claimed_until_ms=until_ms))
+            lease = update(audit_webhook).where(_MINE, free)
+            claimed = connection.execute(lease.values(claimed_by=server, claimed_until_ms=until_ms))
             return _row(connection) if claimed.rowcount else None
 
         return self._database.write(work, durable=False)

@@ -107,7 +107,7 @@ router = Router()
 
 @router.post("/team-requests", status_code=202, dependencies=[needs("account")])
 def ask_for_a_team(
-    wanted: TeamRequest, access: TheAccess, requester: TheRequester, services: TheServices
+    body: TeamRequest, access: TheAccess, requester: TheRequester, services: TheServices
 ) -> TeamAsked:
     """Ask the administrators of the organisation to create a team: a mail to them, once a day."""
     user = _user(access, requester)
@@ -118,8 +118,8 @@ def ask_for_a_team(
         names = ", ".join(administrators)
         raise HTTPException(409, f"this server sends no mail; ask an administrator yourself: {names}")
     services.limit("team_request", str(user.id))
-    access.accounts.audit.record(access.clock(), requester.actor, "team.ask", target=wanted.name or None)
-    message = team_messages.team_wanted(requester.name, wanted.name, wanted.message)
+    access.accounts.audit.record(access.clock(), requester.actor, "team.ask", target=body.name or None)
+    message = team_messages.team_wanted(requester.name, body.name, body.message)
     services.notices().to_organisation_administrators(message)
     return TeamAsked(administrators=administrators)
 
@@ -152,7 +152,7 @@ def withdraw(request: RequestId, access: TheAccess, requester: TheRequester) -> 
 # Its page shows the team, so its visitors may ask; a team that is hidden is hidden here too.
 @router.post("/teams/{team}/join-requests", status_code=201, dependencies=[needs("team:profile")])
 def ask_to_join(
-    team: TheTeam, wanted: JoinMessage, access: TheAccess, requester: TheRequester, notices: TheNotices
+    team: TheTeam, body: JoinMessage, access: TheAccess, requester: TheRequester, notices: TheNotices
 ) -> JoinRequest | Joined:
     """Ask the administrators of a team to join it, or join at once where one's mail domain allows it.
 
@@ -163,8 +163,8 @@ def ask_to_join(
         raise HTTPException(403, "your account may not join teams; ask an administrator")
     if not _joins_at_once(access, user.id, team):
         with checking("message"):
-            row = _asked(access, requester, team, user.id, wanted.message)
-        message = team_messages.join_requested(team.name, requester.name, wanted.message)
+            row = _asked(access, requester, team, user.id, body.message)
+        message = team_messages.join_requested(team.name, requester.name, body.message)
         notices.to_team_administrators(team.name, message)
         return JoinRequest.model_validate(row)
     access.accounts.join_requests.join_by_domain(team.name, requester.actor, access.clock())

@@ -122,9 +122,9 @@ def accounts(
     text: Annotated[str, Query(description="Part of the name.", max_length=100)] = "",
 ) -> dict[str, Any]:
     """The service accounts by name."""
-    table, wanted = access.accounts.service_accounts, text.casefold()
+    table, part = access.accounts.service_accounts, text.casefold()
     rows = table.of_organisation() if team_id is None else table.all(team_id)
-    rows = sorted((row for row in rows if wanted in row.name.casefold()), key=lambda row: row.name)
+    rows = sorted((row for row in rows if part in row.name.casefold()), key=lambda row: row.name)
     return page_of("service_accounts", rows, lambda row: row.name, page)
 
 
@@ -301,9 +301,9 @@ def _issuer(access: AccessControl, requester: Requester, new: NewServiceAccount)
             subject, which may have `*`, could be that of another team's programs.
     """
     if new.kind == "builtin":
-        given = {"issuer": new.issuer, "subject": new.subject}
+        identity = {"issuer": new.issuer, "subject": new.subject}
         wrong = {
-            name: "only external accounts have one" for name, value in given.items() if value is not None
+            name: "only external accounts have one" for name, value in identity.items() if value is not None
         }
         if wrong:
             raise InvalidFields(wrong)

@@ -35,7 +35,7 @@ class GroupMembershipTable:
         self._database = database
 
     def follow(
-        self, user_id: int, provider: str, wanted: Mapping[str, str], by: Actor, now_ms: int
+        self, user_id: int, provider: str, roles: Mapping[str, str], by: Actor, now_ms: int
     ) -> list[str]:
         """Make the memberships from a provider's groups those that are wanted.
 
@@ -50,13 +50,13 @@ class GroupMembershipTable:
         def work(connection: Connection) -> None:
             problems.clear()  # the transaction may be run again
             present = _present(connection, user_id)
-            for team, role in wanted.items():
+            for team, role in roles.items():
                 try:
                     _give(connection, user_id, provider, team, role, present.get(team), by, now_ms)
                 except (LastAdministrator, NotFound) as error:
                     problems.append(f"{team}: {error}")
             for team, row in present.items():
-                if row.provider == provider and team not in wanted:
+                if row.provider == provider and team not in roles:
                     problem = _take(connection, user_id, row, by, now_ms)
                     problems.extend([f"{team}: {problem}"] if problem else [])
 
@@ -98,12 +98,12 @@ def _give(
     by: Actor,
     now_ms: int,
 ) -> None:
-    found = living_team(connection, team)
+    team_row = living_team(connection, team)
     base, custom_role_id = resolve_role(connection, role)
     about = {"role": role, "group_of": provider}
     if present is None:
-        add_member(connection, found.id, user_id, base, custom_role_id, by.user_id, now_ms)
-        mine = (membership.c.team_id == found.id, membership.c.user_id == user_id)
+        add_member(connection, team_row.id, user_id, base, custom_role_id, by.user_id, now_ms)
+        mine = (membership.c.team_id == team_row.id, membership.c.user_id == user_id)
         membership_id = connection.execute(select(membership.c.id).where(*mine)).scalar_one()
         values = {"membership_id": membership_id, "provider": provider}
         connection.execute(insert(group_membership).values(values))
@@ -113,7 +113,7 @@ def _give(
     else:
         _set_role(connection, user_id, present, base, custom_role_id)
         action = "team.member_role"
-    owner = (found.id, found.name)
+    owner = (team_row.id, team_row.name)
     record(connection, now_ms, by, action, entity=owner, target=_name(connection, user_id), after=about)
     rights_changed(connection)
 

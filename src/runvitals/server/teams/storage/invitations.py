@@ -132,10 +132,10 @@ class InvitationTable:
         secret, digest = new_secret()
 
         def work(connection: Connection) -> InvitationRow:
-            found = None if team_name is None else living_team(connection, team_name)
+            team = None if team_name is None else living_team(connection, team_name)
             base, role_id = resolve_role(connection, role)
             values: dict[str, object] = {
-                "team_id": None if found is None else found.id,
+                "team_id": None if team is None else team.id,
                 "address": address,
                 "address_key": key,
                 "user_id": user_id,
@@ -148,7 +148,7 @@ class InvitationTable:
                 "expires_ms": now_ms + days * DAY_MS,
                 "state": "pending",
             }
-            pending = _pending(connection, None if found is None else found.id, key, user_id)
+            pending = _pending(connection, None if team is None else team.id, key, user_id)
             if pending is None:
                 connection.execute(insert(invitation).values(**values, created_ms=now_ms, sends=1))
             else:
@@ -354,9 +354,9 @@ def _pending(
 ) -> InvitationRow | None:
     if key is None and user_id is None:
         return None
-    place = invitation.c.team_id.is_(None) if team_id is None else invitation.c.team_id == team_id
+    same_team = invitation.c.team_id.is_(None) if team_id is None else invitation.c.team_id == team_id
     whom = invitation.c.user_id == user_id if key is None else invitation.c.address_key == key
-    row = connection.execute(_INVITATIONS.where(place, whom, invitation.c.state == "pending")).first()
+    row = connection.execute(_INVITATIONS.where(same_team, whom, invitation.c.state == "pending")).first()
     return None if row is None else InvitationRow(**row._asdict())
 
 

@@ -85,10 +85,10 @@ class JoinRequestTable:
             rows = map(team_row, connection.execute(shown.order_by(entity.c.name)))
             return [row for row in rows if domains & set(row.join_domains)]
 
-    def joins_at_once(self, user_id: int, found: TeamRow) -> bool:
+    def joins_at_once(self, user_id: int, team: TeamRow) -> bool:
         """Whether a user may join a team without asking: `join_by_domain` does it."""
         with self._database.read() as connection:
-            return _joins_at_once(connection, user_id, found)
+            return _joins_at_once(connection, user_id, team)
 
     def join_by_domain(self, team_name: str, by: Actor, now_ms: int) -> None:
         """Join a team as a member, where people with a verified address of its mail domains may.
@@ -101,12 +101,12 @@ class JoinRequestTable:
         """
 
         def work(connection: Connection) -> None:
-            found = living_team(connection, team_name)
+            team = living_team(connection, team_name)
             user = user_by_name(connection, by.name)
-            if not _joins_at_once(connection, user.id, found):
+            if not _joins_at_once(connection, user.id, team):
                 raise NotAllowed(f"the administrators of {team_name} must be asked")
-            add_member(connection, found.id, user.id, "member", None, user.id, now_ms)
-            owner, about = (found.id, found.name), {"role": "member", "by": "mail domain"}
+            add_member(connection, team.id, user.id, "member", None, user.id, now_ms)
+            owner, about = (team.id, team.name), {"role": "member", "by": "mail domain"}
             record(connection, now_ms, by, "team.member_add", entity=owner, target=user.name, after=about)
 
         self._database.write(work)
@@ -125,13 +125,13 @@ class JoinRequestTable:
             raise ValueError(f"the message is too long; expected at most {MAX_MESSAGE} characters")
 
         def work(connection: Connection) -> JoinRequestRow:
-            found = living_team(connection, team_name)
-            member = (membership.c.team_id == found.id, membership.c.user_id == user_id)
+            team = living_team(connection, team_name)
+            member = (membership.c.team_id == team.id, membership.c.user_id == user_id)
             if connection.execute(select(membership.c.id).where(*member)).first() is not None:
-                raise NameTaken(f"you are already a member of {found.name}")
-            pending = _pending(found.id, user_id)
+                raise NameTaken(f"you are already a member of {team.name}")
+            pending = _pending(team.id, user_id)
             if connection.execute(select(team_join_request.c.id).where(*pending)).first() is not None:
-                raise NameTaken(f"you have already asked to join {found.name}")
+                raise NameTaken(f"you have already asked to join {team.name}")
             theirs = (
                 team_join_request.c.user_id == user_id,
                 team_join_request.c.created_ms > now_ms - DAY_MS,
@@ -139,9 +139,9 @@ class JoinRequestTable:
             count = select(func.count()).select_from(team_join_request).where(*theirs)
             if connection.execute(count).scalar_one() >= A_DAY:
                 raise LimitReached(f"you may ask {A_DAY} teams a day; try again tomorrow")
-            values = {"team_id": found.id, "user_id": user_id, "message": text, "created_ms": now_ms}
+            values = {"team_id": team.id, "user_id": user_id, "message": text, "created_ms": now_ms}
             connection.execute(insert(team_join_request).values(**values, state="pending"))
-            owner = (found.id, found.name)
+            owner = (team.id, team.name)
             record(connection, now_ms, by, "team.join_request", entity=owner, target=by.name)
             return JoinRequestRow(**connection.execute(_REQUESTS.where(*pending)).one()._asdict())
 
@@ -224,10 +224,10 @@ def _domains(connection: Connection, user_id: int) -> set[str]:
     return {key.rpartition("@")[2] for key in connection.execute(mine).scalars()}
 
 
-def _joins_at_once(connection: Connection, user_id: int, found: TeamRow) -> bool:
-    if not found.recommend_by_domain or found.join_by_domain != "auto":
+def _joins_at_once(connection: Connection, user_id: int, team: TeamRow) -> bool:
+    if not team.recommend_by_domain or team.join_by_domain != "auto":
         return False
-    return bool(_domains(connection, user_id) & set(found.join_domains))
+    return bool(_domains(connection, user_id) & set(team.join_domains))
 
 
 def _pending(team_id: int, user_id: int) -> tuple[ColumnElement[bool], ...]:

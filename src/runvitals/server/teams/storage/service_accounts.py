@@ -172,18 +172,18 @@ class ServiceAccountTable:
             NotFound: there is no such account.
         """
         values = {"name": name, "default_team_id": default_team_id, "reads_only": reads_only}
-        wanted = {field: value for field, value in values.items() if value is not None}
+        changes = {field: value for field, value in values.items() if value is not None}
         if name is not None:
-            wanted["name"] = checked_name("service account", name.strip(), MAX_NAME)
+            changes["name"] = checked_name("service account", name.strip(), MAX_NAME)
 
         def work(connection: Connection) -> ServiceAccountRow:
             before = _account(connection, account_id)
-            changed = {field: value for field, value in wanted.items() if getattr(before, field) != value}
+            changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
             if "default_team_id" in changed and before.team_id is not None:
                 raise ValueError("the default team of a team's service account is that team")
             if "name" in changed:
-                taken = _ACCOUNTS.where(*_named(str(changed["name"]), before.team_id))
-                if connection.execute(taken).first() is not None:
+                same_name = _ACCOUNTS.where(*_named(str(changed["name"]), before.team_id))
+                if connection.execute(same_name).first() is not None:
                     raise NameTaken(f"the service account {changed['name']!r} already exists")
             if changed:
                 mine = update(service_account).where(service_account.c.id == account_id)

@@ -203,13 +203,13 @@ class TeamTable:
         """Change fields of the team's page, from values that were checked. The audit log gets their names."""
 
         def work(connection: Connection) -> None:
-            found = living_team(connection, name)
-            mine = team.c.entity_id == found.id
+            row = living_team(connection, name)
+            mine = team.c.entity_id == row.id
             before = json.loads(connection.execute(select(team.c.profile).where(mine)).scalar_one())
             after = json.dumps({**before, **changes})
             connection.execute(update(team).where(mine).values(profile=after))
             about = {"fields": sorted(changes)}
-            record(connection, now_ms, by, "team.update", entity=(found.id, found.name), after=about)
+            record(connection, now_ms, by, "team.update", entity=(row.id, row.name), after=about)
 
         self._database.write(work)
 
@@ -259,12 +259,12 @@ class TeamTable:
 
     def _set_deleted(self, name: str, by: Actor, now_ms: int, deleted_ms: int | None, action: str) -> None:
         def work(connection: Connection) -> None:
-            found = _team(connection, name)
-            if (found.deleted_ms is None) == (deleted_ms is None):
+            team = _team(connection, name)
+            if (team.deleted_ms is None) == (deleted_ms is None):
                 return
-            connection.execute(update(entity).where(entity.c.id == found.id).values(deleted_ms=deleted_ms))
-            revoke_invitations(connection, now_ms, invitation.c.team_id == found.id)
-            record(connection, now_ms, by, action, entity=(found.id, found.name))
+            connection.execute(update(entity).where(entity.c.id == team.id).values(deleted_ms=deleted_ms))
+            revoke_invitations(connection, now_ms, invitation.c.team_id == team.id)
+            record(connection, now_ms, by, action, entity=(team.id, team.name))
             rights_changed(connection)
 
         self._database.write(work)
@@ -415,10 +415,10 @@ def living_team(connection: Connection, name: str) -> TeamRow:
     Raises:
         NotFound: there is none with this name.
     """
-    found = _team(connection, name)
-    if found.deleted_ms is not None:
+    team = _team(connection, name)
+    if team.deleted_ms is not None:
         raise NotFound(f"there is no team {name!r}")
-    return found
+    return team
 
 
 def revoke_invitations(connection: Connection, now_ms: int, *conditions: ColumnElement[bool]) -> None:
