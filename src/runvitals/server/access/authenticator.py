@@ -204,7 +204,7 @@ class Authenticator:
             why = await self._look_up(partial(self._directory.link_problem, credential.secret))
             if why is not None:  # whoever has the secret did not guess it
                 raise HttpRejection(401, why)
-        self._wrong_keys.failed(network)
+        self._wrong_keys.note_failure(network)
         if wait_s > 0:
             text = "too many invalid keys came from your network: try again later"
             raise HttpRejection(429, text, retry_after_s=max(1, round(wait_s)))

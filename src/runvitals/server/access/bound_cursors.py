@@ -33,13 +33,13 @@ class BoundCursors:
     def _key(self) -> bytes:
         return self._read_key()
 
-    def bound(self, request: Request, cursor: str) -> str:
+    def bind(self, request: Request, cursor: str) -> str:
         """The cursor for a response to a request."""
         principal = requester_of(request).principal
         return cursor if isinstance(principal, Operator) else self._signature(principal, cursor) + cursor
 
-    def opened(self, request: Request, bound: str) -> str:
-        """The cursor in one that `bound` returned.
+    def open(self, request: Request, bound: str) -> str:
+        """The cursor in one that `bind` returned.
 
         Raises:
             ValueError: it is not one that this requester got.

@@ -119,7 +119,7 @@ def decide(
         >>> decide(alice, Action.RUN_DELETE, ProjectItem("run", 5, Project(3, team), author_id=1))
         <Decision.ALLOWED: 'allowed'>
     """
-    if _allowed(principal, action, resource, policies):
+    if _allows(principal, action, resource, policies):
         return Decision.ALLOWED
     return Decision.DENIED if _readable(principal, resource, policies) else Decision.HIDDEN
 
@@ -127,7 +127,7 @@ def decide(
 def _readable(principal: Principal, resource: Resource, policies: OrganisationPolicies) -> bool:
     if isinstance(resource, Organisation):
         return isinstance(principal, User) and principal.state == "active"
-    return _allowed(principal, _read_of(resource), resource, policies)
+    return _allows(principal, _read_of(resource), resource, policies)
 
 
 def _read_of(resource: Resource) -> Action:
@@ -140,9 +140,7 @@ def _read_of(resource: Resource) -> Action:
     return Action.ACCOUNT_READ if isinstance(resource, Account) else Action.TEAM_READ
 
 
-def _allowed(
-    principal: Principal, action: Action, resource: Resource, policies: OrganisationPolicies
-) -> bool:
+def _allows(principal: Principal, action: Action, resource: Resource, policies: OrganisationPolicies) -> bool:
     if isinstance(principal, Operator):
         return action in OPERATOR_ACTIONS
     if isinstance(principal, CommandLine):  # it has the database; an account of its own it has not
@@ -252,11 +250,11 @@ def _entity_allows(
     membership = _membership(principal, action, entity, project)
     if membership is not None:
         grant = rule.of(membership.role)
-        granted = _granted(grant, principal, resource, entity, project, policies) or (
+        granted = _grants(grant, principal, resource, entity, project, policies) or (
             # A custom role adds an action as administrators have it: on what others made too.
             action in membership.added
             and rule.custom
-            and _granted(rule.admin, principal, resource, entity, project, policies)
+            and _grants(rule.admin, principal, resource, entity, project, policies)
         )
         if granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource)):
             return True
@@ -264,7 +262,7 @@ def _entity_allows(
         if (
             principal.org_admin
             and entity.owner_id is None
-            and _granted(rule.org_admin, principal, resource, entity, project, policies)
+            and _grants(rule.org_admin, principal, resource, entity, project, policies)
         ):
             return True
         if isinstance(resource, Registry) and membership is not None and resource.id in principal.registries:
@@ -317,7 +315,7 @@ def _trash_allows(
         delete, read = Action.PROJECT_DELETE, Action.PROJECT_READ
     if action is delete:
         return True
-    return action is read and _allowed(principal, delete, resource, policies)
+    return action is read and _allows(principal, delete, resource, policies)
 
 
 def _membership(
@@ -369,7 +367,7 @@ def _service_membership(
     return Membership(Role.ADMIN if account.legacy else Role.MEMBER)
 
 
-def _granted(
+def _grants(
     grant: Grant,
     principal: Principal,
     resource: Resource,

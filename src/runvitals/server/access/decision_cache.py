@@ -67,7 +67,7 @@ class DecisionCache:
         age_s = self._clock() - self._checked_s
         return max(age_s, 0.001) if self._failed or age_s > AWAY_S else 0.0
 
-    def failed(self) -> None:
+    def note_failure(self) -> None:
         """Note that the metadata store could not be reached; until the generation is read again."""
         self._failed = True
 

@@ -91,7 +91,7 @@ class Directory:
 
     def store_failed(self) -> None:
         """Note that the metadata store could not be reached."""
-        self._cache.failed()
+        self._cache.note_failure()
 
     def away_s(self) -> float:
         """For how long the metadata store has not answered; 0 if it does."""

@@ -191,14 +191,14 @@ class KeyIngestRights:
                 raise self._no_entity(envelope.entity)
             return entity, next((run for run in runs if run.entity_id == entity.id), None)
         home = self.principal.home
-        mine = [run for run in runs if run.entity_id == home] or self._sent(envelope.run, runs)
+        mine = [run for run in runs if run.entity_id == home] or self._runs_sent(envelope.run, runs)
         if len(mine) == 1 and mine[0].entity_id is not None:
             return self._directory.entity(mine[0].entity_id), mine[0]
         if home is None:
             raise HttpRejection(403, "entity is missing: name the team or user that the run belongs to")
         return self._directory.entity(home), None
 
-    def _sent(self, uid: str, runs: list[RunPlace]) -> list[RunPlace]:
+    def _runs_sent(self, uid: str, runs: list[RunPlace]) -> list[RunPlace]:
         """The runs with this id that the owner of the key has sent before."""
         if not runs:
             return []

@@ -137,7 +137,7 @@ class IdempotencyKeys:
         try:
             if earlier.answer is None:
                 raise SecretUnreadable("it was too long to be kept")
-            headers, body = _unpacked(self._box.open(earlier.answer, _purpose(digest)))
+            headers, body = _unpack(self._box.open(earlier.answer, _purpose(digest)))
         except SecretUnreadable as error:
             text = f"{HEADER}: the request with this key was carried out, with status {earlier.status}"
             raise HttpRejection(409, f"{text}; its response cannot be repeated: {error}") from None
@@ -151,7 +151,7 @@ class IdempotencyKeys:
     async def _keep(self, attempt: RequestLease, status: int, headers: Headers, body: bytes) -> None:
         """Keep a response, or let the request be carried out again."""
         if _is_kept(status, headers):
-            packed = _packed(headers, body)
+            packed = _pack(headers, body)
             fits = len(packed) <= MAX_ANSWER
             sealed = self._box.seal(packed, _purpose(attempt.digest)) if fits else None
             write = partial(self._requests.finish, attempt, status, sealed)
@@ -249,7 +249,7 @@ def _is_kept(status: int, headers: Headers) -> bool:
     return final and all(name.lower() != b"set-cookie" for name, _ in headers)
 
 
-def _packed(headers: Headers, body: bytes) -> bytes:
+def _pack(headers: Headers, body: bytes) -> bytes:
     kept = [
         [name.decode("latin-1"), value.decode("latin-1")]
         for name, value in headers
@@ -258,7 +258,7 @@ def _packed(headers: Headers, body: bytes) -> bytes:
     return json.dumps(kept).encode() + b"\n" + body
 
 
-def _unpacked(packed: bytes) -> tuple[Headers, bytes]:
+def _unpack(packed: bytes) -> tuple[Headers, bytes]:
     line, _, body = packed.partition(b"\n")
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in json.loads(line)], body
 

@@ -70,7 +70,7 @@ class NamedResources:
             return self._project(principal, action, path["project"], path.get("entity"))
         for name in ("team", "entity"):
             if name in path:
-                return Named(self._directory.entity_named(path[name]), f"{name} {_shown(path[name])}")
+                return Named(self._directory.entity_named(path[name]), f"{name} {_quote(path[name])}")
         raise LookupError(f"the path names no resource for {action.value}")
 
     def moved_project(self, principal: Principal, entity: str, name: str, now_ms: int) -> Address | None:
@@ -109,7 +109,7 @@ class NamedResources:
         if action is Action.USER_READ and "user" in path:
             entity = self._directory.entity_named(path["user"])
             owner = None if entity is None or entity.deleted else entity.owner_id
-            return Named(None if owner is None else Account(owner), f"user {_shown(path['user'])}")
+            return Named(None if owner is None else Account(owner), f"user {_quote(path['user'])}")
         own = Account(principal.id) if isinstance(principal, User) else None
         return Named(own, "account: only users have one")
 
@@ -117,7 +117,7 @@ class NamedResources:
         """A run that the principal may read; or with `sends`, one that it adds to: a key that may only send
         cannot read it.
         """
-        what = f"run {_shown(uid)}"
+        what = f"run {_quote(uid)}"
         find = self._sent_run if sends else self._directory.find_run
         try:
             return Named(find(principal, uid[:MAX_NAME], entity), what)
@@ -138,11 +138,11 @@ class NamedResources:
         except UnknownRun:
             run = self._directory.find_run(principal, uid, entity)
         if self._directory.may(principal, Action.RUN_CREATE, run):
-            raise HTTPException(403, f"you may not write to the run {_shown(uid)}: it is somebody else's")
+            raise HTTPException(403, f"you may not write to the run {_quote(uid)}: it is somebody else's")
         return run
 
     def _project(self, principal: Principal, action: Action, name: str, entity: str | None) -> Named:
-        what = f"project {_shown(name)}" if entity is None else f"project {_shown(f'{entity}/{name}')}"
+        what = f"project {_quote(name)}" if entity is None else f"project {_quote(f'{entity}/{name}')}"
         entity_id = None
         if entity is not None:
             owner = self._directory.entity_named(entity)
@@ -176,5 +176,5 @@ class NamedResources:
         return Named(project, what)
 
 
-def _shown(name: str) -> str:
+def _quote(name: str) -> str:
     return repr(name[:MAX_NAME])

@@ -74,9 +74,9 @@ class FailedAttempts:
 
     Example:
         >>> failures = FailedAttempts(AttemptLimit(1, 60, 30, 900), lambda: 0.0)
-        >>> failures.failed("ada"); failures.wait_s("ada")
+        >>> failures.note_failure("ada"); failures.wait_s("ada")
         0.0
-        >>> failures.failed("ada"); failures.wait_s("ada")
+        >>> failures.note_failure("ada"); failures.wait_s("ada")
         30.0
     """
 
@@ -103,12 +103,12 @@ class FailedAttempts:
         with self._lock:
             return self._wait_s(subject)
 
-    def failed(self, subject: Hashable) -> None:
+    def note_failure(self, subject: Hashable) -> None:
         """Count a failure."""
         with self._lock:
             self._count(subject)
 
-    def succeeded(self, subject: Hashable) -> None:
+    def note_success(self, subject: Hashable) -> None:
         """Forget the failures of a subject."""
         with self._lock:
             self._subjects.pop(subject, None)
@@ -188,7 +188,7 @@ class SharedFailedAttempts:
         """Take back one failure, which was counted before its outcome was known."""
         self._table.change(self._digest(subject), lambda before: replace(before, count=before.count - 1))
 
-    def succeeded(self, subject: str) -> None:
+    def note_success(self, subject: str) -> None:
         """Forget the failures of a subject."""
         self._table.change(self._digest(subject), lambda before: replace(before, count=0))
 
@@ -247,9 +247,9 @@ class SignInLimits:
         if known_browser is None:
             self._networks.withdraw(network_of(address))
 
-    def succeeded(self, account: str, address: str, known_browser: str | None = None) -> None:
+    def note_success(self, account: str, address: str, known_browser: str | None = None) -> None:
         """Forget the failures of this account from here: a network's stay, which may be trying others."""
-        self._accounts.succeeded(_subject(account, known_browser))
+        self._accounts.note_success(_subject(account, known_browser))
         if known_browser is None:
             self._networks.withdraw(network_of(address))
 

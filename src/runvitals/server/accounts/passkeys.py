@@ -229,7 +229,7 @@ class Passkeys:
         client_data = _client_data(credential)
         if client_data.get("crossOrigin") is True:
             raise PasskeyRefused("the answer comes from a page that is embedded in another site")
-        challenge = _decoded(client_data.get("challenge"))
+        challenge = _decode(client_data.get("challenge"))
         head, mac = challenge[: _RANDOM_BYTES + _TIME_BYTES], challenge[_RANDOM_BYTES + _TIME_BYTES :]
         if not hmac.compare_digest(mac, self._mac(head, purpose)):
             raise PasskeyRefused("this challenge was made for something else")
@@ -329,10 +329,10 @@ def _bytes_of(credential: Answer, *path: str) -> bytes:
     value: Any = credential
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
-    return _decoded(value)
+    return _decode(value)
 
 
-def _decoded(value: Any) -> bytes:
+def _decode(value: Any) -> bytes:
     """Bytes in base64url, without padding; empty for anything else."""
     if not isinstance(value, str) or not value.isascii():
         return b""

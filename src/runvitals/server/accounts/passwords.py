@@ -51,7 +51,7 @@ def password_problem(
         >>> password_problem("swordfish")
         'the password is too short; expected at least 12 characters'
     """
-    text = normalised(password)
+    text = normalise(password)
     if len(text) < MIN_CHARACTERS:
         return f"the password is too short; expected at least {MIN_CHARACTERS} characters"
     if len(text) > MAX_CHARACTERS:
@@ -67,7 +67,7 @@ def password_problem(
     return None
 
 
-def normalised(password: str) -> str:
+def normalise(password: str) -> str:
     """The form in which passwords are compared: keyboards compose accents in several ways."""
     return unicodedata.normalize("NFC", password)
 
@@ -88,7 +88,7 @@ class Passwords:
             TooManySignIns: too many are waiting.
         """
         with self._turn():
-            return str(self._hasher.hash(normalised(password)))
+            return str(self._hasher.hash(normalise(password)))
 
     def check(self, password: str, stored: str | None) -> bool:
         """Whether a password has this hash. Takes the same time where there is no hash (`stored` None).
@@ -98,7 +98,7 @@ class Passwords:
         """
         with self._turn():
             try:
-                self._hasher.verify(stored or self._nobodys, normalised(password)[: MAX_CHARACTERS + 1])
+                self._hasher.verify(stored or self._nobodys, normalise(password)[: MAX_CHARACTERS + 1])
             except (VerifyMismatchError, InvalidHashError):
                 return False
             except VerificationError as error:

@@ -150,7 +150,7 @@ class SignIn:
         except SignInNotAllowed:
             self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
-        self._limits.succeeded(typed, attempt.ip, browser_id)
+        self._limits.note_success(typed, attempt.ip, browser_id)
         if self._passwords.needs_rehash(stored.hash):
             self._accounts.credentials.rehash(user.id, stored.hash, self._passwords.hash(attempt.password))
         return user
@@ -179,7 +179,7 @@ class SignIn:
         """
         network = network_of(actor.ip or "")
         wait_s = self._refused_passkeys.wait_s(network)
-        self._refused_passkeys.failed(network)
+        self._refused_passkeys.note_failure(network)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
         user = None if error.user_id is None else self._accounts.users.get(error.user_id)
@@ -204,7 +204,7 @@ class SignIn:
             if proof.is_empty:
                 self._limits.withdraw(subject, ip, browser_id)
             raise
-        self._limits.succeeded(subject, ip, browser_id)
+        self._limits.note_success(subject, ip, browser_id)
         if user.state == "suspended":
             raise SignInNotAllowed(_SUSPENDED)
         return user
@@ -227,7 +227,7 @@ class SignIn:
             self._confirmations.withdraw(subject)
             raise
         if matches:
-            self._confirmations.succeeded(subject)
+            self._confirmations.note_success(subject)
         else:
             wait_s = self._confirmations.wait_s(subject)
             if wait_s > 0:

@@ -255,7 +255,7 @@ class Mailer:
         self, connection: SmtpConnection, settings: MailSettings, claimed: list[WaitingMail], now_ms: int
     ) -> bool:
         """Send mails to one address, in one; returns whether the mail server took it."""
-        texts = {mail: text for mail in claimed if (text := self._opened(mail, now_ms)) is not None}
+        texts = {mail: text for mail in claimed if (text := self._open(mail, now_ms)) is not None}
         if not texts:
             return False
         first = next(iter(texts))
@@ -270,26 +270,26 @@ class Mailer:
             if error.permanent:
                 log.warning("the mail server refused a mail: %s", error, extra=about)
             for mail in texts:
-                self._refused(mail, error, now_ms)
+                self._note_refusal(mail, error, now_ms)
             return False
         for mail in texts:
-            self._queue.sent(mail, now_ms, message_id=first.message_id)
+            self._queue.mark_sent(mail, now_ms, message_id=first.message_id)
         return True
 
-    def _opened(self, mail: WaitingMail, now_ms: int) -> dict[str, str] | None:
+    def _open(self, mail: WaitingMail, now_ms: int) -> dict[str, str] | None:
         """The texts of a mail; None if they cannot be decrypted, and it ends."""
         try:
             texts: dict[str, str] = json.loads(self._box.open(mail.sealed, _purpose(mail.message_id)))
         except SecretUnreadable as error:
-            self._queue.failed(mail, str(error), now_ms, bad_address=False)
+            self._queue.mark_failed(mail, str(error), now_ms, bad_address=False)
             about = {"fields": {"mail": mail.id, "kind": mail.kind}}
             log.error("a mail cannot be decrypted: %s", error, extra=about)
             return None
         return texts
 
-    def _refused(self, mail: WaitingMail, error: MailRefused, now_ms: int) -> None:
+    def _note_refusal(self, mail: WaitingMail, error: MailRefused, now_ms: int) -> None:
         if error.permanent:
-            self._queue.failed(mail, str(error), now_ms, bad_address=error.bad_address)
+            self._queue.mark_failed(mail, str(error), now_ms, bad_address=error.bad_address)
         else:
             wait_ms = _RETRIES_MS[min(mail.tries, len(_RETRIES_MS) - 1)]
             self._queue.postpone(mail, now_ms + wait_ms, error=str(error), tries=mail.tries + 1)

@@ -119,12 +119,12 @@ def one_line(text: str) -> str:
     return " ".join(shown.split())[:_MAX_VALUE]
 
 
-def written(name: str, text: str) -> tuple[str, ...]:
+def paragraphs_of(name: str, text: str) -> tuple[str, ...]:
     """What a user wrote, as a paragraph; none if it is empty."""
     return (f"{one_line(name)} wrote: “{one_line(text)}”",) if text.strip() else ()
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names that users chose, on one line."""
     return ", ".join(map(one_line, names))
 
@@ -135,10 +135,10 @@ def time_text(time_ms: int) -> str:
 
 
 def _with_times(paragraph: str, time_zone: str) -> str:
-    return _TIME.sub(lambda match: _written(int(match[1]), time_zone), paragraph)
+    return _TIME.sub(lambda match: _write(int(match[1]), time_zone), paragraph)
 
 
-def _written(time_ms: int, time_zone: str) -> str:
+def _write(time_ms: int, time_zone: str) -> str:
     zone: tzinfo
     try:
         zone, name = ZoneInfo(time_zone), time_zone

@@ -80,9 +80,9 @@ class SmtpConnection:
         try:
             self._smtp.send_message(message, from_addr=sender, to_addrs=[recipient])
         except smtplib.SMTPRecipientsRefused as error:
-            raise _refused(*error.recipients[recipient], bad_address=True) from None
+            raise _refusal(*error.recipients[recipient], bad_address=True) from None
         except smtplib.SMTPDataError as error:
-            raise _refused(error.smtp_code, error.smtp_error, bad_address=False) from None
+            raise _refusal(error.smtp_code, error.smtp_error, bad_address=False) from None
         except smtplib.SMTPNotSupportedError as error:
             raise MailRefused(str(error), permanent=True, bad_address=True) from None
         except (OSError, smtplib.SMTPException) as error:
@@ -110,7 +110,7 @@ class SmtpConnection:
         return smtp
 
 
-def _refused(code: int, reply: bytes | str, *, bad_address: bool) -> MailRefused:
+def _refusal(code: int, reply: bytes | str, *, bad_address: bool) -> MailRefused:
     return MailRefused(_text(code, reply), permanent=code >= _PERMANENT, bad_address=bad_address)
 
 

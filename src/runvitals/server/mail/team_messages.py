@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-from runvitals.server.mail.message import Link, Message, listed, one_line, time_text, written
+from runvitals.server.mail.message import Link, Message, join_names, one_line, paragraphs_of, time_text
 
 
 def join_requested(team: str, name: str, text: str) -> Message:
@@ -14,7 +14,7 @@ def join_requested(team: str, name: str, text: str) -> Message:
     return Message(
         "join_requested",
         f"{one_line(name)} asks to join the team {one_line(team)}",
-        (f"{one_line(name)} asks to join the team {one_line(team)}.", *written(name, text)),
+        (f"{one_line(name)} asks to join the team {one_line(team)}.", *paragraphs_of(name, text)),
         Link("Approve or reject", f"/{team}/-/settings/members"),
         topic="teams",
     )
@@ -47,7 +47,7 @@ def team_wanted(name: str, team: str, text: str) -> Message:
     return Message(
         "team_wanted",
         f"{one_line(name)} asks for a team",
-        (f"{one_line(name)} asks you to create a team{called}.", *written(name, text)),
+        (f"{one_line(name)} asks you to create a team{called}.", *paragraphs_of(name, text)),
         Link("Teams", "/-/organisation/teams"),
         topic="teams",
     )
@@ -58,7 +58,7 @@ def privacy_changed(team: str, by: str, switches: Sequence[str]) -> Message:
     return Message(
         "privacy_changed",
         f"Privacy settings of the team {one_line(team)} were changed",
-        (f"{one_line(by)} changed privacy settings of the team {one_line(team)}: {listed(switches)}.",),
+        (f"{one_line(by)} changed privacy settings of the team {one_line(team)}: {join_names(switches)}.",),
         Link("Privacy", f"/{team}/-/settings/privacy"),
         security=True,
     )

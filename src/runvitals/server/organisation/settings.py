@@ -207,7 +207,7 @@ def checked_settings(changes: Mapping[str, Any]) -> dict[str, Any]:
         >>> checked_settings({"signup": "open"})
         {'signup': 'open'}
     """
-    return {name: _checked(name, value) for name, value in changes.items()}
+    return {name: _check_value(name, value) for name, value in changes.items()}
 
 
 def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -215,7 +215,7 @@ def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
     settings = {name: rule.default for name, rule in SETTINGS.items()}
     for name in SETTINGS.keys() & stored.keys():
         try:
-            settings[name] = _checked(name, stored[name])
+            settings[name] = _check_value(name, stored[name])
         except ValueError:
             continue
     return settings
@@ -250,7 +250,7 @@ def enforced_switches(stored: Mapping[str, Any]) -> dict[str, bool]:
     }
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_value(name: str, value: Any) -> Any:
     rule = SETTINGS.get(name)
     if rule is None:
         raise ValueError(f"unknown setting {name!r}; expected one of {', '.join(sorted(SETTINGS))}")

@@ -104,7 +104,7 @@ def stored_providers(
     for entry in providers:
         provider = _provider(entry, str(entry.get("client_secret", "")))
         if provider.client_secret:
-            sealed = _sealed(box, provider)
+            sealed = _seal(box, provider)
         else:
             sealed = _kept_secret(provider, present.get(provider.id, {}))
         values = {name: value for name, value in entry.items() if name != "client_secret"}
@@ -144,7 +144,7 @@ def providers_of(stored: Mapping[str, Any], box: SecretBox) -> dict[str, Provide
     return {
         entry["id"]: _provider(
             {name: value for name, value in entry.items() if name != "sealed_secret"},
-            _opened(box, entry["id"], entry.get("sealed_secret", "")),
+            _open(box, entry["id"], entry.get("sealed_secret", "")),
         )
         for entry in stored.get("providers", ())
     }
@@ -244,12 +244,12 @@ def _purpose(provider: str) -> str:
     return f"provider:{provider}"
 
 
-def _sealed(box: SecretBox, provider: Provider) -> str:
+def _seal(box: SecretBox, provider: Provider) -> str:
     sealed = box.seal(provider.client_secret.encode(), _purpose(provider.id))
     return base64.b64encode(sealed).decode("ascii")
 
 
-def _opened(box: SecretBox, provider: str, sealed: str) -> str:
+def _open(box: SecretBox, provider: str, sealed: str) -> str:
     if not sealed:
         return ""
     try:

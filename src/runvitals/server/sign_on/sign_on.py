@@ -248,10 +248,10 @@ class SingleSignOn:
         """
         next_path = str(remembered["next"])
         if attempt.user_id is not None and remembered.get("session") is not None:
-            return self._confirmed(attempt.user_id, provider, person, remembered, now_ms)
+            return self._confirm(attempt.user_id, provider, person, remembered, now_ms)
         if attempt.user_id is not None:
             return self._link(attempt.user_id, person, next_path, by, now_ms)
-        login = self._accounts.logins.used(person.identity, now_ms)
+        login = self._accounts.logins.note_use(person.identity, now_ms)
         if login is not None:
             return self._sign_in(login.user_id, provider, person, next_path, by, now_ms, created=False)
         address = person.identity.address
@@ -279,7 +279,7 @@ class SingleSignOn:
         trusted = provider.trust_second_factor and person.used_second_factor
         return not trusted and self._asks_second_factor(user_id)
 
-    def _confirmed(
+    def _confirm(
         self,
         user_id: int,
         provider: Provider,
@@ -291,7 +291,7 @@ class SingleSignOn:
         GitHub cannot.
         """
         next_path = str(remembered["next"])
-        login = self._accounts.logins.used(person.identity, now_ms)
+        login = self._accounts.logins.note_use(person.identity, now_ms)
         if login is None or login.user_id != user_id:
             return Refused("other", next_path)
         at_s = person.signed_in_s

@@ -21,7 +21,7 @@ def html_of(markdown: str, images: ImageLinks, mentions: Collection[str] = ()) -
     Args:
         images: makes the addresses under which this server shows images from elsewhere.
         mentions: names of users and teams that `@name` links to, because the reader may know of them; see
-            `mentioned`.
+            `mentions_of`.
 
     Raises:
         ValueError: the text is too long.
@@ -33,13 +33,13 @@ def html_of(markdown: str, images: ImageLinks, mentions: Collection[str] = ()) -
     if len(markdown) > MAX_CHARACTERS:
         raise ValueError(f"the text is too long; expected at most {MAX_CHARACTERS} characters")
     from runvitals.server.user_content.markdown_renderer import (
-        rendered,  # takes 30 ms: not when a server starts
+        render,  # takes 30 ms: not when a server starts
     )
 
-    return rendered(markdown, images, mentions)
+    return render(markdown, images, mentions)
 
 
-def mentioned(markdown: str) -> set[str]:
+def mentions_of(markdown: str) -> set[str]:
     """The names that a text mentions as `@name`: those that exist and may be read go to `html_of`."""
     from runvitals.server.user_content.markdown_renderer import MENTION  # as late as in `html_of`
 

@@ -39,7 +39,7 @@ MENTION: Final = re.compile(r"(?<![\w@/.+-])@([a-z0-9](?:[a-z0-9]|[-_](?=[a-z0-9
 """`@name` in texts of users."""
 
 
-def rendered(markdown: str, images: ImageLinks, mentions: Collection[str]) -> str:
+def render(markdown: str, images: ImageLinks, mentions: Collection[str]) -> str:
     """The clean HTML of a text: see `markdown.html_of`."""
     environment = {"images": images, "mentions": frozenset(mentions)}
     return nh3.clean(
@@ -128,13 +128,13 @@ def _image(attributes: dict[str, str], images: ImageLinks, *, in_link: bool) -> 
     if address is not None:
         shown = {name: value for name, value in attributes.items() if name in _ATTRIBUTES["img"]}
         shown["src"] = address
-        return f"<img {' '.join(f'{name}={_quoted(value)}' for name, value in shown.items())}>"
+        return f"<img {' '.join(f'{name}={_quote(value)}' for name, value in shown.items())}>"
     text = html.escape(attributes.get("alt") or "image")
     is_linked = source.startswith(("https://", "http://")) and not in_link
-    return f"<a href={_quoted(source)}>{text}</a>" if is_linked else text
+    return f"<a href={_quote(source)}>{text}</a>" if is_linked else text
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return f'"{html.escape(value)}"'
 
 

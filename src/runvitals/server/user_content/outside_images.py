@@ -81,9 +81,9 @@ class OutsideImages:
             TooManyFetches: try again later.
         """
         path = os.path.join(self._folder, hashlib.sha256(url.encode()).hexdigest() + _SUFFIX)
-        kept = self._kept(path)
+        kept = self._kept_image(path)
         if kept is None:
-            kept = self._fetched(url)
+            kept = self._fetch(url)
             with self._changing:
                 self._keep(path, kept)
             if next(self._fetches) % _FETCHES_PER_TRIM == 0:
@@ -115,7 +115,7 @@ class OutsideImages:
             removed += 1
         return removed
 
-    def _kept(self, path: str) -> FetchedImage | None:
+    def _kept_image(self, path: str) -> FetchedImage | None:
         try:
             with open(path, "rb") as file:
                 age_s = self._clock() - os.fstat(file.fileno()).st_mtime
@@ -137,7 +137,7 @@ class OutsideImages:
             _remove(draft)
             raise
 
-    def _fetched(self, url: str) -> FetchedImage:
+    def _fetch(self, url: str) -> FetchedImage:
         """The image at a URL; an empty one if there is none, which is remembered for a while."""
         if not self._places.acquire(blocking=False):
             raise TooManyFetches("too many images are being fetched; try again in a few seconds")

@@ -44,7 +44,7 @@ def main() -> int:
         box = _box(turned.size, crop)
         has_alpha = "A" in turned.getbands() or "transparency" in turned.info
         cropped = turned.crop(box).convert("RGBA" if has_alpha else "RGB")
-        bodies = [_encoded(cropped, size) for size in SIZES]
+        bodies = [_encode(cropped, size) for size in SIZES]
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError, MemoryError, struct.error):
         return UNREADABLE
     for body in bodies:
@@ -83,7 +83,7 @@ def _box(size: tuple[int, int], crop: Box | None) -> Box:
     return left, top, left + side, top + side
 
 
-def _encoded(picture: Image.Image, size: int) -> bytes:
+def _encode(picture: Image.Image, size: int) -> bytes:
     from PIL import Image
 
     resized = picture.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=3.0)

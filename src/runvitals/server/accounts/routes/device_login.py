@@ -171,5 +171,5 @@ def _waiting(code: str, owner: Owner, access: AccessControl, services: AccountSe
     try:
         return access.accounts.device_logins.by_code(code, access.clock())
     except NoLongerValid as error:
-        services.device_codes.failed(owner.session.id)
+        services.device_codes.note_failure(owner.session.id)
         raise HTTPException(410, str(error)) from None

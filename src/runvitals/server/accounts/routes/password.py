@@ -10,7 +10,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import OWN_PASSWORD, needs
 from runvitals.server.access.resources import Account
-from runvitals.server.accounts.passwords import normalised
+from runvitals.server.accounts.passwords import normalise
 from runvitals.server.accounts.routes.new_user import check_new_password
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.routes.services import AccountServices, TheServices
@@ -58,7 +58,7 @@ def _change(body: PasswordChange, owner: Owner, access: AccessControl, services:
         raise InvalidFields({"old": "the present password is missing"})
     else:
         confirm(owner, body.old, access, services)
-        if normalised(body.new) == normalised(body.old):
+        if normalise(body.new) == normalise(body.old):
             raise InvalidFields({"new": "this is the present password; choose another one"})
     check_new_password(services, owner.id, owner.name, body.new, "new")
     hashed = services.passwords.hash(body.new)

@@ -179,7 +179,7 @@ class AccountServices:
         except NoLongerValid:
             network = network_of(ip)
             wait_s = self._links.wait_s(network)
-            self._links.failed(network)
+            self._links.note_failure(network)
             if wait_s > 0:
                 raise too_many("too many invalid links; try again later", wait_s) from None
             raise

@@ -44,7 +44,7 @@ def start_session(
     secret = accounts.sessions.create(
         user.id, now_ms, life, method=method, ip=requester.ip, agent=requester.agent, by=actor
     )
-    accounts.users.seen(user.id, now_ms)
+    accounts.users.note_seen(user.id, now_ms)
     set_session_cookie(response, secret, is_secure(request), life.total_ms // 1000)
 
 

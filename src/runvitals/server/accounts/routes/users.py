@@ -22,7 +22,7 @@ from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices, TheOutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
-from runvitals.server.user_content.markdown import html_of, mentioned
+from runvitals.server.user_content.markdown import html_of, mentions_of
 
 MIN_CHARACTERS = 2
 MAX_FOUND = 10
@@ -131,7 +131,7 @@ def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> 
 def _readable_names(access: AccessControl, requester: Requester, markdown: str) -> set[str]:
     """The names of users and teams in a text that the requester may know of."""
     names = set()
-    for name in sorted(mentioned(markdown))[:_MAX_MENTIONS]:
+    for name in sorted(mentions_of(markdown))[:_MAX_MENTIONS]:
         entity = access.directory.entity_named(name)
         if entity is None or entity.deleted:
             continue

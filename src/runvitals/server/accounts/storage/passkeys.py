@@ -174,7 +174,7 @@ class PasskeyTable:
         mine = (passkey.c.id == passkey_id, passkey.c.user_id == user_id)
 
         def work(connection: Connection) -> PasskeyRow:
-            before = _owned(connection, user_id, passkey_id)
+            before = _own_passkey(connection, user_id, passkey_id)
             connection.execute(update(passkey).where(*mine).values(name=name))
             record(
                 connection,
@@ -185,7 +185,7 @@ class PasskeyTable:
                 before={"name": before.name},
                 after={"name": name},
             )
-            return _owned(connection, user_id, passkey_id)
+            return _own_passkey(connection, user_id, passkey_id)
 
         return self._database.write(work)
 
@@ -199,7 +199,7 @@ class PasskeyTable:
 
         def work(connection: Connection) -> PasskeyRow:
             _lock(connection, user_id)
-            row = _owned(connection, user_id, passkey_id)
+            row = _own_passkey(connection, user_id, passkey_id)
             others = select(passkey.c.id).where(passkey.c.user_id == user_id, passkey.c.id != passkey_id)
             is_last = connection.execute(others).first() is None
             ways = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, login))
@@ -276,7 +276,7 @@ def _lock(connection: Connection, user_id: int) -> None:
     connection.execute(mine.with_for_update()).first()
 
 
-def _owned(connection: Connection, user_id: int, passkey_id: int) -> PasskeyRow:
+def _own_passkey(connection: Connection, user_id: int, passkey_id: int) -> PasskeyRow:
     mine = _PASSKEYS.where(passkey.c.id == passkey_id, passkey.c.user_id == user_id)
     row = connection.execute(mine).first()
     if row is None:

@@ -272,7 +272,7 @@ class UserTable:
 
         return self._database.write(work)
 
-    def seen(self, user_id: int, now_ms: int) -> None:
+    def note_seen(self, user_id: int, now_ms: int) -> None:
         """Note the day on which a user was active."""
         day = now_ms - now_ms % DAY_MS
         later = update(user_account).where(

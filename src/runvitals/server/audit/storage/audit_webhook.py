@@ -124,7 +124,7 @@ class AuditWebhookTable:
 
         return self._database.write(work, durable=False)
 
-    def delivered(
+    def mark_delivered(
         self, server: str, webhook: AuditWebhookRow, events: Sequence[AuditEvent], now_ms: int
     ) -> None:
         """Note that events were delivered, if the server still has the webhook. Without events, forget the
@@ -148,7 +148,7 @@ class AuditWebhookTable:
             values["delivered_ms"] = now_ms
         self._note(server, values)
 
-    def failed(self, server: str, problem: str) -> None:
+    def mark_failed(self, server: str, problem: str) -> None:
         """Note why a delivery failed."""
         self._note(server, {"problem": problem[:_MAX_PROBLEM]})
 

@@ -100,7 +100,7 @@ def put_mail_server(
         if not (getattr(body, name) or "").isprintable():
             raise InvalidFields({name: "it has a character that cannot be printed"})
     server = SmtpServer(body.host, body.port, body.encryption, body.user.strip() or None)
-    changes: dict[str, Any] = {SMTP_URL: _sealed(server, body.password, access, services.box)}
+    changes: dict[str, Any] = {SMTP_URL: _seal(server, body.password, access, services.box)}
     with checking("mail_from"):
         changes |= checked_settings({"mail_from": body.mail_from})
     if body.url is not None:
@@ -133,7 +133,7 @@ def test_mail(body: MailTest, services: TheServices) -> MailSent:
     return MailSent(done="sent")
 
 
-def _sealed(server: SmtpServer, password: str | None, access: AccessControl, box: SecretBox) -> str:
+def _seal(server: SmtpServer, password: str | None, access: AccessControl, box: SecretBox) -> str:
     """The mail server as it is stored."""
     if server.user is not None and password is None:
         password = _present_password(server, access, box)

@@ -125,7 +125,7 @@ class OutgoingMailTable:
 
     def postpone(self, mail: WaitingMail, next_ms: int, *, error: str | None = None, tries: int) -> None:
         """Try again later. `tries`: attempts so far, without those that failed for another reason."""
-        values = {"next_ms": next_ms, "tries": tries, "error": _shortened(error)}
+        values = {"next_ms": next_ms, "tries": tries, "error": _shorten(error)}
         change = update(outgoing_mail).where(_mail.id == mail.id, _mail.state == "waiting").values(values)
         self._database.write(lambda connection: connection.execute(change))
 
@@ -138,7 +138,7 @@ class OutgoingMailTable:
             rows = connection.execute(select(*columns).where(*same, *due).order_by(_mail.id).limit(limit))
             return [WaitingMail(**row._asdict()) for row in rows]
 
-    def sent(self, mail: WaitingMail, now_ms: int, *, message_id: str | None = None) -> None:
+    def mark_sent(self, mail: WaitingMail, now_ms: int, *, message_id: str | None = None) -> None:
         """The mail server has accepted it; its text is removed, and the address works.
 
         Args:
@@ -157,7 +157,7 @@ class OutgoingMailTable:
 
         self._database.write(work)
 
-    def failed(self, mail: WaitingMail, error: str, now_ms: int, *, bad_address: bool) -> None:
+    def mark_failed(self, mail: WaitingMail, error: str, now_ms: int, *, bad_address: bool) -> None:
         """It will never arrive; its text is removed. `bad_address`: the mail server refused the address."""
 
         def work(connection: Connection) -> None:
@@ -207,9 +207,9 @@ def _end(
     error: str | None,
     now_ms: int,
 ) -> None:
-    values = {"state": state, "sealed": None, "ended_ms": now_ms, "error": _shortened(error)}
+    values = {"state": state, "sealed": None, "ended_ms": now_ms, "error": _shorten(error)}
     connection.execute(update(outgoing_mail).where(_mail.id == mail.id).values(values))
 
 
-def _shortened(error: str | None) -> str | None:
+def _shorten(error: str | None) -> str | None:
     return None if error is None else plain_text(error[:_MAX_ERROR])

@@ -90,7 +90,7 @@ def create_role(
     new: NewRole, access: TheAccess, requester: TheRequester, response: Response
 ) -> CustomRoleSchema:
     """Create a custom role."""
-    role = _checked(new.name, new.base, new.permissions, new.description)
+    role = _check_role(new.name, new.base, new.permissions, new.description)
     row = access.accounts.roles.create(
         role.name,
         role.base.value,
@@ -114,7 +114,7 @@ def change_role(
     name = before.name if changes.name is None else changes.name
     permissions = sorted(before.actions) if changes.permissions is None else changes.permissions
     description = before.description if changes.description is None else changes.description
-    checked = _checked(name, before.base, permissions, description)
+    checked = _check_role(name, before.base, permissions, description)
     row = access.accounts.roles.update(
         role,
         requester.actor,
@@ -135,7 +135,7 @@ def delete_role(role: RoleName, access: TheAccess, requester: TheRequester) -> D
     return DeletedRole(people=people)
 
 
-def _checked(name: str, base: str, permissions: list[str], description: str) -> CustomRole:
+def _check_role(name: str, base: str, permissions: list[str], description: str) -> CustomRole:
     with checking("name"):
         custom_role(name, base, [])
     with checking("permissions"):

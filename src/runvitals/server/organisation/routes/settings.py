@@ -71,7 +71,7 @@ def change_settings(
     problems: dict[str, str] = {}
     for name, value in changes.items():
         try:
-            checked |= _checked(name, value, services.box)
+            checked |= _check_setting(name, value, services.box)
         except ValueError as error:
             problems[name] = str(error)
     if problems:
@@ -80,7 +80,7 @@ def change_settings(
     return _settings(access, services.box)
 
 
-def _checked(name: str, value: Any, box: SecretBox) -> dict[str, Any]:
+def _check_setting(name: str, value: Any, box: SecretBox) -> dict[str, Any]:
     if name == SMTP_URL:
         if value is None:
             return {name: None}

@@ -113,7 +113,7 @@ async def add_issuer(
     body: NewIssuer, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> IssuerSchema:
     """Accept the tokens of an issuer, which is asked for its keys first if none are given."""
-    keys = _checked(body.keys)
+    keys = _check_keys(body.keys)
 
     def add() -> JwtIssuerRow:
         if keys is None:
@@ -152,7 +152,7 @@ def change_issuer(
         name=body.name,
         audience=body.audience,
         enabled=body.enabled,
-        pasted_keys="" if body.keys == "" else _checked(body.keys),
+        pasted_keys="" if body.keys == "" else _check_keys(body.keys),
     )
     access.rights_changed()
     return _to_schema(row)
@@ -217,7 +217,7 @@ def remove_subject(
     access.rights_changed()
 
 
-def _checked(keys: str | None) -> str | None:
+def _check_keys(keys: str | None) -> str | None:
     """The keys as they are stored; None if there are none."""
     if not keys:
         return None

@@ -160,7 +160,7 @@ class JwtIssuerTable:
             if before == changes:
                 return row
             connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(changes))
-            old, new = _audited(before), _audited(changes)
+            old, new = _to_audit(before), _to_audit(changes)
             record(connection, now_ms, by, "issuer.update", target=row.url, before=old, after=new)
             rights_changed(connection)
             return replace(row, **changes)
@@ -278,7 +278,7 @@ def _checked_subject(subject: str) -> str:
     return subject
 
 
-def _audited(values: dict[str, Any]) -> dict[str, Any]:
+def _to_audit(values: dict[str, Any]) -> dict[str, Any]:
     """Values in the audit log: of keys only which they are."""
     keys = values.get("pasted_keys")
     return values if keys is None else {**values, "pasted_keys": hashlib.sha256(keys.encode()).hexdigest()}

@@ -76,7 +76,7 @@ class LoginTable:
             rows = connection.execute(_LOGINS.where(login.c.user_id == user_id).order_by(login.c.id))
             return [LoginRow(**row._asdict()) for row in rows]
 
-    def used(self, identity: ProviderIdentity, now_ms: int) -> LoginRow | None:
+    def note_use(self, identity: ProviderIdentity, now_ms: int) -> LoginRow | None:
         """The login of someone who just signed in at a provider; None if it is linked to nobody."""
         mine = (login.c.issuer == identity.issuer, login.c.subject == identity.subject)
         values = {"last_used_ms": now_ms, "label": identity.label, "address_seen": identity.address}

@@ -174,11 +174,11 @@ class Inviter:
     def _result(self, who: str, row: InvitationRow, secret: str, message: str) -> dict[str, Any]:
         result: dict[str, Any] = {"who": who, "state": "invited", "id": row.id, "expires_ms": row.expires_ms}
         # To an invited address the link proves who has it, so it is shown only where no mail is sent.
-        if self._sent(row, secret, message):
+        if self._send(row, secret, message):
             return result
         return {**result, "url": f"{PATH}#{secret}"}
 
-    def _sent(self, row: InvitationRow, secret: str, text: str) -> bool:
+    def _send(self, row: InvitationRow, secret: str, text: str) -> bool:
         name = row.team_display_name or str(self._settings.get("name") or "the organisation")
         role = row.custom_role or (row.role if row.team else row.org_role)
         if row.address is not None:

@@ -127,7 +127,7 @@ def ask_for_a_team(
 @router.get("/account/joinable-teams", response_model=JoinableTeamsPage, dependencies=[needs("account")])
 def joinable_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Teams that are recommended to people with a mail domain of the requester. `join`: how to join them."""
-    rows = _recommended(access, requester)
+    rows = _recommend(access, requester)
     return page_of("teams", rows, lambda row: row.name, page)
 
 
@@ -143,7 +143,7 @@ def my_join_requests(access: TheAccess, requester: TheRequester, page: ThePage) 
 def withdraw(request: RequestId, access: TheAccess, requester: TheRequester) -> None:
     """Withdraw one's own request."""
     user = _user(access, requester)
-    row = _found(access, requester, request)
+    row = _join_request(access, requester, request)
     if row.user_id != user.id:
         access.hide(requester, f"request {request}")
     access.accounts.join_requests.withdraw(row.id, requester.actor, access.clock())
@@ -163,7 +163,7 @@ def ask_to_join(
         raise HTTPException(403, "your account may not join teams; ask an administrator")
     if not _joins_at_once(access, user.id, team):
         with checking("message"):
-            row = _asked(access, requester, team, user.id, body.message)
+            row = _create_request(access, requester, team, user.id, body.message)
         message = team_messages.join_requested(team.name, requester.name, body.message)
         notices.to_team_administrators(team.name, message)
         return JoinRequest.model_validate(row)
@@ -235,7 +235,7 @@ def _joins_at_once(access: AccessControl, user_id: int, team: TeamRow) -> bool:
     return joins and may_admit(access, team.id, access.accounts.users.get(user_id), None)
 
 
-def _recommended(access: AccessControl, requester: Requester) -> list[TeamRow]:
+def _recommend(access: AccessControl, requester: Requester) -> list[TeamRow]:
     user = requester.principal
     if not isinstance(user, User) or user.access is Access.NONE:
         return []
@@ -244,7 +244,7 @@ def _recommended(access: AccessControl, requester: Requester) -> list[TeamRow]:
     return [row for row in rows if not (row.hidden if hidden is None else hidden)]
 
 
-def _asked(
+def _create_request(
     access: AccessControl, requester: Requester, team: TeamRow, user_id: int, message: str
 ) -> JoinRequestRow:
     try:
@@ -267,13 +267,13 @@ def _user(access: AccessControl, requester: Requester) -> User:
 
 
 def _of_team(access: AccessControl, requester: Requester, team: TeamRow, request_id: int) -> JoinRequestRow:
-    row = _found(access, requester, request_id)
+    row = _join_request(access, requester, request_id)
     if row.team_id != team.id:
         access.hide(requester, f"request {request_id}")
     return row
 
 
-def _found(access: AccessControl, requester: Requester, request_id: int) -> JoinRequestRow:
+def _join_request(access: AccessControl, requester: Requester, request_id: int) -> JoinRequestRow:
     try:
         return access.accounts.join_requests.get(request_id)
     except NotFound:

@@ -49,7 +49,7 @@ class GroupMembershipTable:
 
         def work(connection: Connection) -> None:
             problems.clear()  # the transaction may be run again
-            present = _present(connection, user_id)
+            present = _present_roles(connection, user_id)
             for team, role in roles.items():
                 try:
                     _give(connection, user_id, provider, team, role, present.get(team), by, now_ms)
@@ -69,7 +69,7 @@ class GroupMembershipTable:
             return administrator_by(connection, user_id)
 
 
-def _present(connection: Connection, user_id: int) -> dict[str, _Present]:
+def _present_roles(connection: Connection, user_id: int) -> dict[str, _Present]:
     rows = connection.execute(
         select(
             membership.c.id,

@@ -194,7 +194,7 @@ class InvitationTable:
         secret, digest = new_secret()
 
         def work(connection: Connection) -> None:
-            row = _locked(connection, invitation_id)
+            row = _lock(connection, invitation_id)
             values = {"digest": digest, "sent_ms": now_ms, "expires_ms": now_ms + days * DAY_MS}
             _resend(connection, row, now_ms, values)
             record(connection, now_ms, by, "team.invitation_resend", entity=_owner(row), target=_whom(row))
@@ -253,7 +253,7 @@ class InvitationTable:
         """
 
         def work(connection: Connection) -> InvitationRow:
-            row = _locked(connection, offered.id)
+            row = _lock(connection, offered.id)
             if row.expires_ms <= now_ms or row.user_id not in (None, user_id):
                 raise NoLongerValid(_ENDED)
             user = connection.execute(
@@ -317,7 +317,7 @@ class InvitationTable:
 
     def _end(self, invitation_id: int, state: str, by: Actor, now_ms: int) -> None:
         def work(connection: Connection) -> None:
-            row = _locked(connection, invitation_id)
+            row = _lock(connection, invitation_id)
             _finish(connection, row.id, state, now_ms)
             action = "team.invitation_revoke" if state == "revoked" else "team.invitation_decline"
             record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row))
@@ -365,7 +365,7 @@ def _by_digest(connection: Connection, digest: bytes) -> InvitationRow:
     return InvitationRow(**row._asdict())
 
 
-def _locked(connection: Connection, invitation_id: int) -> InvitationRow:
+def _lock(connection: Connection, invitation_id: int) -> InvitationRow:
     """A pending invitation, locked so that two requests do not both end it."""
     mine = invitation.c.id == invitation_id
     connection.execute(select(invitation.c.id).where(mine).with_for_update())

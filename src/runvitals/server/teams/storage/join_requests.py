@@ -149,11 +149,11 @@ class JoinRequestTable:
 
     def of_team(self, team_id: int) -> list[JoinRequestRow]:
         """The pending requests to join a team, in the order of ids."""
-        return self._listed(team_join_request.c.team_id == team_id)
+        return self._list(team_join_request.c.team_id == team_id)
 
     def of_user(self, user_id: int) -> list[JoinRequestRow]:
         """The pending requests of a user, in the order of ids."""
-        return self._listed(team_join_request.c.user_id == user_id)
+        return self._list(team_join_request.c.user_id == user_id)
 
     def get(self, request_id: int) -> JoinRequestRow:
         """Raises:
@@ -177,7 +177,7 @@ class JoinRequestTable:
         """
 
         def work(connection: Connection) -> None:
-            row = _locked(connection, request_id)
+            row = _lock(connection, request_id)
             account = select(user_account.c.state, user_account.c.access)
             user = connection.execute(account.where(user_account.c.id == row.user_id)).one()
             if user.state != "active" or user.access == "none":
@@ -193,7 +193,7 @@ class JoinRequestTable:
         NoLongerValid: the request was answered or withdrawn.
         """
         self._database.write(
-            lambda connection: _end(connection, _locked(connection, request_id), "rejected", by, now_ms)
+            lambda connection: _end(connection, _lock(connection, request_id), "rejected", by, now_ms)
         )
 
     def withdraw(self, request_id: int, by: Actor, now_ms: int) -> None:
@@ -201,7 +201,7 @@ class JoinRequestTable:
         NoLongerValid: the request was answered or withdrawn.
         """
         self._database.write(
-            lambda connection: _end(connection, _locked(connection, request_id), "withdrawn", by, now_ms)
+            lambda connection: _end(connection, _lock(connection, request_id), "withdrawn", by, now_ms)
         )
 
     def purge(self, before_ms: int) -> int:
@@ -211,7 +211,7 @@ class JoinRequestTable:
             lambda connection: connection.execute(delete(team_join_request).where(*old)).rowcount
         )
 
-    def _listed(self, of: ColumnElement[bool]) -> list[JoinRequestRow]:
+    def _list(self, of: ColumnElement[bool]) -> list[JoinRequestRow]:
         pending = _REQUESTS.where(of, team_join_request.c.state == "pending")
         with self._database.read() as connection:
             rows = connection.execute(pending.order_by(team_join_request.c.id))
@@ -238,7 +238,7 @@ def _pending(team_id: int, user_id: int) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _locked(connection: Connection, request_id: int) -> JoinRequestRow:
+def _lock(connection: Connection, request_id: int) -> JoinRequestRow:
     """A pending request, locked so that two administrators do not both answer it."""
     mine = team_join_request.c.id == request_id
     connection.execute(select(team_join_request.c.id).where(mine).with_for_update())

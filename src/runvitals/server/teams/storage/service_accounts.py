@@ -97,7 +97,7 @@ class ServiceAccountTable:
             raise ValueError("a service account of the organisation needs a default team")
 
         def work(connection: Connection) -> ServiceAccountRow:
-            mine = _ACCOUNTS.where(*_named(name, team_id))
+            mine = _ACCOUNTS.where(*_has_name(name, team_id))
             if connection.execute(mine).first() is not None:
                 raise NameTaken(f"the service account {name!r} already exists")
             values = {
@@ -123,7 +123,7 @@ class ServiceAccountTable:
             NotFound: there is none with this name.
         """
         with self._database.read() as connection:
-            row = connection.execute(_ACCOUNTS.where(*_named(name, team_id))).first()
+            row = connection.execute(_ACCOUNTS.where(*_has_name(name, team_id))).first()
         if row is None:
             raise NotFound(f"there is no service account {name!r}")
         return ServiceAccountRow(**row._asdict())
@@ -182,7 +182,7 @@ class ServiceAccountTable:
             if "default_team_id" in changed and before.team_id is not None:
                 raise ValueError("the default team of a team's service account is that team")
             if "name" in changed:
-                same_name = _ACCOUNTS.where(*_named(str(changed["name"]), before.team_id))
+                same_name = _ACCOUNTS.where(*_has_name(str(changed["name"]), before.team_id))
                 if connection.execute(same_name).first() is not None:
                     raise NameTaken(f"the service account {changed['name']!r} already exists")
             if changed:
@@ -241,7 +241,7 @@ def _account(connection: Connection, account_id: int) -> ServiceAccountRow:
     return ServiceAccountRow(**row._asdict())
 
 
-def _named(name: str, team_id: int | None) -> tuple[ColumnElement[bool], ...]:
+def _has_name(name: str, team_id: int | None) -> tuple[ColumnElement[bool], ...]:
     team = service_account.c.team_id
     return team.is_(None) if team_id is None else team == team_id, service_account.c.name == plain_text(name)
 

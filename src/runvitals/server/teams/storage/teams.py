@@ -237,7 +237,7 @@ class TeamTable:
             before = living_team(connection, name)
             changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
             if changed:
-                stored = {field: _stored(value) for field, value in changed.items()}
+                stored = {field: _to_column(value) for field, value in changed.items()}
                 connection.execute(update(team).where(team.c.entity_id == before.id).values(stored))
                 old = {field: getattr(before, field) for field in changed}
                 owner = (before.id, before.name)
@@ -347,7 +347,7 @@ _TEXTS = (
 )
 
 
-def _stored(value: object) -> object:
+def _to_column(value: object) -> object:
     return json.dumps(value) if isinstance(value, tuple) else value
 
 
