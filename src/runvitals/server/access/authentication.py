@@ -86,6 +86,7 @@ class RequesterMiddleware:
         self._open: ASGIApp = LoopbackNames(self._as_open)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Find out who makes a request, and pass it on with them."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

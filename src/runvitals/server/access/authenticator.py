@@ -109,8 +109,9 @@ class Authenticator:
         )
 
     def known_key(self, headers: Iterable[tuple[bytes, bytes]]) -> Identity | None:
-        """The owner of the key of a request, if it is known without reading the database. While that is away,
-        the owner of before.
+        """Return the owner of a request's key if they are known without a look-up in the database.
+
+        While the metadata store is away, the owner of before.
         """
         credential = credential_of(headers, secure=True)
         if credential is None or credential.kind != "key" or len(credential.secret) > MAX_SECRET:
@@ -133,8 +134,9 @@ class Authenticator:
         return owner
 
     def _verify_again(self) -> None:
-        """Look up keys in use again after a change of rights: the metadata store may go away before they are
-        used the next time.
+        """Look up keys in use again after a change of rights.
+
+        The metadata store may go away before they are used the next time.
         """
         generation = self._directory.generation
         if generation == self._all_verified:
@@ -152,8 +154,9 @@ class Authenticator:
             self._all_verified = generation
 
     def _verified_before(self, credential: Credential) -> Identity | None:
-        """The owner of a key before the metadata store went away; None if it is there, or for too long
-        away.
+        """Return the owner that a key had before the metadata store went away.
+
+        None if it is there, or away for too long.
         """
         verified = self._verified.get(credential.secret)
         if verified is None or not self._directory.away_s():
@@ -212,8 +215,9 @@ class Authenticator:
 
 
 def client_of(scope: Scope) -> str:
-    """The client's address; behind a trusted proxy, of the client of the proxy. Empty if that is no address:
-    the header of a proxy may hold anything that its client sent.
+    """Return the client's address; behind a trusted proxy, that of the proxy's client.
+
+    Empty if that is no address: the header of a proxy may hold anything that its client sent.
     """
     client = scope.get("client")
     return _address(str(client[0])) if client else ""

@@ -19,8 +19,9 @@ _SIGNATURE_CHARACTERS: Final = 16
 
 
 class BoundCursors:
-    """Signs cursors for who makes a request, and checks the signatures. Before there are accounts, cursors
-    stay as they are.
+    """Signs cursors for who makes a request, and checks the signatures.
+
+    Before there are accounts, cursors stay as they are.
 
     Args:
         read_key: reads what signs them, once.

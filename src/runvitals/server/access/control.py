@@ -96,8 +96,9 @@ class AccessControl:
         return self.directory.may(requester.principal, action, resource)
 
     def may_of_sender(self, sender: Principal | None, action: Action, project_id: int) -> bool:
-        """Whether the owner of the key that sent a record may do something with the artifacts of a project,
-        with that key. Without accounts all is allowed.
+        """Return whether the sender of a record may do something with a project's artifacts, with their key.
+
+        Without accounts all is allowed.
 
         A key that only sends runs logs and uses artifacts like one that writes: a record returns no content.
         """
@@ -246,6 +247,7 @@ class AccessControl:
 
     async def check_route(self, request: Request, permission: str, or_else: str | None = None) -> None:
         """Check that the requester may do an action on the resource that the path names, or the other one.
+
         The check is made again while the request lasts.
 
         Raises:

@@ -118,8 +118,10 @@ class Directory:
         return self._cache.get(self._key_of(credential), lambda: self._identify(credential))
 
     def owner_now(self, owner: CredentialOwner) -> Identity | None:
-        """The owner of something with the rights that they have now; None if they have no account any more,
-        or if the key that they made it with is not valid any more. Known for a few seconds.
+        """Return the owner of something with the rights that they have now, known for a few seconds.
+
+        None if they have no account any more, or if the key that they made it with is not valid any
+        more.
         """
         without = owner.without_account
         if without is not None:

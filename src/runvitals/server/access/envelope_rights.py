@@ -45,9 +45,10 @@ class Attribution:
 
 @dataclass(slots=True)
 class _Decided:
-    """An envelope that may be stored once its new projects, by name, were created. `called`: the entity, as
-    the request named it. `ignored_run`: run id and project of a new run whose author is not the one who was
-    named.
+    """An envelope that may be stored once its new projects, by name, were created.
+
+    `called`: the entity, as the request named it. `ignored_run`: run id and project of a new run whose
+    author is not the one who was named.
     """
 
     admitted: AdmittedEnvelope
@@ -153,8 +154,10 @@ class KeyIngestRights:
     # Decisions
 
     def _decide(self, sent: SentEnvelope, project: str | None) -> _Decided:
-        """Args:
-        project: the project that the request names for the run; None if it names none.
+        """Decide where an envelope is stored.
+
+        Args:
+            project: the project that the request names for the run; None if it names none.
         """
         envelope = sent.envelope
         self._check_scope(envelope)
@@ -321,8 +324,9 @@ class KeyIngestRights:
         return None, f"the {what} given for this run belongs to no active member of its team"
 
     def _member(self, entity: Entity) -> int | None:
-        """The id of the user who was named, if they are an active member of the entity. A user name takes
-        precedence.
+        """Return the id of the user who was named, if they are an active member of the entity.
+
+        A user name takes precedence.
         """
         accounts, named = self._metadata_store.accounts, self.attribution
         try:

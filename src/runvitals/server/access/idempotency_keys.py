@@ -82,6 +82,7 @@ class IdempotencyKeys:
         self._threads = anyio.CapacityLimiter(_MAX_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Carry out a request, or repeat the response that its key has already."""
         keys = _keys_of(scope)
         requester = scope.get(SCOPE_KEY) if keys else None
         if requester is None or not isinstance(requester.principal, (User, ServiceAccount)):
@@ -122,9 +123,11 @@ class IdempotencyKeys:
     async def _replay(
         self, digest: bytes, request: bytes, earlier: EarlierRequest, scope: Scope, send: Send
     ) -> None:
-        """Raises:
-        HttpRejection: 422 if the key belongs to another request; 409 if that request is not finished, or
-            its response was not kept.
+        """Send the response that was kept for an earlier request.
+
+        Raises:
+            HttpRejection: 422 if the key belongs to another request; 409 if that request is not finished, or
+                its response was not kept.
         """
         if not hmac.compare_digest(earlier.request, request):
             raise HttpRejection(
@@ -213,8 +216,10 @@ def _keys_of(scope: Scope) -> list[bytes]:
 
 
 def _checked_key(keys: list[bytes]) -> bytes:
-    """Raises:
-    HttpRejection: 422.
+    """Return the only key of a request.
+
+    Raises:
+        HttpRejection: 422.
     """
     key = keys[0]
     if len(keys) > 1 or not 0 < len(key) <= MAX_KEY or not all(0x20 <= byte <= 0x7E for byte in key):

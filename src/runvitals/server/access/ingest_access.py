@@ -36,9 +36,12 @@ class KeyOwner(Protocol):
     """The owner of a valid key."""
 
     @property
-    def principal(self) -> Principal: ...
+    def principal(self) -> Principal:
+        """Whose key it is."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the owner, for error messages."""
 
 
 class _Kept(NamedTuple):

@@ -23,8 +23,10 @@ _ACCOUNT_KINDS: Final = ("account", "user")
 
 
 class Named(NamedTuple):
-    """The resource that a request names. `resource` None: there is none. `what`: as the request named it.
-    `run_id`: of the run that the path names, where the resource is its project.
+    """The resource that a request names.
+
+    `resource` None: there is none. `what`: as the request named it. `run_id`: of the run that the path
+    names, where the resource is its project.
     """
 
     resource: Resource | None
@@ -114,8 +116,9 @@ class NamedResources:
         return Named(own, "account: only users have one")
 
     def _run(self, principal: Principal, uid: str, entity: str | None, sends: bool) -> Named:
-        """A run that the principal may read; or with `sends`, one that it adds to: a key that may only send
-        cannot read it.
+        """Return a run that the principal may read; with `sends`, one that it may add to.
+
+        A key that may only send cannot read it.
         """
         what = f"run {_quote(uid)}"
         find = self._sent_run if sends else self._directory.find_run

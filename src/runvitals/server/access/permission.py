@@ -54,6 +54,7 @@ class RoutePermission:
         self.or_else = or_else
 
     async def __call__(self, request: Request) -> None:
+        """Check the permission; does nothing on the local server."""
         access = route_check(request)
         if access is not None:
             await access.check_route(request, self.permission, self.or_else)

@@ -65,14 +65,14 @@ def own_space_has(action: Action, resource: Resource, policies: OrganisationPoli
 def visibility_problem(
     project: Project, visibility: Visibility, policies: OrganisationPolicies = DEFAULT_POLICIES
 ) -> str | None:
-    """Why a project cannot get this visibility; None where it can.
+    r"""Return why a project cannot get this visibility; None where it can.
 
     What is public already stays public when a team or the organisation switches public projects off.
 
     Example:
         >>> from runvitals.server.access.resources import Entity
         >>> visibility_problem(Project(1, Entity(7, owner_id=3)), Visibility.RESTRICTED)
-        'a project in a user\\'s own space cannot be restricted; use "team", which only that user sees'
+        'a project in a user\'s own space cannot be restricted; use "team", which only that user sees'
     """
     if visibility is project.visibility:
         return None

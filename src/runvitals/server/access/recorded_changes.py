@@ -29,8 +29,9 @@ class RecordedChanges:
         self._clock = access.clock
 
     def author_change(self, request: Request, name: str | None) -> Callable[[], None]:
-        """What makes a user the author of the run of the path; None: nobody. It raises HTTPException 422 if
-        the user is no member of the run's team.
+        """Return what makes a user the author of the run of the path; None: nobody.
+
+        It raises HTTPException 422 if the user is no member of the run's team.
 
         Raises:
             HTTPException: 401, 403, 404 or 409; 422 if there are no accounts.
@@ -50,8 +51,9 @@ class RecordedChanges:
         return change
 
     def trash_project(self, request: Request) -> int | None:
-        """Move the project that `check_route` found to the trash; returns how many runs it has. None: there
-        are no accounts, where projects have no trash.
+        """Move the project that `check_route` found to the trash; returns how many runs it has.
+
+        None: there are no accounts, and so projects have no trash.
         """
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):

@@ -53,9 +53,7 @@ class Requester:
 
     @property
     def client(self) -> tuple[str, int] | str:
-        """Whose requests a limit counts together: the account's or guest link's, otherwise those of an
-        address.
-        """
+        """The account or guest link whose requests a limit counts together; the address for visitors."""
         principal = self.principal
         if isinstance(principal, (User, ServiceAccount, GuestLink)):
             return type(principal).__name__, principal.id

@@ -42,14 +42,18 @@ _OWN_HEADERS = {
 
 
 class SecurityHeaders:
-    """Middleware that adds headers: a page loads only its own files, other sites cannot frame or read it, and
-    nothing keeps what the API responds, unless the route says how.
+    """Middleware that adds security headers to responses.
+
+    A page loads only its own files, other sites cannot frame or read it, and nothing keeps what the API
+    responds, unless the route says how.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add the headers to the response."""
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 sent = list(message.get("headers", ()))
@@ -75,6 +79,7 @@ class SameOrigin:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request that changes something and comes from the page of another site."""
         if scope["type"] != "http" or scope["method"] in _SAFE_METHODS or _is_same_origin(scope):
             await self._app(scope, receive, send)
             return
@@ -122,6 +127,7 @@ class LoopbackNames:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request for a host that is not this machine."""
         host = _host(scope) if scope["type"] == "http" else "localhost"
         if is_loopback(host):
             await self._app(scope, receive, send)

@@ -73,6 +73,7 @@ class TokenRequired:
         self._body_reader = BodyReader(_MAX_BODY_BYTES, _LOGIN_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request without a valid token."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -218,8 +218,9 @@ class SignInLimits:
         self._networks = FailedAttempts(SIGN_IN_NETWORK, clock)
 
     def begin(self, account: str, address: str, known_browser: str | None = None) -> float:
-        """Count an attempt as failed before the password is checked: guesses sent at the same time would all
-        be checked otherwise.
+        """Count an attempt as failed before the password is checked.
+
+        Guesses sent at the same time would all be checked otherwise.
 
         Args:
             account: what was typed, whether there is such an account or not.

@@ -58,8 +58,9 @@ class RelyingParty:
 
 
 def relying_party(url: str, name: str = "") -> RelyingParty | None:
-    """The relying party of a server at this address; None where browsers allow no passkeys: over plain HTTP,
-    unless it is this machine, and at an IP address.
+    """Return the relying party of a server at this address; None where browsers allow no passkeys.
+
+    They allow none over plain HTTP, unless it is this machine, and none at an IP address.
 
     Example:
         >>> relying_party("https://runs.lab.example:8443/page")

@@ -56,8 +56,10 @@ class SecretBox:
         return self._newest.encode() + b":" + nonce + sealed
 
     def open(self, sealed: bytes, purpose: str) -> bytes:
-        """Raises:
-        SecretUnreadable: no key decrypts it, or it was sealed for another purpose.
+        """Decrypt a secret.
+
+        Raises:
+            SecretUnreadable: no key decrypts it, or it was sealed for another purpose.
         """
         name, _, rest = sealed.partition(b":")
         cipher = self._ciphers.get(name.decode("ascii", "replace"))

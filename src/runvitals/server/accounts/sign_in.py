@@ -156,8 +156,9 @@ class SignIn:
         return user
 
     def check_passkey(self, party: RelyingParty, credential: Answer, actor: Actor) -> UserRow:
-        """The user who may sign in with a passkey. It needs no second factor: the authenticator has
-        recognised the user, by PIN or finger.
+        """Return the user who may sign in with a passkey.
+
+        It needs no second factor: the authenticator has recognised the user, by PIN or finger.
 
         Raises:
             SignInRefused: the passkey proves nothing, or the account may not sign in.
@@ -171,8 +172,9 @@ class SignIn:
         return user
 
     def _count_refused(self, error: PasskeyRefused, actor: Actor) -> None:
-        """Record an answer that proves nothing; after many from one network, only count it. Right answers
-        from there still work: they cannot be guessed.
+        """Record a passkey that proves nothing; after many from one network, only count it.
+
+        Right ones from there still work: they cannot be guessed.
 
         Raises:
             TooManyAttempts: there were many.

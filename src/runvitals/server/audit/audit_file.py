@@ -98,8 +98,9 @@ class AuditFile:
 
 
 def _newest_events(path: str) -> dict[int, int]:
-    """The ids and times of the events at the end of a file, back to one that is settled: the ids of those
-    after it need not be in order. Empty if there is no file.
+    """Return times by id of the events at the end of a file, back to one that is settled.
+
+    The ids of those after it need not be in order. Empty if there is no file.
     """
     size = _TAIL_BYTES
     while True:

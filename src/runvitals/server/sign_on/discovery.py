@@ -60,8 +60,10 @@ class Discovery:
         self._known: dict[str, _Known] = {}
 
     def metadata(self, issuer: str) -> IssuerMetadata:
-        """Raises:
-        ProviderFailed: the issuer cannot be asked, or calls itself something else.
+        """Return what an issuer says about itself.
+
+        Raises:
+            ProviderFailed: the issuer cannot be asked, or calls itself something else.
         """
         return self._issuer(issuer, CACHED_S).metadata
 

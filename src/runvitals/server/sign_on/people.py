@@ -54,9 +54,11 @@ def oidc_person(
     nonce: str,
     now_s: float,
 ) -> Person:
-    """Raises:
-    InvalidToken: the ID token is not what was asked for.
-    ProviderFailed: the provider cannot be asked.
+    """Return the person whom the tokens of a provider name.
+
+    Raises:
+        InvalidToken: the ID token is not what was asked for.
+        ProviderFailed: the provider cannot be asked.
     """
     token = tokens.get("id_token")
     if not isinstance(token, str):
@@ -84,8 +86,10 @@ def oidc_person(
 
 
 def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str, Any]) -> Person:
-    """Raises:
-    ProviderFailed: GitHub cannot be asked, or answers something else.
+    """Return the person whom a token of GitHub is for.
+
+    Raises:
+        ProviderFailed: GitHub cannot be asked, or answers something else.
     """
     token = tokens.get("access_token")
     if not isinstance(token, str):
@@ -102,8 +106,9 @@ def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str,
 
 
 def _github_groups(api: str, discovery: Discovery, token: str) -> tuple[str, ...]:
-    """The organisations of a user, `acme`, and their teams, `acme/vision`. An organisation that does not
-    allow the application is not among them.
+    """Return the organisations of a user, `acme`, and their teams, `acme/vision`.
+
+    An organisation that does not allow the application is not among them.
     """
     groups = [
         _text(organisation.get("login"))

@@ -243,8 +243,9 @@ class SingleSignOn:
         by: Actor,
         now_ms: int,
     ) -> Outcome:
-        """Whose sign-in it is. An account is found by the login alone, never by an address that only looks
-        right.
+        """Return whose sign-in it is.
+
+        An account is found by the login alone, never by an address that only looks right.
         """
         next_path = str(remembered["next"])
         if attempt.user_id is not None and remembered.get("session") is not None:
@@ -287,7 +288,8 @@ class SingleSignOn:
         remembered: Mapping[str, Any],
         now_ms: int,
     ) -> Outcome:
-        """A confirmation counts only if the user has really signed in again, as far as the provider can say:
+        """Confirm the user, if they have signed in again as far as the provider can say.
+
         GitHub cannot.
         """
         next_path = str(remembered["next"])

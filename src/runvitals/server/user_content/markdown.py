@@ -16,7 +16,7 @@ MAX_CHARACTERS: Final = 20_000
 
 
 def html_of(markdown: str, images: ImageLinks, mentions: Collection[str] = ()) -> str:
-    """The HTML of a text.
+    r"""Return the HTML of a text.
 
     Args:
         images: makes the addresses under which this server shows images from elsewhere.
@@ -28,7 +28,7 @@ def html_of(markdown: str, images: ImageLinks, mentions: Collection[str] = ()) -
 
     Example:
         >>> html_of("# Hello <b>you</b>", ImageLinks(bytes(32)))
-        '<h2>Hello &lt;b&gt;you&lt;/b&gt;</h2>\\n'
+        '<h2>Hello &lt;b&gt;you&lt;/b&gt;</h2>\n'
     """
     if len(markdown) > MAX_CHARACTERS:
         raise ValueError(f"the text is too long; expected at most {MAX_CHARACTERS} characters")

@@ -1,5 +1,4 @@
-"""Decodes one picture, in a process of its own:
-`python -I -m runvitals.server.user_content.picture_worker [CROP]`.
+"""Decodes one picture in a process of its own: `python -I -m … [CROP]`.
 
 Decoders of images have had many faults, and a small file can decode to gigabytes. So this process has limits
 on memory and CPU time, writes no file, and knows no secrets. The picture comes on stdin, two WebP files go to
@@ -30,6 +29,7 @@ Box = tuple[int, int, int, int]
 
 
 def main() -> int:
+    """Decode the picture on stdin; returns the exit status."""
     _limit()
     from PIL import Image, ImageOps, UnidentifiedImageError
 

@@ -29,7 +29,9 @@ class RoleGrant:
 
 @dataclass(frozen=True, slots=True)
 class UserGrants:
-    """A user's rights. `teams`: by entity id; `projects`: by project id; `entity_id`: the user's own space;
+    """A user's rights.
+
+    `teams`: by entity id; `projects`: by project id; `entity_id`: the user's own space;
     `default_entity_id`: the team for runs that name none.
     """
 

@@ -26,6 +26,8 @@ router = Router()
 
 
 class Deletion(RequestBody):
+    """What confirms that an account is to be deleted, and when."""
+
     confirm: str = Field(max_length=64, description="The user name, typed again.")
     wait_days: int = Field(0, ge=0, le=30, description="The account works until then, and can be kept.")
 

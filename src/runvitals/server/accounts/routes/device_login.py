@@ -162,8 +162,10 @@ def answer(
 
 
 def _waiting(code: str, owner: Owner, access: AccessControl, services: AccountServices) -> DeviceLogin:
-    """Raises:
-    HTTPException: 410 for a wrong code, 429 after too many of them in this session.
+    """Return the login that waits for this code.
+
+    Raises:
+        HTTPException: 410 for a wrong code, 429 after too many of them in this session.
     """
     wait_s = services.device_codes.wait_s(owner.session.id)
     if wait_s > 0:

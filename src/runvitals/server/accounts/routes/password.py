@@ -26,6 +26,8 @@ router = Router()
 
 
 class PasswordChange(RequestBody):
+    """The present password and a new one."""
+
     old: str | None = Field(None, max_length=MAX_PASSWORD, description="Not needed if none is set.")
     new: Password
 

@@ -47,6 +47,8 @@ router = Router()
 
 
 class ProfileLink(RequestBody):
+    """A link on the page of a user."""
+
     label: str = Field("", max_length=_MAX_LABEL)
     url: str = Field(max_length=_MAX_URL)
 

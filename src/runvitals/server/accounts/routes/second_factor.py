@@ -56,9 +56,7 @@ class RecoveryCodes(ResponseBody):
 
 @router.get("/account/second-factor", dependencies=[needs("account:read")])
 def second_factor(access: TheAccess, owner: TheOwner) -> SecondFactorState:
-    """Whether an app (`enabled`) or a passkey is asked for after the password, and how many recovery codes
-    are left.
-    """
+    """Which second factors are asked for after the password, and how many recovery codes are left."""
     credentials = access.accounts.credentials
     factor = credentials.second_factor(owner.id)
     return SecondFactorState(
@@ -131,8 +129,9 @@ def replace_recovery_codes(access: TheAccess, services: TheServices, owner: Sign
 def ask_for_passkeys(
     body: PasskeysAsked, access: TheAccess, owner: SignedInOwner, notices: TheNotices
 ) -> RecoveryCodes:
-    """Ask for a passkey after the password, or no more. The first second factor of an account comes with
-    recovery codes, which are shown once.
+    """Ask for a passkey after the password, or no more.
+
+    The first second factor of an account comes with recovery codes, which are shown once.
     """
     left = access.accounts.credentials.recovery_codes_left(owner.id)
     codes = new_recovery_codes() if body.enabled and not left else []

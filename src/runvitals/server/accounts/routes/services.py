@@ -105,8 +105,9 @@ class AccountServices:
         return Notices(self.accounts, self.mailer, self.clock())
 
     def relying_party(self, request: Request) -> RelyingParty | None:
-        """The server as passkeys know it, by the setting `url`; without one, only pages at `localhost` have
-        passkeys. None: browsers allow none here.
+        """Return the server as passkeys know it, by the setting `url`; None where browsers allow no passkeys.
+
+        Without that setting, only pages at `localhost` have passkeys.
         """
         settings = self.settings()
         url = os.environ.get(URL_ENVIRONMENT) or settings["url"]
@@ -141,8 +142,10 @@ class AccountServices:
         return self._rates[what].take(subject)
 
     def limit(self, what: str, subject: str) -> None:
-        """Raises:
-        HTTPException: 429 if the limit is exceeded.
+        """Count one request against a limit.
+
+        Raises:
+            HTTPException: 429 if the limit is exceeded.
         """
         wait_s = self.take(what, subject)
         if wait_s > 0:

@@ -54,8 +54,9 @@ async def set_up(
     access: TheAccess,
     services: TheServices,
 ) -> SetUpSchema:
-    """Create the first administrator, and the team that owns what the server has already. From then on,
-    every request needs an account or a key. `removed`: what requests had made of accounts before, by kind.
+    """Create the first administrator, and the team that owns what the server has already.
+
+    From then on, every request needs an account or a key.
     """
 
     def create_and_start() -> SetUpSchema:

@@ -203,8 +203,10 @@ def sign_in_user(
 
 
 def required_party(request: Request, services: AccountServices) -> RelyingParty:
-    """Raises:
-    HTTPException: 409 where browsers allow no passkeys.
+    """Return the server as passkeys know it.
+
+    Raises:
+        HTTPException: 409 where browsers allow no passkeys.
     """
     party = services.relying_party(request)
     if party is None:

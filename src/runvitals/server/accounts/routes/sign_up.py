@@ -112,8 +112,10 @@ def _create(body: SignUp, requester: Requester, access: AccessControl, services:
 
 
 def _check_open(body: SignUp, invitation: InvitationRow | None, services: AccountServices) -> None:
-    """Raises:
-    HTTPException: 403 if this address may not sign up.
+    """Check that an address may sign up.
+
+    Raises:
+        HTTPException: 403 if this address may not sign up.
     """
     settings = services.settings()
     if settings["signup"] == "closed":
@@ -152,8 +154,10 @@ def verify(
     access: TheAccess,
     services: TheServices,
 ) -> VerifiedEmail:
-    """Confirm an e-mail address. It needs a session of the account that added it: with the link alone, the
-    owner of an address could be made to confirm a stranger's account.
+    """Confirm an e-mail address.
+
+    It needs a session of the account that added it: with the link alone, the owner of an address could be
+    made to confirm a stranger's account.
     """
     accounts, now_ms = access.accounts, access.clock()
     token = _token(body.token, requester, services, now_ms)

@@ -59,9 +59,7 @@ def ways_to_confirm(
     outside: TheOutsideServices,
     owner: SignedInOwner,
 ) -> ConfirmationWays:
-    """How the user can confirm who they are: by password, by passkey (what the browser needs for it), or by
-    signing in again at a provider.
-    """
+    """How the user can confirm who they are: by password, by passkey, or by signing in at a provider."""
     accounts, party = access.accounts, services.relying_party(request)
     options = None
     if party is not None and accounts.passkeys.of_user(owner.id):
@@ -98,9 +96,11 @@ async def confirm_identity(
 
 
 def confirm(owner: Owner, password: str, access: AccessControl, services: AccountServices) -> None:
-    """Raises:
-    HTTPException: 401 if this is not the user's password, 429 after too many; the session then ends.
-    TooManySignIns: more passwords are being checked than the server allows.
+    """Check the user's password.
+
+    Raises:
+        HTTPException: 401 if this is not the user's password, 429 after too many; the session then ends.
+        TooManySignIns: more passwords are being checked than the server allows.
     """
     session = owner.session
     try:

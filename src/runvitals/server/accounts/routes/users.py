@@ -73,8 +73,10 @@ def search(
     owner: TheOwner,
     page: ThePage,
 ) -> Any:
-    """Users by the beginning of their name or display name, those first with whom the requester shares a
-    team. E-mail addresses are neither searched nor shown.
+    """Users by the beginning of their name or display name.
+
+    Those come first with whom the requester shares a team. E-mail addresses are neither searched nor
+    shown.
     """
     access.require(owner.requester, Action.USER_READ, Account(owner.id), "users", changes=False)
     text = query.strip()

@@ -27,8 +27,9 @@ _CODE_CHARACTERS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class DeviceLogin:
-    """A sign-in that waits for a user. `name`: of the device. `user_id` null: nobody has answered it.
-    `scope`: of the key that it gets.
+    """A sign-in of a device that waits for a user.
+
+    `name`: of the device. `user_id` null: nobody has decided yet. `scope`: of the key that it gets.
     """
 
     id: int

@@ -20,8 +20,9 @@ MAX_ADDRESSES = 10
 
 @dataclass(frozen=True, slots=True)
 class EmailRow:
-    """An address of a user. `verified_ms` null: it is not verified. `failing_since_ms`: since when the mail
-    server refuses it.
+    """An address of a user.
+
+    `verified_ms` null: it is not verified. `failing_since_ms`: since when the mail server refuses it.
     """
 
     id: int
@@ -67,8 +68,10 @@ class EmailTable:
         return None if row is None else EmailRow(**row._asdict())
 
     def get(self, email_id: int) -> EmailRow:
-        """Raises:
-        NotFound: there is no such address.
+        """Return an address by its id.
+
+        Raises:
+            NotFound: there is no such address.
         """
         with self._database.read() as connection:
             return _email(connection, email_id)
@@ -113,8 +116,10 @@ class EmailTable:
         return self._database.write(work)
 
     def make_primary(self, email_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        ValueError: the address is not verified.
+        """Make an address the primary one of its user.
+
+        Raises:
+            ValueError: the address is not verified.
         """
 
         def work(connection: Connection) -> None:
@@ -128,8 +133,10 @@ class EmailTable:
         self._database.write(work)
 
     def delete(self, email_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        ValueError: it is the primary address.
+        """Remove an address.
+
+        Raises:
+            ValueError: it is the primary address.
         """
 
         def work(connection: Connection) -> None:

@@ -144,8 +144,10 @@ class KeyTable:
         return [KeyRow(**row._asdict(), entities=frozenset(limits.get(row.id, ()))) for row in rows]
 
     def get(self, key_id: int) -> KeyRow:
-        """Raises:
-        NotFound: there is no such key.
+        """Return a key by its id.
+
+        Raises:
+            NotFound: there is no such key.
         """
         with self._database.read() as connection:
             return _key(connection, key_id)
@@ -158,8 +160,10 @@ class KeyTable:
             return None if valid_id is None else _key(connection, valid_id)
 
     def by_public_id(self, shown: str) -> KeyRow:
-        """Raises:
-        NotFound: there is no such key.
+        """Return a key by its shown part.
+
+        Raises:
+            NotFound: there is no such key.
         """
         with self._database.read() as connection:
             number = connection.execute(

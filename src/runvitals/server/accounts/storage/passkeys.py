@@ -166,9 +166,11 @@ class PasskeyTable:
         self._database.write(work)
 
     def rename(self, user_id: int, passkey_id: int, name: str, by: Actor, now_ms: int) -> PasskeyRow:
-        """Raises:
-        ValueError: an invalid name.
-        NotFound: the user has no such passkey.
+        """Rename a passkey.
+
+        Raises:
+            ValueError: an invalid name.
+            NotFound: the user has no such passkey.
         """
         name = checked_name("passkey", name.strip(), MAX_NAME)
         mine = (passkey.c.id == passkey_id, passkey.c.user_id == user_id)
@@ -260,8 +262,10 @@ class PasskeyTable:
 
 
 def _use_challenge(connection: Connection, use: PasskeyUse) -> None:
-    """Raises:
-    NoLongerValid: the challenge was answered before.
+    """Use up the challenge of a passkey: two sign-ins at the same time do not both succeed.
+
+    Raises:
+        NoLongerValid: the challenge was answered before.
     """
     row = {"digest": use.challenge_digest, "expires_ms": use.challenge_expires_ms}
     try:

@@ -1,5 +1,6 @@
-"""Pictures of users, teams and the organisation. Equal ones are stored once, and removed with the last who
-has them.
+"""Pictures of users, teams and the organisation.
+
+Equal ones are stored once, and removed with the last who has them.
 """
 
 from __future__ import annotations

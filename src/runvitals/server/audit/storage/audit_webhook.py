@@ -127,8 +127,9 @@ class AuditWebhookTable:
     def mark_delivered(
         self, server: str, webhook: AuditWebhookRow, events: Sequence[AuditEvent], now_ms: int
     ) -> None:
-        """Note that events were delivered, if the server still has the webhook. Without events, forget the
-        ids that can no longer appear.
+        """Note that events were delivered, if the server still has the webhook.
+
+        Without events, forget the ids that can no longer appear.
         """
         sent = {event.id for event in events}
         newest = max(sent, default=webhook.sent_id)

@@ -27,6 +27,8 @@ from runvitals.store.errors import NotFound
 
 
 class OrganisationPeople(People):
+    """Who is invited, and their role in the organisation."""
+
     org_role: Literal["member", "admin"] = "member"
 
 

@@ -82,8 +82,10 @@ class RoleTable:
             return _roles(connection)
 
     def get(self, name: str) -> RoleRow:
-        """Raises:
-        NotFound: there is no custom role of this name.
+        """Return a custom role by its name.
+
+        Raises:
+            NotFound: there is no custom role of this name.
         """
         with self._database.read() as connection:
             return role_by_name(connection, name)
@@ -157,8 +159,10 @@ class RoleTable:
 
 
 def role_by_name(connection: Connection, name: str) -> RoleRow:
-    """Raises:
-    NotFound: there is no custom role of this name.
+    """Return a custom role by its name, in a transaction.
+
+    Raises:
+        NotFound: there is no custom role of this name.
     """
     roles = _roles(connection, custom_role.c.name_key == plain_text(name).casefold())
     if not roles:

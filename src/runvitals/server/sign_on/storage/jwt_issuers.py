@@ -168,9 +168,11 @@ class JwtIssuerTable:
         return self._database.write(work)
 
     def delete(self, issuer_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        ValueError: service accounts sign in with it.
-        NotFound: there is no such issuer.
+        """Remove an issuer.
+
+        Raises:
+            ValueError: service accounts sign in with it.
+            NotFound: there is no such issuer.
         """
 
         def work(connection: Connection) -> None:

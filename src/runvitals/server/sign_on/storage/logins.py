@@ -97,9 +97,11 @@ class LoginTable:
         return self._database.write(lambda connection: _link(connection, user_id, identity, by, now_ms))
 
     def unlink(self, user_id: int, login_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NotFound: the user has no such login.
-        ValueError: it is the last way in.
+        """Remove a login of a user.
+
+        Raises:
+            NotFound: the user has no such login.
+            ValueError: it is the last way in.
         """
 
         def work(connection: Connection) -> None:

@@ -37,6 +37,8 @@ InvitationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class TeamPeople(People):
+    """Who is invited, and their role in the team."""
+
     role: Role | None = None
     custom_role: str | None = Field(None, max_length=64)
 

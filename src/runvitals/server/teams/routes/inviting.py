@@ -73,8 +73,10 @@ class Inviter:
         return days
 
     def check_limits(self, team: TeamRow | None, count: int) -> None:
-        """Raises:
-        HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
+        """Check that so many more invitations may be sent.
+
+        Raises:
+            HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
         """
         invitations, since_ms = self._access.accounts.invitations, self._access.clock() - DAY_MS
         user_id = self._requester.user_id
@@ -158,8 +160,9 @@ class Inviter:
         return None, user, None
 
     def _is_known_member(self, address: str, target: Place) -> bool:
-        """Whether the address is a member's. False for requesters who do not see the members' addresses: the
-        answer must not show them who has an account.
+        """Return whether an address is a member's, as far as the requester may see members' addresses.
+
+        The response must not show others who has an account.
         """
         if target.entity is None or target.team is None:
             return False
@@ -203,8 +206,10 @@ def may_admit(access: AccessControl, team_id: int, user: UserRow, by_user_id: in
 
 
 def check_admission(access: AccessControl, team_id: int, user_id: int, by_user_id: int | None) -> None:
-    """Raises:
-    HTTPException: 403 unless the user may be admitted: see `may_admit`.
+    """Check that a user may be admitted to a team.
+
+    Raises:
+        HTTPException: 403 unless the user may be admitted: see `may_admit`.
     """
     if not may_admit(access, team_id, access.accounts.users.get(user_id), by_user_id):
         raise HTTPException(403, NOT_ADMITTED)
@@ -228,6 +233,8 @@ InvitationState = Literal["pending", "accepted", "declined", "revoked", "expired
 
 
 class Invitation(ResponseBody):
+    """An invitation to a team or to the organisation."""
+
     id: int
     team: str | None = Field(description="None: to the organisation only.")
     team_display_name: str | None
@@ -245,6 +252,8 @@ class Invitation(ResponseBody):
 
 
 class InvitationsPage(ResponseBody):
+    """A page of invitations."""
+
     invitations: list[Invitation]
     total: int
     next: str | None
@@ -264,6 +273,8 @@ class InvitationResult(ResponseBody):
 
 
 class InvitationResults(ResponseBody):
+    """What became of each invitation."""
+
     results: list[InvitationResult]
 
 

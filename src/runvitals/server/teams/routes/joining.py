@@ -31,10 +31,14 @@ RequestId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class JoinMessage(RequestBody):
+    """A request to join a team."""
+
     message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators of the team.")
 
 
 class TeamRequest(RequestBody):
+    """A request for a new team."""
+
     name: str = Field("", max_length=64, description="How the team could be called.")
     message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators.")
 
@@ -46,6 +50,8 @@ class Approval(RequestBody):
 
 
 class TeamAsked(ResponseBody):
+    """Who was asked for a team."""
+
     administrators: list[str] = Field(description="The users who were asked.")
 
 
@@ -62,6 +68,8 @@ class JoinableTeam(ResponseBody):
 
 
 class JoinableTeamsPage(ResponseBody):
+    """A page of teams."""
+
     teams: list[JoinableTeam]
     total: int
     next: str | None
@@ -82,6 +90,8 @@ class JoinRequest(ResponseBody):
 
 
 class JoinRequestsPage(ResponseBody):
+    """A page of requests to join."""
+
     join_requests: list[JoinRequest]
     total: int
     next: str | None
@@ -228,8 +238,10 @@ def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> WayTo
 
 
 def _joins_at_once(access: AccessControl, user_id: int, team: TeamRow) -> bool:
-    """Whether the mail domain suffices. Not for administrators of the organisation, who can set the domains
-    of a team, where they may not join teams by themselves.
+    """Return whether the mail domain suffices to join a team.
+
+    Not for administrators of the organisation, who can set the domains of a team, where they may not join
+    teams by themselves.
     """
     joins = access.accounts.join_requests.joins_at_once(user_id, team)
     return joins and may_admit(access, team.id, access.accounts.users.get(user_id), None)

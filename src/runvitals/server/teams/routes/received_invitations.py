@@ -24,6 +24,8 @@ from runvitals.store.errors import NoLongerValid
 
 
 class Token(RequestBody):
+    """The secret of an invitation's link."""
+
     token: str = Field(max_length=256, description="The part of the link after #.")
 
 

@@ -43,6 +43,8 @@ _NAME = r"^[A-Za-z0-9 _.\-]{1,64}$"
 
 
 class NewServiceAccount(RequestBody):
+    """A service account to be created."""
+
     name: str = Field(pattern=_NAME)
     kind: Literal["builtin", "external"] = Field(
         "builtin",
@@ -59,6 +61,8 @@ class NewServiceAccount(RequestBody):
 
 
 class ServiceAccountChanges(RequestBody):
+    """Fields that are left out do not change."""
+
     name: str | None = Field(None, pattern=_NAME)
     default_team: str | None = None
     reads_only: bool | None = None
@@ -66,12 +70,16 @@ class ServiceAccountChanges(RequestBody):
 
 
 class NewServiceAccountKey(RequestBody):
+    """A key of a service account, to be created."""
+
     name: str = Field(min_length=1, max_length=64)
     scope: KeyScopeName = "write"
     expires_ms: int | None = Field(None, ge=0, le=2**53)
 
 
 class ServiceAccountKeyRotation(RequestBody):
+    """How a key is replaced."""
+
     overlap_h: int = Field(24, ge=0, le=168, description="Hours until the old key ends.")
 
 
@@ -93,6 +101,8 @@ class ServiceAccountSchema(ResponseBody):
 
 
 class ServiceAccountsPage(ResponseBody):
+    """A page of service accounts."""
+
     service_accounts: list[ServiceAccountSchema]
     total: int
     next: str | None

@@ -167,8 +167,10 @@ class InvitationTable:
             return _pending(connection, team_id, address_key, user_id)
 
     def get(self, invitation_id: int) -> InvitationRow:
-        """Raises:
-        NotFound: there is no such invitation.
+        """Return an invitation by its id.
+
+        Raises:
+            NotFound: there is no such invitation.
         """
         with self._database.read() as connection:
             row = connection.execute(_INVITATIONS.where(invitation.c.id == invitation_id)).first()
@@ -203,14 +205,18 @@ class InvitationTable:
         return secret
 
     def revoke(self, invitation_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NoLongerValid: it is not pending.
+        """Revoke a pending invitation.
+
+        Raises:
+            NoLongerValid: it is not pending.
         """
         self._end(invitation_id, "revoked", by, now_ms)
 
     def decline(self, offered: InvitationRow, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NoLongerValid: it was used, has expired or was revoked.
+        """Decline an invitation.
+
+        Raises:
+            NoLongerValid: it was used, has expired or was revoked.
         """
         self._end(offered.id, "declined", by, now_ms)
 
@@ -326,8 +332,10 @@ class InvitationTable:
 
 
 def check_days(days: int) -> None:
-    """Raises:
-    ValueError: an invitation cannot be valid for so many days.
+    """Check for how many days an invitation is to be valid.
+
+    Raises:
+        ValueError: an invitation cannot be valid for so many days.
     """
     if not 1 <= days <= MAX_DAYS:
         raise ValueError(f"invalid number of days {days}; expected 1 to {MAX_DAYS}")

@@ -73,8 +73,9 @@ class JoinRequestTable:
         self._database = database
 
     def recommended(self, user_id: int) -> list[TeamRow]:
-        """The teams, by name, that are recommended to people with a mail domain of the user and that the user
-        is not in. Hidden ones too: the caller leaves out what is hidden.
+        """Return the teams, by name, that are recommended to people with a mail domain of the user.
+
+        Not those that the user is in. Hidden ones too: the caller leaves out what is hidden.
         """
         mine = select(membership.c.team_id).where(membership.c.user_id == user_id)
         shown = TEAMS.where(
@@ -156,8 +157,10 @@ class JoinRequestTable:
         return self._list(team_join_request.c.user_id == user_id)
 
     def get(self, request_id: int) -> JoinRequestRow:
-        """Raises:
-        NotFound: there is no such request.
+        """Return a request by its id.
+
+        Raises:
+            NotFound: there is no such request.
         """
         with self._database.read() as connection:
             row = connection.execute(_REQUESTS.where(team_join_request.c.id == request_id)).first()
@@ -189,16 +192,20 @@ class JoinRequestTable:
         self._database.write(work)
 
     def reject(self, request_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NoLongerValid: the request was answered or withdrawn.
+        """Reject a pending request.
+
+        Raises:
+            NoLongerValid: the request was answered or withdrawn.
         """
         self._database.write(
             lambda connection: _end(connection, _lock(connection, request_id), "rejected", by, now_ms)
         )
 
     def withdraw(self, request_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NoLongerValid: the request was answered or withdrawn.
+        """Withdraw a pending request.
+
+        Raises:
+            NoLongerValid: the request was answered or withdrawn.
         """
         self._database.write(
             lambda connection: _end(connection, _lock(connection, request_id), "withdrawn", by, now_ms)

@@ -102,8 +102,10 @@ class MemberTable:
         return members
 
     def get(self, team_name: str, user_name: str) -> MemberRow:
-        """Raises:
-        NotFound: there is no such team, or the user is not in it.
+        """Return a member of a team.
+
+        Raises:
+            NotFound: there is no such team, or the user is not in it.
         """
         with self._database.read() as connection:
             team = living_team(connection, team_name)
