@@ -11,7 +11,7 @@ from typing import Final
 
 
 class Action(str, Enum):
-    """What a principal wants to do with a resource."""
+    """An action of a principal on a resource."""
 
     ACCOUNT_READ = "account:read"
     ACCOUNT_UPDATE = "account:update"

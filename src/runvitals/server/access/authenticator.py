@@ -78,7 +78,7 @@ class Authenticator:
         return self._directory.generation
 
     async def requester(self, scope: Scope, while_away: bool = False) -> Requester:
-        """Who makes a request; a visitor if it has no credential, or a session that has ended.
+        """Return who makes a request; a visitor if it has no credential, or a session that has ended.
 
         Args:
             while_away: accept a key that was valid a while ago if the metadata store is away.
@@ -232,7 +232,7 @@ def _address(text: str) -> str:
 
 
 def is_loopback_client(scope: Scope) -> bool:
-    """Whether a request comes from a program on this machine, and not through a proxy."""
+    """Return whether a request comes from a program on this machine, and not through a proxy."""
     try:
         return ipaddress.ip_address(client_of(scope)).is_loopback
     except ValueError:

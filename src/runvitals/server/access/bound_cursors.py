@@ -35,12 +35,12 @@ class BoundCursors:
         return self._read_key()
 
     def bind(self, request: Request, cursor: str) -> str:
-        """The cursor for a response to a request."""
+        """Return the cursor for a response to a request."""
         principal = requester_of(request).principal
         return cursor if isinstance(principal, Operator) else self._signature(principal, cursor) + cursor
 
     def open(self, request: Request, bound: str) -> str:
-        """The cursor in one that `bind` returned.
+        """Return the cursor in one that `bind` returned.
 
         Raises:
             ValueError: it is not one that this requester got.

@@ -52,7 +52,7 @@ def custom_role(name: str, base: str, actions: Iterable[str], description: str =
 
 
 def added_actions(actions: Iterable[str]) -> frozenset[Action]:
-    """The actions that a custom role adds.
+    """Return the actions that a custom role adds.
 
     Raises:
         ValueError: an action that does not exist, or that a custom role may not add: one that would let its

@@ -275,7 +275,7 @@ def _entity_allows(
 
 
 def _action_fits(action: Action, resource: Resource) -> bool:
-    """Whether an action makes sense for this kind of resource; what does not fit is denied."""
+    """Return whether an action makes sense for this kind of resource; what does not fit is denied."""
     if isinstance(resource, ProjectItem):
         return action.kind == resource.kind
     if isinstance(resource, Project):
@@ -299,7 +299,7 @@ def _trash_allows(
     resource: Entity | Member | Project | ProjectItem | Registry,
     policies: OrganisationPolicies,
 ) -> bool:
-    """What is in the trash is there for those only who may delete it, to see and restore it."""
+    """Return whether a thing in the trash is shown: only to who may delete it, to see and restore it."""
     if isinstance(resource, Entity):
         return action is Action.TEAM_DELETE or (
             action is Action.TEAM_READ and isinstance(principal, User) and principal.org_admin
@@ -321,7 +321,7 @@ def _trash_allows(
 def _membership(
     principal: Principal, action: Action, entity: Entity, project: Project | None
 ) -> Membership | None:
-    """The role in the entity or project, lowered to what the organisation allows; None: no role."""
+    """Return the role in the entity or project, lowered to what the organisation allows; None: no role."""
     if isinstance(principal, ServiceAccount):
         return _service_membership(principal, entity, project)
     if not isinstance(principal, User) or principal.access is Access.NONE:
@@ -432,7 +432,7 @@ def _visible_to_all(
     project: Project,
     policies: OrganisationPolicies,
 ) -> bool:
-    """What the project's visibility allows to those without a role in it."""
+    """Return what the project's visibility allows to those without a role in it."""
     if project.visibility not in _WORLD_READABLE:
         return False
     signed_in = not isinstance(principal, Anonymous)

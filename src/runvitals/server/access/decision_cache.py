@@ -72,7 +72,7 @@ class DecisionCache:
         self._failed = True
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The value under this key; computes it if it is not there, or from before the last change."""
+        """Return the value under this key; computes it if it is not there, or from before the last change."""
         if self._clock() - self._checked_s >= self._check_s:
             self.check()
         entries = self._entries
@@ -91,7 +91,7 @@ class DecisionCache:
         return cast(T, computed)
 
     def known(self, key: Hashable) -> Any:
-        """The value under this key; `Missing.MISSING` if it would have to be computed.
+        """Return the value under this key; `Missing.MISSING` if it would have to be computed.
 
         It never reads the database, so that an event loop can call it.
         """

@@ -98,20 +98,20 @@ class Directory:
         return self._cache.away_s
 
     def policies(self) -> OrganisationPolicies:
-        """The organisation's settings that change who may do what."""
+        """Return the organisation's settings that change who may do what."""
         return self._cache.get("policies", self._policies)
 
     def visitors_may_read(self) -> bool | None:
-        """Whether visitors may read what is public; None if the database would have to be read for it."""
+        """Return whether visitors may read what is public; None if that needs a look-up."""
         policies: OrganisationPolicies | Missing = self._cache.known("policies")
         return None if isinstance(policies, Missing) else policies.anonymous_read
 
     def user(self, user_id: int) -> User | None:
-        """A user who is signed in, with all rights; None if there is no such user."""
+        """Return a user who is signed in, with all rights; None if there is no such user."""
         return self._cache.get(("user", user_id, self._period()), lambda: self._signed_in(user_id))
 
     def identify(self, credential: Credential) -> Identity | None:
-        """The owner of a credential, limited to what the credential allows; None if it is not valid.
+        """Return the owner of a credential, limited to what the credential allows; None if it is not valid.
 
         Tokens from before accounts act as the service account of the team that adopted them.
         """
@@ -129,7 +129,7 @@ class Directory:
         return self._cache.get(("owner", owner, self._period()), lambda: self._owner_now(owner))
 
     def has_expired(self, owner: Identity) -> bool:
-        """Whether the key of an owner has ended since it was looked up."""
+        """Return whether the key of an owner has ended since it was looked up."""
         return owner.expires_ms is not None and self._now_ms() >= owner.expires_ms
 
     def link_problem(self, secret: str) -> str | None:
@@ -137,7 +137,7 @@ class Directory:
         return self._accounts.guest_links.problem(secret, self._now_ms())
 
     def known(self, credential: Credential) -> Identity | Missing | None:
-        """The same from the cache, without reading the database: `Missing.MISSING` if it is not there."""
+        """Return what `identify` does, from the cache alone: `Missing.MISSING` if it is not there."""
         identity: Identity | Missing | None = self._cache.known(self._key_of(credential))
         return identity
 
@@ -146,16 +146,16 @@ class Directory:
         self._account_of = account_of
 
     def session_life(self) -> SessionLife:
-        """How long sessions last, by the organisation's settings."""
+        """Return how long sessions last, by the organisation's settings."""
         return self._cache.get("session life", self._session_life)
 
     def entity_named(self, name: str) -> Entity | None:
-        """A team or a user's own space by name; None if there is none."""
+        """Return a team or a user's own space by name; None if there is none."""
         entity_id = self._cache.get(("name", name), lambda: self._accounts.entity_id(name))
         return None if entity_id is None else self.entity(entity_id)
 
     def entity(self, entity_id: int) -> Entity:
-        """A team, or a user's own space.
+        """Return a team, or a user's own space.
 
         Raises:
             NotFound: there is none with this id.
@@ -163,7 +163,7 @@ class Directory:
         return self._cache.get(("entity", entity_id), lambda: self._entity(entity_id))
 
     def project(self, project_id: int) -> Project:
-        """A project with what decides who may see it.
+        """Return a project with what decides who may see it.
 
         Raises:
             UnknownProject: there is no project with this id.
@@ -172,17 +172,17 @@ class Directory:
         return self._cache.get(("project", project_id), lambda: self._project(project_id))
 
     def projects_of(self, entity_id: int) -> dict[int, Project]:
-        """The projects of a team or user, by their ids."""
+        """Return the projects of a team or user, by their ids."""
         projects: list[Project] = self._cache.get("projects", self._projects)
         return {project.id: project for project in projects if project.entity.id == entity_id}
 
     def project_named(self, entity_id: int, name: str) -> Project | None:
-        """A project by its owner and name; None if there is none."""
+        """Return a project by its owner and name; None if there is none."""
         number = dict(self._metadata_store.projects.named(name)).get(entity_id)
         return None if number is None else self.project(number)
 
     def readable_runs(self, principal: Principal) -> ReadableRuns | None:
-        """The runs that a principal may read, for `Filter.readable`; None: all."""
+        """Return the runs that a principal may read, for `Filter.readable`; None: all."""
         if isinstance(principal, Operator):
             return None
         if isinstance(principal, GuestLink) and principal.kind == "run":
@@ -197,14 +197,14 @@ class Directory:
         return decide(principal, action, resource, self.policies())
 
     def may(self, principal: Principal, action: Action, resource: Resource) -> bool:
-        """Whether a principal may do an action on a resource."""
+        """Return whether a principal may do an action on a resource."""
         return self.decide(principal, action, resource) is Decision.ALLOWED
 
     def _readable_runs(self, principal: Principal) -> ReadableRuns:
         return readable_runs(principal, self._cache.get("projects", self._projects), self.policies())
 
     def find_run(self, principal: Principal, uid: str, entity: str | None = None) -> ProjectItem:
-        """The run with this run id that a principal may read. Known for up to a second.
+        """Return the run with this run id that a principal may read. Known for up to a second.
 
         Args:
             entity: name of the team or user that has it. Without it: the run of the principal's default
@@ -232,7 +232,7 @@ class Directory:
         return self._item(runs[0])
 
     def find_sent_run(self, principal: Principal, uid: str, entity: str | None = None) -> ProjectItem:
-        """The run with this run id that a principal may add to: its own, or one that it may change.
+        """Return the run with this run id that a principal may add to: its own, or one that it may change.
 
         Args:
             entity: name of the team or user that has it; default: as in `find_run`.
@@ -258,7 +258,7 @@ class Directory:
         return runs[0][1]
 
     def may_add_to(self, principal: Principal, run_id: int) -> bool:
-        """Whether a principal may add to a run, by its number in the metadata store."""
+        """Return whether a principal may add to a run, by its number in the metadata store."""
         if isinstance(principal, Operator):
             return self._metadata_store.runs.place(run_id) is not None
         run = self._run_item(run_id)
@@ -296,7 +296,7 @@ class Directory:
         )
 
     def _projects(self) -> list[Project]:
-        """All projects that a user or team owns."""
+        """Return all projects that a user or team owns."""
         return [self._of_row(row) for row in self._accounts.project_members.all() if row.entity_id]
 
     def _period(self) -> int:
@@ -452,14 +452,14 @@ def _is_own(principal: Principal, item: ProjectItem) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class EntityDefaults:
-    """Whether code is saved, and the visibility of new projects."""
+    """The defaults of a team or own space: whether code is saved, and the visibility of new projects."""
 
     code_saving: bool
     visibility: str
 
 
 def entity_defaults(accounts: AccountStore, entity: EntityFacts) -> EntityDefaults:
-    """The defaults of a team; or of a user's own space: what the user or else the organisation chose."""
+    """Return the defaults of a team or own space: what the user or else the organisation chose."""
     stored = accounts.settings.all()
     if entity.owner_id is None:
         team = accounts.teams.by_name(entity.name)

@@ -59,7 +59,7 @@ class _Decided:
 
 
 class KeyIngestRights:
-    """What one key may send: an `IngestRights`.
+    """The rights of one key to send envelopes: an `IngestRights`.
 
     Decisions are kept as long as this object; `IngestRightsCache` drops it when rights change.
 
@@ -102,7 +102,7 @@ class KeyIngestRights:
         self._authors: dict[int, int | None] = {}
 
     def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
-        """The envelope, if it is known to be admitted without a look-up in the database. Thread-safe."""
+        """Return the envelope if it is known to be admitted, without a look-up. Thread-safe."""
         return self._known(SentEnvelope(envelope))
 
     def _known(self, sent: SentEnvelope) -> AdmittedEnvelope | None:
@@ -186,7 +186,7 @@ class KeyIngestRights:
         return decided
 
     def _find(self, envelope: Envelope) -> tuple[Entity, RunPlace | None]:
-        """The entity of the envelope's run, and the run if it exists."""
+        """Return the entity of the envelope's run, and the run if it exists."""
         runs = self._metadata_store.runs.places(envelope.run)
         if envelope.entity is not None:
             entity = self._directory.entity_named(envelope.entity.lower())
@@ -202,7 +202,7 @@ class KeyIngestRights:
         return self._directory.entity(home), None
 
     def _runs_sent(self, uid: str, runs: list[RunPlace]) -> list[RunPlace]:
-        """The runs with this id that the owner of the key has sent before."""
+        """Return the runs with this id that the owner of the key has sent before."""
         if not runs:
             return []
         if isinstance(self.principal, User):
@@ -283,7 +283,7 @@ class KeyIngestRights:
         decided.new_projects[name] = self._visibility(decided)
 
     def _may_add(self, project: Project, what: str) -> bool:
-        """Whether runs may be added to a project; False if it is hidden.
+        """Return whether runs may be added to a project; False if it is hidden.
 
         Raises:
             HttpRejection: 403, the project may only be read.
@@ -309,7 +309,7 @@ class KeyIngestRights:
     # Authors and new projects
 
     def _author(self, entity: Entity) -> tuple[int | None, str | None]:
-        """The author of a new run, and why it is not the user who was named."""
+        """Return the author of a new run, and why it is not the user who was named."""
         if isinstance(self.principal, User):
             return self.principal.id, None
         named = self.attribution
@@ -343,7 +343,7 @@ class KeyIngestRights:
         return user_id if user is not None and user.state == "active" and entity.id in user.teams else None
 
     def _visibility(self, decided: _Decided) -> Visibility:
-        """The visibility of a new project: the default of its entity, where it is allowed."""
+        """Return the visibility of a new project: the default of its entity, where it is allowed."""
         facts = self._metadata_store.accounts.entity(decided.entity.id)
         visibility = Visibility.TEAM
         if facts is not None:
@@ -392,7 +392,7 @@ def _run_key(sent: SentEnvelope) -> _RunKey:
 
 
 def _named_projects(envelopes: Sequence[SentEnvelope]) -> dict[tuple[str | None, str], str]:
-    """The projects that a request names for its runs: in an envelope, or else in records.
+    """Return the projects that a request names for its runs: in an envelope, or else in records.
 
     Only the first envelope of a writer names one. Without this, the others would create the project
     `default`, which then stays empty.

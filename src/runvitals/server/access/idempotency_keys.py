@@ -170,7 +170,7 @@ class IdempotencyKeys:
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
     def _digest(self, *parts: bytes) -> bytes:
-        """A keyed digest: a body may have a password in it, which could be guessed from a plain one."""
+        """Return a keyed digest: from a plain one, a password in a body could be guessed."""
         text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         return hmac.digest(self._digest_key, text, "sha256")
 
@@ -200,7 +200,7 @@ class _HeldResponse:
 
 
 def accepts_key(method: str, path: str) -> bool:
-    """Whether a call looks at the header."""
+    """Return whether a call looks at the header."""
     return method in METHODS and path.startswith(PREFIX) and not path.startswith(OF_SESSIONS)
 
 
@@ -209,7 +209,7 @@ async def _checked_before(requester: Requester) -> None:
 
 
 def _keys_of(scope: Scope) -> list[bytes]:
-    """The values of the header, for a call that looks at it."""
+    """Return the values of the header, for a call that looks at it."""
     if scope["type"] != "http" or not accepts_key(scope["method"], scope["path"]):
         return []
     return [value for name, value in scope["headers"] if name == b"idempotency-key"]
@@ -228,7 +228,7 @@ def _checked_key(keys: list[bytes]) -> bytes:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The body; None if the client has gone."""
+    """Return the body; None if the client has gone."""
     body = bytearray()
     while True:
         message = await receive()
@@ -240,7 +240,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _who(requester: Requester) -> tuple[str, str]:
-    """Whose request it is, and with which credential: another key of a user may be allowed less."""
+    """Return whose request it is, and with which credential: another key of a user may be allowed less."""
     actor = requester.actor
     principal = f"{actor.kind}:{actor.id}"
     session = requester.session
@@ -249,7 +249,7 @@ def _who(requester: Requester) -> tuple[str, str]:
 
 
 def _is_kept(status: int, headers: Headers) -> bool:
-    """Whether a response is final. One that begins a session is not kept: its secret is for one browser."""
+    """Return whether a response is final and begins no session, whose secret is for one browser."""
     final = 200 <= status < 300 or (400 <= status < 500 and status not in _DECIDED_AGAIN)
     return final and all(name.lower() != b"set-cookie" for name, _ in headers)
 

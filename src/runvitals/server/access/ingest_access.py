@@ -1,4 +1,4 @@
-"""Who sends envelopes, and what they may send: the `IngestRightsSource` of a server with accounts."""
+"""Senders of envelopes, and what they may send: the `IngestRightsSource` of a server with accounts."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class IngestRightsCache:
         self._recent: dict[tuple[tuple[bytes, bytes], ...], _Kept] = {}
 
     def known(self, headers: Headers) -> IngestRights | None:
-        """What a request may send, if it is known without a look-up in the database."""
+        """Return what a request may send, if it is known without a look-up in the database."""
         if not self._accounts_exist():
             return UNLIMITED
         sent = tuple([header for header in headers if header[0] in _SENDER])
@@ -101,7 +101,7 @@ class IngestRightsCache:
         return rights
 
     def of_request(self, scope: Scope) -> IngestRights:
-        """What an authenticated request may send.
+        """Return what an authenticated request may send.
 
         Raises:
             HttpRejection: 401 if it came without a key.
@@ -151,7 +151,7 @@ def _key_required() -> HttpRejection:
 
 
 def _attribution(headers: Headers) -> Attribution:
-    """The user whom a request names. Our headers take precedence over those of wandb's clients."""
+    """Return the user whom a request names. Our headers take precedence over those of wandb's clients."""
     values: dict[bytes, str] = {}
     for name, value in headers:
         if name in _USERNAME or name in _ADDRESS:

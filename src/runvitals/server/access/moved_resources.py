@@ -46,6 +46,6 @@ def _of_project(request: Request, address: Address) -> str:
 
 
 def _raw_path(request: Request) -> str:
-    """The path as it was sent: names in it are still percent-encoded."""
+    """Return the path as it was sent: names in it are still percent-encoded."""
     raw: bytes = request.scope.get("raw_path") or quote(request.url.path).encode("ascii")
     return raw.partition(b"?")[0].decode("latin-1")

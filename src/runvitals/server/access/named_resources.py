@@ -51,7 +51,7 @@ class NamedResources:
     def find(
         self, principal: Principal, action: Action, path: Mapping[str, str], query: Mapping[str, str]
     ) -> Named:
-        """The resource of a request for an action.
+        """Return the resource of a request for an action.
 
         Raises:
             DetailedError: 409 if several runs that the principal may read have the id.
@@ -76,7 +76,7 @@ class NamedResources:
         raise LookupError(f"the path names no resource for {action.value}")
 
     def moved_project(self, principal: Principal, entity: str, name: str, now_ms: int) -> Address | None:
-        """Where the project is now that was at this address; None unless the principal may read it there."""
+        """Return where the project of this old address is now; None unless the principal may read it."""
         owner = self._directory.entity_named(entity)
         accounts = self._metadata_store.accounts
         if owner is None:
@@ -88,7 +88,7 @@ class NamedResources:
         return Address(row.entity, row.name)
 
     def moved_run(self, principal: Principal, uid: str, entity: str, now_ms: int) -> Address | None:
-        """Where the run is now whose project was in this team or user's space, as for `moved_project`."""
+        """Return where the run is now whose project was in this team or space, as `moved_project`."""
         owner = self._directory.entity_named(entity)
         accounts = self._metadata_store.accounts
         if owner is None:
@@ -130,7 +130,7 @@ class NamedResources:
             raise DetailedError(409, str(error), {"entities": error.entities}) from None
 
     def _sent_run(self, principal: Principal, uid: str, entity: str | None) -> ProjectItem:
-        """The run that a principal may add to, otherwise one that it may only read.
+        """Return the run that a principal may add to, otherwise one that it may only read.
 
         Raises:
             HTTPException: 403 for a run of somebody else in a project that is open to all.

@@ -50,7 +50,7 @@ DEFAULT_POLICIES = OrganisationPolicies()
 
 
 def own_space_has(action: Action, resource: Resource, policies: OrganisationPolicies) -> bool:
-    """Whether an action exists in users' own spaces.
+    """Return whether an action exists in users' own spaces.
 
     Where only teams have projects, nothing is added to own spaces. What is there stays theirs, and may be
     given to a team.

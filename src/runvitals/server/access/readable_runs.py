@@ -17,7 +17,7 @@ def readable_runs(
     projects: Iterable[Project],
     policies: OrganisationPolicies = DEFAULT_POLICIES,
 ) -> ReadableRuns:
-    """The runs of these projects that a principal may read, as `decide` decides about each of them.
+    """Return the runs of these projects that a principal may read, as `decide` decides about each of them.
 
     The run of a guest link to a run is left out.
     """

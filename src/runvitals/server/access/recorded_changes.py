@@ -91,7 +91,7 @@ class RecordedChanges:
             self._metadata_store.events.add([event])
 
     def _place_of(self, state: State) -> dict[str, Any]:
-        """The entity, project and run of a request, as the audit log has them."""
+        """Return the entity, project and run of a request, as the audit log has them."""
         run_id, project_id = getattr(state, "run_number", None), getattr(state, "project_number", None)
         if run_id is not None:
             return self._place_of_run(run_id)

@@ -25,7 +25,7 @@ _MAX_KEYS: Final = 10_000
 
 @dataclass(slots=True)
 class _Minute:
-    """What one actor was refused within a minute."""
+    """Refusals of one action by one actor within a minute."""
 
     actor: Actor
     since_ms: int
@@ -95,7 +95,7 @@ class Refusals:
         self._metadata_store.accounts.audit.record(self._clock(), actor, action, outcome="denied", **about)
 
     def _place(self, resource: Resource) -> dict[str, Any]:
-        """The team or user, the project and the run that a resource belongs to, or is."""
+        """Return the team or user, the project and the run that a resource belongs to, or is."""
         if isinstance(resource, (Member, Registry)):
             return self._place(resource.team)
         if isinstance(resource, Entity):
@@ -117,7 +117,7 @@ class Refusals:
 
 
 def beyond_key(principal: Principal, action: Action) -> str:
-    """What a refusal adds if the key would not allow it to anybody."""
+    """Return what a refusal adds if the key would not allow it to anybody."""
     key = principal.key if isinstance(principal, (User, ServiceAccount)) else None
     if key is None or action in SCOPE_ACTIONS[key.scope]:
         return ""

@@ -38,5 +38,5 @@ class RequestIds:
 
 
 def request_id_of(scope: Scope) -> str | None:
-    """The id of a request; None where `RequestIds` is not used."""
+    """Return the id of a request; None where `RequestIds` is not used."""
     return scope.get(_KEY)

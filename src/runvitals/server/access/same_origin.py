@@ -91,7 +91,7 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def _is_same_origin(scope: Scope) -> bool:
-    """Whether no header says that the request comes from a page of another site."""
+    """Return whether no header says that the request comes from a page of another site."""
     site, origin = _site_headers(scope)
     if site is not None:
         return site in (b"same-origin", b"none")
@@ -99,7 +99,7 @@ def _is_same_origin(scope: Scope) -> bool:
 
 
 def names_own_origin(scope: Scope) -> bool:
-    """Whether a header says that the request comes from a page of this server."""
+    """Return whether a header says that the request comes from a page of this server."""
     site, origin = _site_headers(scope)
     if site is not None:
         return site == b"same-origin"
@@ -138,7 +138,7 @@ class LoopbackNames:
 
 
 def is_for_loopback(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request was sent to a loopback name."""
+    """Return whether a request was sent to a loopback name."""
     host = next((value for name, value in headers if name == b"host"), b"")
     return is_loopback(host.decode("latin-1"))
 
@@ -159,7 +159,7 @@ def _host(scope: Scope) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a `Host` header is a loopback name.
+    """Return whether a `Host` header is a loopback name.
 
     Example:
         >>> is_loopback("localhost:8900"), is_loopback("rebind.example:8900")

@@ -28,7 +28,7 @@ _MAX_PAUSE_S = 5.0
 
 
 class Entrances:
-    """What stands before ingest, the API and the page, and the thread that notices changes of rights.
+    """The middleware before ingest, the API and the page, and the thread that notices changes of rights.
 
     Args:
         monotonic: seconds that only grow.
@@ -86,7 +86,7 @@ class Entrances:
         return self._behind_proxies(RequestIds(guarded)), admits
 
     def for_browsers(self, app: ASGIApp) -> ASGIApp:
-        """The page and the API with authentication."""
+        """Return the page and the API with authentication."""
         guarded = SameOrigin(self._authenticate(app, browsers=True))
         return self._behind_proxies(RequestIds(SecurityHeaders(guarded)))
 

@@ -102,7 +102,7 @@ class TokenRequired:
             await self._app(scope, receive, send)
 
     def admits(self, headers: Headers) -> bool:
-        """Whether the token of a request is known to be valid, without a lookup in the metadata store."""
+        """Return whether the token of a request is known to be valid, without a look-up."""
         secret = token_of(dict(headers))
         return secret is not None and self._clock_s() < self._valid.get(secret, 0.0)
 
@@ -157,7 +157,7 @@ class TokenRequired:
 
 
 def token_of(headers: Mapping[bytes, bytes]) -> str | None:
-    """The token of a request: from `Authorization`, otherwise from the cookie.
+    """Return the token of a request: from `Authorization`, otherwise from the cookie.
 
     Args:
         headers: as in ASGI, with lower-case names.

@@ -27,7 +27,7 @@ MAX_SUBJECTS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class AttemptLimit:
-    """How many failures are free within a window, and how long to wait after more.
+    """The number of free failures within a window, and the wait after more.
 
     The delay doubles with each further failure, from `first_delay_s` to `longest_delay_s`.
     """
@@ -38,11 +38,11 @@ class AttemptLimit:
     longest_delay_s: float
 
     def wait_s(self, failures: int, since_s: float) -> float:
-        """How long to wait after so many failures, the last one `since_s` ago; 0: not at all."""
+        """Return how long to wait after so many failures, the last one `since_s` ago; 0: not at all."""
         return max(0.0, self._delay_s(failures) - since_s)
 
     def forgets(self, failures: int, since_s: float) -> bool:
-        """Whether failures no longer count, the last one `since_s` ago."""
+        """Return whether failures no longer count, the last one `since_s` ago."""
         return since_s >= self.window_s + self._delay_s(failures)
 
     def _delay_s(self, failures: int) -> float:
@@ -99,7 +99,7 @@ class FailedAttempts:
             return wait_s
 
     def wait_s(self, subject: Hashable) -> float:
-        """How long this subject has to wait before its next attempt; 0 where it need not."""
+        """Return how long this subject has to wait before its next attempt; 0 where it need not."""
         with self._lock:
             return self._wait_s(subject)
 
@@ -181,7 +181,7 @@ class SharedFailedAttempts:
         return self._wait_s(before, now_ms) if after == before else 0.0
 
     def wait_s(self, subject: str) -> float:
-        """How long this subject has to wait before its next attempt; 0 where it need not."""
+        """Return how long this subject has to wait before its next attempt; 0 where it need not."""
         return self._wait_s(self._table.get(self._digest(subject)), self._now_ms())
 
     def withdraw(self, subject: str) -> None:
@@ -260,7 +260,7 @@ def _subject(account: str, known_browser: str | None) -> str:
 
 
 def network_of(address: str) -> str:
-    """What counts as one client: an IPv4 address, the /64 of an IPv6 address, or the text itself.
+    """Return what counts as one client: an IPv4 address, the /64 of an IPv6 address, or the text itself.
 
     Example:
         >>> network_of("2001:db8:1:2:3::4"), network_of("192.0.2.1")

@@ -58,7 +58,7 @@ class BreachedPasswords:
 
 
 def _line_start(descriptor: int, position: int) -> int:
-    """The start of the line that the byte at `position` belongs to."""
+    """Return the start of the line that the byte at `position` belongs to."""
     first = max(0, position - _MAX_LINE_LENGTH)
     before = os.pread(descriptor, position - first, first)
     newline = before.rfind(b"\n")

@@ -94,7 +94,7 @@ class Passkeys:
     def registration(
         self, party: RelyingParty, user_id: int, user_name: str, display_name: str, session_id: int
     ) -> dict[str, Any]:
-        """What a browser needs to make a passkey: `PublicKeyCredentialCreationOptionsJSON`."""
+        """Return what a browser needs to make a passkey: `PublicKeyCredentialCreationOptionsJSON`."""
         handle = self._accounts.passkeys.handle(user_id, secrets.token_bytes(_HANDLE_BYTES))
         assert handle is not None
         return {
@@ -130,11 +130,11 @@ class Passkeys:
             raise PasskeyRefused(str(error)) from None
 
     def signing_in(self, party: RelyingParty) -> dict[str, Any]:
-        """What a browser needs to sign in with any passkey that it has for this server."""
+        """Return what a browser needs to sign in with any passkey that it has for this server."""
         return self._request(party, _SIGNING_IN, (), "required")
 
     def sign_in(self, party: RelyingParty, credential: Answer) -> int:
-        """The id of the user whose passkey has answered `signing_in`.
+        """Return the id of the user whose passkey has answered `signing_in`.
 
         Raises:
             PasskeyRefused: the answer is not accepted.
@@ -147,7 +147,7 @@ class Passkeys:
         return row.user_id
 
     def asking(self, party: RelyingParty, user_id: int, purpose: str, *, verified: bool) -> dict[str, Any]:
-        """What a browser needs to prove that a user has one of their passkeys.
+        """Return what a browser needs to prove that a user has one of their passkeys.
 
         Args:
             purpose: an answer to this challenge is accepted for this purpose only.
@@ -220,7 +220,7 @@ class Passkeys:
         return hmac.digest(self._key, head + purpose.encode(), "sha256")[:_MAC_BYTES]
 
     def _checked_challenge(self, credential: Answer, purpose: str) -> tuple[bytes, int]:
-        """The challenge that was answered, and when it expires.
+        """Return the challenge that was answered, and when it expires.
 
         Raises:
             PasskeyRefused: this server did not make it for this purpose, or too long ago.

@@ -24,7 +24,7 @@ MAX_WAITING: Final = 20
 _MIN_PART_LENGTH: Final = 4
 _TOO_MANY: Final = "too many sign-ins at the same time; try again in a few seconds"
 _TOO_LITTLE: Final = frozenset(map(error_to_str, (-22, -33)))
-"""What Argon2 says without memory or a thread for a hash, which does not mean that the password is wrong."""
+"""Errors of Argon2 without memory or a thread for a hash: they do not mean that the password is wrong."""
 _NOBODYS: Final = (  # of a random password that nobody has kept
     "$argon2id$v=19$m=65536,t=3,p=4$ArgS22LJ5tXEQXTpvSUBHA$P3GPWJxsbgSnsQBnt7R03FQEdBlReD8wFgTXsRTa8BE"
 )
@@ -68,7 +68,7 @@ def password_problem(
 
 
 def normalise(password: str) -> str:
-    """The form in which passwords are compared: keyboards compose accents in several ways."""
+    """Return the form in which passwords are compared: keyboards compose accents in several ways."""
     return unicodedata.normalize("NFC", password)
 
 
@@ -82,7 +82,7 @@ class Passwords:
         self._nobodys = _NOBODYS if hasher is None else hasher.hash("no account has this password")
 
     def hash(self, password: str) -> str:
-        """The hash to store, with its salt and parameters.
+        """Return the hash to store, with its salt and parameters.
 
         Raises:
             TooManySignIns: too many are waiting.
@@ -91,7 +91,7 @@ class Passwords:
             return str(self._hasher.hash(normalise(password)))
 
     def check(self, password: str, stored: str | None) -> bool:
-        """Whether a password has this hash. Takes the same time where there is no hash (`stored` None).
+        """Return whether a password has this hash. Without a hash (`stored` None), it takes as long.
 
         Raises:
             TooManySignIns: too many are waiting, or there is no memory for the hash.
@@ -108,7 +108,7 @@ class Passwords:
         return stored is not None
 
     def needs_rehash(self, stored: str) -> bool:
-        """Whether a hash was made with other parameters than today's."""
+        """Return whether a hash was made with other parameters than today's."""
         return bool(self._hasher.check_needs_rehash(stored))
 
     @contextmanager

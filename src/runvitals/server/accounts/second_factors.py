@@ -15,17 +15,17 @@ if TYPE_CHECKING:
     from runvitals.server.audit.storage.audit import Actor
 
 PURPOSE: Final = "second factor"
-"""What the answer of a passkey is for."""
+"""The purpose of the challenge for a passkey as second factor."""
 FactorKind = Literal["code", "passkey"]
 
 
 @dataclass(frozen=True, slots=True)
 class FactorProof:
-    """What a user shows after the password.
+    """A code or a passkey that proves the second factor.
 
     Attributes:
         code: of the app, or a recovery code.
-        passkey: the answer of a passkey. It counts for this server alone: `party`.
+        passkey: the response of a passkey. It counts for this server alone: `party`.
     """
 
     code: str | None = None
@@ -54,7 +54,7 @@ class SecondFactors:
         self._now_ms = now_ms
 
     def kinds(self, user_id: int) -> tuple[FactorKind, ...]:
-        """The second factors that a user may choose from; none: the user is asked for none.
+        """Return the second factors that a user may choose from; none: the user is asked for none.
 
         Where only passkeys are asked for, a recovery code counts too: `code`.
         """
@@ -67,7 +67,7 @@ class SecondFactors:
         return ("code", "passkey") if has_passkey else ("code",)
 
     def are_asked(self, user_id: int) -> bool:
-        """Whether a user is asked for a second factor."""
+        """Return whether a user is asked for a second factor."""
         return bool(self.kinds(user_id))
 
     def proves(self, user_id: int, proof: FactorProof, actor: Actor) -> str | None:
@@ -87,7 +87,7 @@ class SecondFactors:
         return "this code is wrong, or was used already"
 
     def step_of(self, user_id: int, code: str) -> int | None:
-        """The time step of a code for the user's app, confirmed or not; None for a wrong code."""
+        """Return the time step of a code for the user's app, confirmed or not; None for a wrong code."""
         factor = self._accounts.credentials.second_factor(user_id)
         if factor is None:
             return None
@@ -105,5 +105,5 @@ class SecondFactors:
 
 
 def totp_purpose(user_id: int) -> str:
-    """The purpose for which the secret of a user's app is encrypted."""
+    """Return the purpose for which the secret of a user's app is encrypted."""
     return f"totp:{user_id}"

@@ -1,6 +1,6 @@
 """Signing in: by password and second factor, by passkey, and by second factor after a provider.
 
-The answer must not show whether an account exists. So every attempt costs one hash, counts towards the same
+The response must not show whether an account exists. So every attempt costs one hash, counts towards the same
 limits and writes one event, and a wrong name, a wrong password and an account without one are one error.
 """
 
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from runvitals.server.audit.storage.audit import Actor
 
 CONFIRMING: Final = "confirm"
-"""What the answer of a passkey is for that confirms who a signed-in user is."""
+"""The purpose of the challenge for a passkey that confirms who a signed-in user is."""
 _NOBODY: Final = 0
 _MAX_TYPED: Final = 254
 
@@ -118,7 +118,7 @@ class SignIn:
         self._confirmations = SharedFailedAttempts(SUDO, "confirm", failures, key, now_ms)
 
     def check(self, attempt: Attempt) -> UserRow:
-        """The user who may sign in: active, or unverified.
+        """Return the user who may sign in: active, or unverified.
 
         Raises:
             SignInRefused: one of its kinds.
@@ -190,7 +190,7 @@ class SignIn:
     def check_after_provider(
         self, user_id: int, proof: FactorProof, ip: str, browser: KnownBrowser | None, actor: Actor
     ) -> UserRow:
-        """The user whom a provider has recognised, once the second factor is right.
+        """Return the user whom a provider has recognised, once the second factor is right.
 
         Raises:
             SignInRefused: one of its kinds.
@@ -212,7 +212,7 @@ class SignIn:
         return user
 
     def confirm(self, user_id: int, session_id: int, password: str) -> bool:
-        """Whether this is the password of a user who is signed in.
+        """Return whether this is the password of a user who is signed in.
 
         Raises:
             TooManyAttempts: there were too many wrong ones in this session, which should end.
@@ -256,7 +256,7 @@ class SignIn:
             )
 
     def _find(self, typed: str) -> UserRow | None:
-        """The user of a name; or who verified an address, or else signed up with it last."""
+        """Return the user of a name; or who verified an address, or else signed up with it last."""
         text = typed.strip()
         try:
             if "@" in text:

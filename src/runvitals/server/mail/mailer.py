@@ -84,7 +84,7 @@ class Mailer:
             return False
 
     def settings(self) -> MailSettings | None:
-        """How mail is sent; None if there is no mail server.
+        """Return how mail is sent; None if there is no mail server.
 
         Raises:
             ValueError: a setting is invalid or missing; the text says which.
@@ -133,7 +133,7 @@ class Mailer:
         once_key: str | None = None,
         time_zone: str | None = None,
     ) -> NewMail | None:
-        """A mail to put into the queue in the transaction of what it reports, with `outgoing_mail.add_mail`.
+        """Return a mail for `outgoing_mail.add_mail`, in the transaction of what it reports.
 
         None if mail is not configured. Raises as `send`.
         """
@@ -277,7 +277,7 @@ class Mailer:
         return True
 
     def _open(self, mail: WaitingMail, now_ms: int) -> dict[str, str] | None:
-        """The texts of a mail; None if they cannot be decrypted, and it ends."""
+        """Return the texts of a mail; None if they cannot be decrypted, and it ends."""
         try:
             texts: dict[str, str] = json.loads(self._box.open(mail.sealed, _purpose(mail.message_id)))
         except SecretUnreadable as error:
@@ -305,7 +305,7 @@ class Mailer:
 
 
 def _in_one(texts: Sequence[Mapping[str, str]], settings: MailSettings) -> Mapping[str, str]:
-    """The texts of a mail, or of the digest of several."""
+    """Return the texts of a mail, or of the digest of several."""
     return texts[0] if len(texts) == 1 else _texts_of(digest(texts), settings, None)
 
 
@@ -341,7 +341,7 @@ def _email(mail: WaitingMail, texts: Mapping[str, str], settings: MailSettings) 
 
 
 def _route(address: str) -> str:
-    """The address for the mail server: the domain in ASCII."""
+    """Return the address for the mail server: the domain in ASCII."""
     local, _, domain = address.rpartition("@")
     return f"{local}@{domain_key(domain)}"
 

@@ -82,7 +82,7 @@ class Message:
         return cls(**fields, paragraphs=paragraphs, link=None if link is None else Link(**link))
 
     def text(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
-        """The plain text. `url`: the address of this server, as users know it."""
+        """Return the plain text. `url`: the address of this server, as users know it."""
         parts = [_with_times(paragraph, time_zone) for paragraph in self.paragraphs]
         if self.link is not None:
             parts.append(f"{self.link.label}:\n{_absolute(url, self.link)}")
@@ -94,7 +94,7 @@ class Message:
         return "\n\n".join(parts) + "\n"
 
     def html(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
-        """The same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
+        """Return the same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
         paragraphs = [_with_times(paragraph, time_zone) for paragraph in self.paragraphs]
         parts = [f"<p>{html.escape(paragraph).replace(_NEW_LINE, '<br>')}</p>" for paragraph in paragraphs]
         if self.link is not None:
@@ -114,13 +114,13 @@ class Message:
 
 
 def one_line(text: str) -> str:
-    """A user's text on one line, without characters that are invisible or reverse text."""
+    """Return a user's text on one line, without characters that are invisible or reverse text."""
     shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
     return " ".join(shown.split())[:_MAX_VALUE]
 
 
 def paragraphs_of(name: str, text: str) -> tuple[str, ...]:
-    """What a user wrote, as a paragraph; none if it is empty."""
+    """Return what a user wrote, as a paragraph; none if it is empty."""
     return (f"{one_line(name)} wrote: “{one_line(text)}”",) if text.strip() else ()
 
 
@@ -130,7 +130,7 @@ def join_names(names: Sequence[str]) -> str:
 
 
 def time_text(time_ms: int) -> str:
-    """A time for a paragraph of a message, which is written in the time zone of whoever gets it."""
+    """Return a time for a paragraph of a message, which is written in the time zone of whoever gets it."""
     return f"\ue000{time_ms}\ue001"
 
 

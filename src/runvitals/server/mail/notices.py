@@ -101,7 +101,7 @@ class Notices:
                 self.to_user(row.user.id, message, once_key=once_key)
 
     def address_of(self, user_id: int, message: Message) -> str | None:
-        """Where a message to a user goes; None if it is not sent."""
+        """Return where a message to a user goes; None if it is not sent."""
         if not self._mailer.configured:
             return None
         verified = [row for row in self._accounts.emails.of_user(user_id) if row.verified_ms is not None]

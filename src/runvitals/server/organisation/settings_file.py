@@ -30,7 +30,7 @@ _TABLES: Final = ("settings", "providers")
 
 
 def read_settings_file(path: str, box: SecretBox) -> dict[str, Any]:
-    """The settings of a file as they are stored, with encrypted secrets.
+    """Return the settings of a file as they are stored, with encrypted secrets.
 
     Raises:
         ValueError: the file is not valid; the text says where.

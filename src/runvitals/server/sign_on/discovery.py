@@ -1,4 +1,4 @@
-"""What issuers publish about themselves: their addresses and their keys, cached for an hour."""
+"""Addresses and keys that issuers publish, cached for an hour."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Discovery:
         return self._issuer(issuer, CACHED_S).metadata
 
     def keys(self, issuer: str, refresh: bool = False) -> Sequence[Key]:
-        """The keys of an issuer. `refresh`: ask again, but at most once a minute. Raises as `metadata`."""
+        """Return the keys of an issuer; `refresh`: ask again, at most once a minute. Raises as `metadata`."""
         return self._issuer(issuer, REFRESH_S if refresh else CACHED_S).keys
 
     def _issuer(self, issuer: str, fresh_s: float) -> _Known:
@@ -101,7 +101,7 @@ class Discovery:
         return _Known(metadata, public_keys(self.json(metadata.keys_url)), asked_s)
 
     def json(self, url: str, token: str | None = None) -> dict[str, Any]:
-        """A JSON object at a URL. `token`: shown to the server. Raises as `metadata`."""
+        """Return a JSON object at a URL. `token`: shown to the server. Raises as `metadata`."""
         value = self.json_value(url, token)
         if not isinstance(value, dict):
             raise ProviderFailed(f"the answer of {url[:200]} is not a JSON object")

@@ -1,4 +1,4 @@
-"""Who signed in at a provider: the ID token of OpenID Connect, the calls of GitHub."""
+"""People who signed in at a provider: the ID token of OpenID Connect, the calls of GitHub."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SEVERAL_FACTORS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who signed in.
+    """A person who signed in.
 
     Attributes:
         groups: None if the provider says nothing about groups.
@@ -122,7 +122,7 @@ def _github_groups(api: str, discovery: Discovery, token: str) -> tuple[str, ...
 
 
 def _github_list(url: str, discovery: Discovery, token: str) -> Iterator[dict[str, Any]]:
-    """The objects of all pages of a list."""
+    """Yield the objects of all pages of a list."""
     for page in range(1, _MAX_PAGES + 1):
         entries = discovery.json_value(f"{url}?per_page={_PAGE}&page={page}", token)
         if not isinstance(entries, list):
@@ -149,7 +149,7 @@ def _check_id_token(claims: Claims, provider: Provider, nonce: str) -> None:
 def _with_userinfo(
     claims: Claims, discovery: Discovery, metadata: IssuerMetadata, access_token: object
 ) -> Claims:
-    """The claims of the ID token, and those that the provider gives only when asked."""
+    """Return the claims of the ID token, and those that the provider gives only when asked."""
     if "email" in claims or metadata.userinfo_endpoint is None or not isinstance(access_token, str):
         return claims
     userinfo = discovery.json(metadata.userinfo_endpoint, access_token)
@@ -159,7 +159,7 @@ def _with_userinfo(
 
 
 def _github_address(addresses: object) -> str | None:
-    """The primary address that GitHub has verified."""
+    """Return the primary address that GitHub has verified."""
     for entry in addresses if isinstance(addresses, list) else ():
         if isinstance(entry, dict) and entry.get("verified") is True and entry.get("primary") is True:
             return _address(entry.get("email"))

@@ -33,7 +33,7 @@ _FIELDS: Final = frozenset((*_REQUIRED, *_OPTIONAL))
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where users may sign in.
+    """A provider at which users may sign in.
 
     Attributes:
         id: part of the address that the provider sends browsers back to.
@@ -73,13 +73,13 @@ class Provider:
         return self.group_claim is not None
 
     def creates_account_for(self, address: str | None) -> bool:
-        """Whether someone with this verified address, or without one, gets an account."""
+        """Return whether someone with this verified address, or without one, gets an account."""
         if isinstance(self.auto_create, bool):
             return self.auto_create
         return address is not None and domain_key(address.rpartition("@")[2]) in self.auto_create
 
     def memberships(self, groups: Iterable[str]) -> dict[str, str]:
-        """The role by team of someone in these groups; of several roles in a team the last in the list."""
+        """Return the role by team of someone in these groups; of several in a team, the last in the list."""
         mine = frozenset(groups)
         return {team: role for group, (team, role) in self.group_map.items() if group in mine}
 
@@ -127,7 +127,7 @@ def _kept_secret(provider: Provider, present: Mapping[str, Any]) -> str:
 
 
 def shown_providers(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The setting as administrators see it: whether there is a secret, never which."""
+    """Return the setting as administrators see it: whether there is a secret, never which."""
     return [
         {name: value for name, value in entry.items() if name != "sealed_secret"}
         | {"has_secret": bool(entry.get("sealed_secret"))}
@@ -136,7 +136,7 @@ def shown_providers(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 def providers_of(stored: Mapping[str, Any], box: SecretBox) -> dict[str, Provider]:
-    """The providers of the organisation's settings by id.
+    """Return the providers of the organisation's settings by id.
 
     Raises:
         SecretUnreadable: the key file is another one.

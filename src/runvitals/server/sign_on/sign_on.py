@@ -83,7 +83,7 @@ class SingleSignOn:
         self._discovery = Discovery(fetcher, monotonic)
 
     def providers(self) -> list[Provider]:
-        """Where users may sign in, in the order of the setting.
+        """Return where users may sign in, in the order of the setting.
 
         Raises:
             SecretUnreadable: the key file is another one.
@@ -136,7 +136,7 @@ class SingleSignOn:
         ip: str = "",
         agent: str = "",
     ) -> Outcome:
-        """What came of a sign-in: call it at the provider's redirect, and remove the cookie.
+        """Return what came of a sign-in: call it at the provider's redirect, and remove the cookie.
 
         Args:
             parameters: of the query.
@@ -181,7 +181,7 @@ class SingleSignOn:
         return Linked(self._accounts.logins.accept(secret, by, now_ms), "/")
 
     def confirming_user(self, secret: str) -> int:
-        """The id of the user whose password confirms a `LinkNeeded`.
+        """Return the id of the user whose password confirms a `LinkNeeded`.
 
         Raises:
             NoLongerValid: it was used or has expired.
@@ -363,7 +363,7 @@ class SingleSignOn:
                 log.warning("an administrator does not follow the groups of %s: %s", provider.id, error)
 
     def _invitation(self, secret: str | None, address: str | None, now_ms: int) -> InvitationRow | None:
-        """The invitation of a link, if it is for this address."""
+        """Return the invitation of a link, if it is for this address."""
         if not secret or address is None:
             return None
         try:
@@ -374,7 +374,7 @@ class SingleSignOn:
         return offered if mine else None
 
     def _create(self, provider: Provider, person: Person, by: Actor, now_ms: int) -> UserRow | None:
-        """A new account; None if no name is free."""
+        """Create an account; None if no name is free."""
         access = with_defaults(self._accounts.settings.all())["default_access"]
         for name in _names(person.user_name):
             try:

@@ -30,7 +30,7 @@ class InvalidToken(Exception):
 
 
 def verified_claims(token: str, find_keys: FindKeys, now_s: float) -> Claims:
-    """The claims of a token with a valid signature that is valid now.
+    """Return the claims of a token with a valid signature that is valid now.
 
     Raises:
         InvalidToken: it is not.
@@ -58,7 +58,7 @@ def verified_claims(token: str, find_keys: FindKeys, now_s: float) -> Claims:
 
 
 def public_keys(document: object) -> list[Key]:
-    """The keys of a JWKS document that may sign tokens; others are left out."""
+    """Return the keys of a JWKS document that may sign tokens; others are left out."""
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise InvalidToken("the issuer's keys cannot be read")
@@ -76,7 +76,7 @@ def public_keys(document: object) -> list[Key]:
 
 
 def checked_keys(text: str) -> str:
-    """A JWKS document that an administrator has pasted, as it is stored: only public keys, without blanks.
+    """Return a JWKS document as it is stored: only public keys, without blanks.
 
     Raises:
         ValueError: it is something else, or has no key that may sign tokens.
@@ -92,13 +92,13 @@ def checked_keys(text: str) -> str:
 
 
 def checked_audience(claims: Claims, audience: str) -> bool:
-    """Whether a token was issued for this audience."""
+    """Return whether a token was issued for this audience."""
     audiences = claims.get("aud")
     return audience == audiences or (isinstance(audiences, list) and audience in audiences)
 
 
 def number(claims: Claims, name: str) -> float | None:
-    """A time of a token in s; None if it is missing.
+    """Return a time of a token in s; None if it is missing.
 
     Raises:
         InvalidToken: it is no number.

@@ -40,7 +40,7 @@ def html_of(markdown: str, images: ImageLinks, mentions: Collection[str] = ()) -
 
 
 def mentions_of(markdown: str) -> set[str]:
-    """The names that a text mentions as `@name`: those that exist and may be read go to `html_of`."""
+    """Return the names that a text mentions as `@name`: those that exist and may be read go to `html_of`."""
     from runvitals.server.user_content.markdown_renderer import MENTION  # as late as in `html_of`
 
     return set(MENTION.findall(markdown[:MAX_CHARACTERS]))

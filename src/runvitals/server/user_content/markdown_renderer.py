@@ -40,7 +40,7 @@ MENTION: Final = re.compile(r"(?<![\w@/.+-])@([a-z0-9](?:[a-z0-9]|[-_](?=[a-z0-9
 
 
 def render(markdown: str, images: ImageLinks, mentions: Collection[str]) -> str:
-    """The clean HTML of a text: see `markdown.html_of`."""
+    """Return the clean HTML of a text: see `markdown.html_of`."""
     environment = {"images": images, "mentions": frozenset(mentions)}
     return nh3.clean(
         _PARSER.render(markdown, environment),
@@ -65,7 +65,7 @@ def _checked_attribute(tag: str, name: str, value: str) -> str | None:
 
 
 def _length(value: str, *, percent: bool) -> str | None:
-    """A width or height: 1 to 2000 pixels, or a width of 1 to 100 %; None for anything else."""
+    """Return a width or height: 1 to 2000 pixels, or a width of 1 to 100 %; None for anything else."""
     pixels = _PIXELS.fullmatch(value.strip())
     if pixels is not None and 1 <= int(pixels[1]) <= _MAX_PIXELS:
         return str(int(pixels[1]))
@@ -122,7 +122,7 @@ def _attributes(raw: str) -> dict[str, str]:
 
 
 def _image(attributes: dict[str, str], images: ImageLinks, *, in_link: bool) -> str:
-    """An `<img>`; where the image is not shown, a link to it, or its text within another link."""
+    """Return an `<img>`; where the image is not shown, a link to it, or its text within another link."""
     source = attributes.get("src", "").strip()
     address = images.address(source)
     if address is not None:

@@ -73,7 +73,7 @@ class OutsideImages:
         self._changing = threading.Lock()
 
     def image(self, url: str) -> FetchedImage:
-        """The image at a URL, which `ImageLinks.url` has found to be in a text.
+        """Return the image at a URL, which `ImageLinks.url` has found to be in a text.
 
         Raises:
             NoImage: there is none at that URL, it is too large, too slow or of another type, or its URL
@@ -138,7 +138,7 @@ class OutsideImages:
             raise
 
     def _fetch(self, url: str) -> FetchedImage:
-        """The image at a URL; an empty one if there is none, which is remembered for a while."""
+        """Return the image at a URL; an empty one if there is none, which is remembered for a while."""
         if not self._places.acquire(blocking=False):
             raise TooManyFetches("too many images are being fetched; try again in a few seconds")
         try:

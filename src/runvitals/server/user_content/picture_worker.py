@@ -72,7 +72,7 @@ def _crop(text: str) -> Box:
 
 
 def _box(size: tuple[int, int], crop: Box | None) -> Box:
-    """What is shown: the crop within the picture, made square around its centre."""
+    """Return what is shown: the crop within the picture, made square around its centre."""
     left, top, right, bottom = (0, 0, *size) if crop is None else crop
     left, top, right, bottom = max(0, left), max(0, top), min(size[0], right), min(size[1], bottom)
     side = min(right - left, bottom - top)

@@ -55,7 +55,7 @@ class IdempotentRequestTable:
     def begin(
         self, digest: bytes, principal: str, request: bytes, now_ms: int
     ) -> RequestLease | EarlierRequest:
-        """The right to carry a request out, or the request that has it or had it.
+        """Return the right to carry a request out, or the request that has it or had it.
 
         Of several processes, one gets the right.
         """

@@ -20,7 +20,7 @@ router = Router()
 
 
 def is_on(feature: str, own: Mapping[str, bool], forced: Mapping[str, str]) -> bool:
-    """Whether a feature is on for a user.
+    """Return whether a feature is on for a user.
 
     Args:
         own: what the user chose.

@@ -87,7 +87,7 @@ def _picture(access: AccessControl, owner: Owner) -> bytes | None:
 
 
 def _events(access: AccessControl, user_id: int) -> list[dict[str, Any]]:
-    """What the user did, the newest first."""
+    """Return what the user did, the newest first."""
     rows: list[dict[str, Any]] = []
     before_id = None
     while len(rows) < MAX_EVENTS:

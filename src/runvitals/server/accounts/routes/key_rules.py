@@ -87,7 +87,7 @@ def check_session(requester: Requester) -> None:
 
 
 def expiry_ms(access: AccessControl, requested_ms: int | None) -> int | None:
-    """When a new key expires: as requested, else when the organisation says. None: never.
+    """Return when a new key expires: as requested, else when the organisation says. None: never.
 
     Raises:
         InvalidFields: it would have expired already, or later than the organisation allows.

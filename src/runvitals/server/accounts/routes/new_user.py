@@ -1,4 +1,4 @@
-"""What a form for a new user may hold: checked before anything is written."""
+"""Checks of forms for new users, before anything is written."""
 
 from __future__ import annotations
 

@@ -134,7 +134,7 @@ def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> 
 
 
 def shown_fields(profile: ProfileRow) -> dict[str, Any]:
-    """What others see of a profile."""
+    """Return what others see of a profile."""
     names = ("institution", "bio", "location", "links", "intro")
     return {"display_name": profile.display_name} | {
         name: profile.fields.get(name, DEFAULTS[name]) for name in names
@@ -190,7 +190,7 @@ def _address(access: AccessControl, user_id: int, text: str, problems: dict[str,
 
 
 def _visible(text: str) -> str:
-    """A text without control characters and characters that reverse the direction of others."""
+    """Return a text without control characters and characters that reverse the direction of others."""
     forbidden = ("Cc", "Cs", "Zl", "Zp")
     bidirectional = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
     return "".join(
@@ -210,7 +210,7 @@ def _is_web_address(url: str) -> bool:
 
 
 def _entity_id(access: AccessControl, user_id: int, name: str, problems: dict[str, str]) -> int | None:
-    """The id of a team in which the user may log; None for the user's own space."""
+    """Return the id of a team in which the user may log; None for the user's own space."""
     row, user = access.accounts.users.get(user_id), access.directory.user(user_id)
     if name.lower() in ("", row.name):
         if name and not access.directory.policies().personal_entities:

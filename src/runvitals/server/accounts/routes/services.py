@@ -1,4 +1,4 @@
-"""What the routes of accounts work with."""
+"""`AccountServices`: passwords, limits and mail for the routes of accounts."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class AccountServices:
         }
 
     def settings(self) -> Mapping[str, Any]:
-        """The organisation's settings."""
+        """Return the organisation's settings."""
         return with_defaults(self.accounts.settings.all())
 
     def notices(self) -> Notices:
@@ -116,7 +116,7 @@ class AccountServices:
         return relying_party(url, settings["name"])
 
     def support_contact(self) -> str:
-        """Whom users ask for help: the setting, or the names of the administrators."""
+        """Return whom users ask for help: the setting, or the names of the administrators."""
         contact = self.settings().get("support_contact")
         if contact:
             return str(contact)
@@ -171,7 +171,9 @@ class AccountServices:
         return 0.0
 
     def of_link(self, ip: str, read: Callable[[], T]) -> T:
-        """What a one-time link is for. A valid link always works, whatever else comes from its network.
+        """Return what a one-time link is for.
+
+        A valid link always works, whatever else comes from its network.
 
         Raises:
             NoLongerValid: as `read` raises it, which counts as a guess.
@@ -203,7 +205,7 @@ _RATES: Final[dict[str, tuple[RateLimit, ...]]] = {
 
 
 def services_of(request: Request) -> AccountServices:
-    """The services of the application."""
+    """Return the services of the application."""
     return shared_services_of(request).account_services
 
 

@@ -21,7 +21,7 @@ _KNOWN_S: Final = 365 * 86_400
 
 
 def is_secure(request: Request) -> bool:
-    """Whether a request came by TLS."""
+    """Return whether a request came by TLS."""
     return request.url.scheme == "https"
 
 
@@ -63,7 +63,7 @@ def end_session(request: Request, response: Response) -> None:
 
 
 def browser_of(request: Request, box: SecretBox) -> KnownBrowser | None:
-    """The browser of a request, if a user has signed in with it before."""
+    """Return the browser of a request, if a user has signed in with it before."""
     return known_browser(box, request.cookies.get(_known_cookie(request)))
 
 

@@ -215,7 +215,7 @@ def required_party(request: Request, services: AccountServices) -> RelyingParty:
 
 
 def refusal(error: sign_in.SignInRefused, request: Request, services: AccountServices) -> HTTPException:
-    """The response to a sign-in that was refused."""
+    """Return the response to a sign-in that was refused."""
     if isinstance(error, sign_in.TooManyAttempts):
         return too_many(str(error), error.wait_s)
     if isinstance(error, sign_in.SignInNotAllowed):

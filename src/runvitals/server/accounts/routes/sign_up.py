@@ -79,7 +79,7 @@ async def sign_up(
 
 
 def _create(body: SignUp, requester: Requester, access: AccessControl, services: AccountServices) -> UserRow:
-    """The new user: active if the invitation has confirmed the address."""
+    """Return the new user: active if the invitation has confirmed the address."""
     accounts, now_ms = services.accounts, access.clock()
     check_new_user(services, body.name, body.email, body.password, body.display_name)
     invitation = None

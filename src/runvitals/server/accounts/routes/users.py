@@ -116,7 +116,7 @@ def user_page(
 
 
 def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> list[NamedSchema]:
-    """The teams of a user that the requester may see; if the user hides them, those that both are in."""
+    """Return the teams of a user that the requester may see; if they are hidden, those that both are in."""
     accounts, now_ms = access.accounts, access.clock()
     theirs = [team for team, _, _ in accounts.teams.of_user(profile.user_id, now_ms)]
     if profile.fields.get("hide_teams"):
@@ -131,7 +131,7 @@ def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> 
 
 
 def _readable_names(access: AccessControl, requester: Requester, markdown: str) -> set[str]:
-    """The names of users and teams in a text that the requester may know of."""
+    """Return the names of users and teams in a text that the requester may know of."""
     names = set()
     for name in sorted(mentions_of(markdown))[:_MAX_MENTIONS]:
         entity = access.directory.entity_named(name)

@@ -13,7 +13,7 @@ from runvitals.store.errors import LastAdministrator
 
 
 def lock_administrators(connection: Connection) -> list[Any]:
-    """The active administrators, locked, so that two who demote each other do not both succeed."""
+    """Return the active administrators, locked, so that two who demote each other do not both succeed."""
     active = select(user_account.c.id, user_account.c.billing_role).where(
         user_account.c.org_role == "admin", user_account.c.state == "active"
     )
@@ -28,7 +28,7 @@ def note_group_administrator(connection: Connection, user_id: int, provider: str
 
 
 def administrator_by(connection: Connection, user_id: int) -> str | None:
-    """The provider whose group made a user an administrator; None: no group did."""
+    """Return the provider whose group made a user an administrator; None: no group did."""
     mine = select(group_administrator.c.provider).where(group_administrator.c.user_id == user_id)
     return connection.execute(mine).scalar()
 
@@ -56,7 +56,7 @@ def check_team_administrators(
 
 
 def lock_members(connection: Connection, team_id: int) -> dict[int, str]:
-    """The roles of a team's members by user id. Their rows are locked until the transaction ends."""
+    """Return the roles of a team's members by user id. Their rows are locked until the transaction ends."""
     statement = select(membership.c.user_id, membership.c.role).where(membership.c.team_id == team_id)
     rows = connection.execute(statement.order_by(membership.c.id).with_for_update())
     return {row.user_id: row.role for row in rows}

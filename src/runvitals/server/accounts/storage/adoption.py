@@ -1,4 +1,4 @@
-"""What a server has stored before it had accounts, until a team owns it."""
+"""The adoption by a team of what a server stored before it had accounts."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class DeviceLoginTable:
         self._database = database
 
     def begin(self, name: str, ip: str, now_ms: int) -> tuple[str, DeviceLogin]:
-        """A new sign-in; returns the device's secret with it.
+        """Begin a sign-in; returns the device's secret with it.
 
         Raises:
             ValueError: too many are waiting.
@@ -81,7 +81,7 @@ class DeviceLoginTable:
         return secret, self._database.write(work)
 
     def by_code(self, code: str, now_ms: int) -> DeviceLogin:
-        """The sign-in that waits with this code; case and dashes do not count.
+        """Return the sign-in that waits with this code; case and dashes do not count.
 
         Raises:
             NoLongerValid: there is none, or somebody has answered it.
@@ -109,7 +109,7 @@ class DeviceLoginTable:
         return self._database.write(work)
 
     def of_device(self, secret: str, now_ms: int) -> DeviceLogin:
-        """The sign-in of a device.
+        """Return the sign-in of a device.
 
         Raises:
             NoLongerValid: it has expired, was denied, or its key was fetched.

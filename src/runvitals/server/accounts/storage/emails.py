@@ -45,13 +45,13 @@ class EmailTable:
         self._database = database
 
     def of_user(self, user_id: int) -> list[EmailRow]:
-        """The addresses of a user, the primary one first."""
+        """Return the addresses of a user, the primary one first."""
         statement = _EMAILS.where(email.c.user_id == user_id).order_by(email.c.is_primary.desc(), email.c.id)
         with self._database.read() as connection:
             return [EmailRow(**row._asdict()) for row in connection.execute(statement)]
 
     def of_users(self, user_ids: Collection[int]) -> dict[int, list[EmailRow]]:
-        """The addresses of users, by their ids, each with the primary one first."""
+        """Return the addresses of users, by their ids, each with the primary one first."""
         by_user: dict[int, list[EmailRow]] = {}
         with self._database.read() as connection:
             mine = among(connection, email.c.user_id, user_ids)
@@ -61,7 +61,7 @@ class EmailTable:
         return by_user
 
     def primary(self, user_id: int) -> EmailRow | None:
-        """The primary address of a user, confirmed or not; None: there is none."""
+        """Return the primary address of a user, confirmed or not; None: there is none."""
         statement = _EMAILS.where(email.c.user_id == user_id, email.c.is_primary)
         with self._database.read() as connection:
             row = connection.execute(statement).first()

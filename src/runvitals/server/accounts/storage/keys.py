@@ -109,7 +109,7 @@ class KeyTable:
         return self._database.write(work)
 
     def check(self, secret: str, now_ms: int) -> KeyRow | None:
-        """The valid key with this secret; None if there is none, or it was revoked or has expired."""
+        """Return the valid key with this secret; None if there is none, or it was revoked or has expired."""
         shown = public_id(secret)
         if shown is None:
             return None
@@ -153,7 +153,7 @@ class KeyTable:
             return _key(connection, key_id)
 
     def valid(self, key_id: int, now_ms: int) -> KeyRow | None:
-        """A key by its id; None if there is none, or it was revoked or has expired."""
+        """Return a key by its id; None if there is none, or it was revoked or has expired."""
         statement = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms))
         with self._database.read() as connection:
             valid_id = connection.execute(statement).scalar()
@@ -174,7 +174,7 @@ class KeyTable:
             return _key(connection, number)
 
     def rotate(self, key_id: int, by: Actor, now_ms: int, overlap_ms: int = DAY_MS) -> tuple[str, KeyRow]:
-        """A new key with the same rights; the old one ends after the overlap (at most a week).
+        """Replace a key by one with the same rights; the old one ends after the overlap, at most a week.
 
         Raises:
             ValueError: an invalid overlap.
@@ -277,7 +277,7 @@ def _insert(
 
 
 def _owner(connection: Connection, key: KeyRow) -> tuple[int, str] | None:
-    """The user, or the team of the service account, for the audit log; None: of the organisation."""
+    """Return the user, or the team of the service account, for the audit log; None: of the organisation."""
     if key.user_id is not None:
         mine = select(user_account.c.entity_id).where(user_account.c.id == key.user_id)
     else:

@@ -39,7 +39,7 @@ class PasskeyRow:
 
 @dataclass(frozen=True, slots=True)
 class MadePasskey:
-    """What a browser has registered."""
+    """A passkey that a browser has made and that is not stored yet."""
 
     credential_id: bytes
     public_key: bytes
@@ -50,7 +50,7 @@ class MadePasskey:
 
 @dataclass(frozen=True, slots=True)
 class PasskeyUse:
-    """An answer of a passkey to a challenge: the challenge's digest and end, and the passkey's counter."""
+    """The use of a passkey for a challenge: the challenge's digest and end, and the passkey's counter."""
 
     challenge_digest: bytes
     challenge_expires_ms: int
@@ -71,19 +71,19 @@ class PasskeyTable:
         self._database = database
 
     def of_user(self, user_id: int) -> list[PasskeyRow]:
-        """The passkeys of a user, the oldest first."""
+        """Return the passkeys of a user, the oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(_PASSKEYS.where(passkey.c.user_id == user_id).order_by(passkey.c.id))
             return [PasskeyRow(**row._asdict()) for row in rows]
 
     def by_credential(self, credential_id: bytes) -> PasskeyRow | None:
-        """The passkey that calls itself by this id; None if there is none."""
+        """Return the passkey that calls itself by this id; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(_PASSKEYS.where(passkey.c.credential_id == credential_id)).first()
         return None if row is None else PasskeyRow(**row._asdict())
 
     def handle(self, user_id: int, new: bytes | None = None) -> bytes | None:
-        """What authenticators know a user by; None if the user never had a passkey.
+        """Return what authenticators know a user by; None if the user never had a passkey.
 
         Args:
             new: the handle of a user who has none yet.
@@ -144,10 +144,10 @@ class PasskeyTable:
         return self._database.write(work)
 
     def use(self, passkey_id: int, use: PasskeyUse, now_ms: int) -> None:
-        """Note that a passkey has answered a challenge. Of two equal answers, one counts.
+        """Note that a passkey was used for a challenge. Of two equal responses, one counts.
 
         Raises:
-            NoLongerValid: the challenge was answered before, or the passkey was removed.
+            NoLongerValid: the challenge was used before, or the passkey was removed.
             CounterWentBack: see there.
         """
         count = passkey.c.sign_count
@@ -223,7 +223,7 @@ class PasskeyTable:
         return self._database.write(work)
 
     def asked_after_password(self, user_id: int) -> bool:
-        """Whether a passkey is asked for after the password."""
+        """Return whether a passkey is asked for after the password."""
         mine = select(passkey_owner.c.after_password).where(passkey_owner.c.user_id == user_id)
         with self._database.read() as connection:
             return bool(connection.execute(mine).scalar())

@@ -1,4 +1,4 @@
-"""What users say about themselves, and what they prefer."""
+"""Profiles: texts of users about themselves, and their preferences."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ _LENGTH = len(PREFIX) + PUBLIC_CHARACTERS + _SECRET_CHARACTERS + _CHECK_CHARACTE
 
 
 def new_secret() -> tuple[str, bytes]:
-    """A secret of 256 random bits, and its digest."""
+    """Return a secret of 256 random bits, and its digest."""
     secret = secrets.token_urlsafe(32)
     return secret, digest_of(secret)
 
@@ -32,13 +32,13 @@ def digest_of(secret: str) -> bytes:
 
 
 def new_key() -> tuple[str, str]:
-    """A new key and its public id."""
+    """Return a new key and its public id."""
     body = "".join(secrets.choice(_LETTERS) for _ in range(PUBLIC_CHARACTERS + _SECRET_CHARACTERS))
     return PREFIX + body + _checksum(body), body[:PUBLIC_CHARACTERS]
 
 
 def public_id(key: str) -> str | None:
-    """The public id of a key; None if the text is no valid key.
+    """Return the public id of a key; None if the text is no valid key.
 
     Example:
         >>> key, shown = new_key()

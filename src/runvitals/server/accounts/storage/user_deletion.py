@@ -1,4 +1,4 @@
-"""What a deletion of an account removes."""
+"""The deletion of accounts, with all that belongs to them alone."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def remove_user(
 
 
 def team_ids(connection: Connection, user_id: int) -> list[int]:
-    """The teams that a user is in, in the order in which their rows are locked."""
+    """Return the teams that a user is in, in the order in which their rows are locked."""
     return sorted(
         connection.execute(select(membership.c.team_id).where(membership.c.user_id == user_id)).scalars()
     )

@@ -135,7 +135,7 @@ class UserTable:
             return _user(connection, user_account.c.id == user_id)
 
     def of_entities(self, entity_ids: Collection[int]) -> list[UserRow]:
-        """The users, by name, whose own spaces these are and who are not deleted."""
+        """Return the users, by name, whose own spaces these are and who are not deleted."""
         with self._database.read() as connection:
             mine = among(connection, user_account.c.entity_id, entity_ids)
             living = _USERS.where(mine, user_account.c.deleted_ms.is_(None)).order_by(entity.c.name)
@@ -151,7 +151,7 @@ class UserTable:
             return user_by_name(connection, name)
 
     def by_address(self, key: str) -> UserRow | None:
-        """The user who verified this address (`address_key`); None if nobody has."""
+        """Return the user who verified this address (`address_key`); None if nobody has."""
         owner = select(tables.email.c.user_id).where(
             tables.email.c.address_key == key, tables.email.c.verified_ms.is_not(None)
         )
@@ -160,7 +160,7 @@ class UserTable:
         return None if row is None else UserRow(**row._asdict())
 
     def unverified_by_address(self, key: str) -> UserRow | None:
-        """The newest user who signed up with this address and has not verified it; None if there is none."""
+        """Return the newest user who signed up with this address and has not verified it, or None."""
         pending = (
             _USERS.join(tables.email, tables.email.c.user_id == user_account.c.id)
             .where(tables.email.c.address_key == key, tables.email.c.is_primary)
@@ -193,7 +193,7 @@ class UserTable:
             return [UserRow(**row._asdict()) for row in rows]
 
     def listed(self) -> list[ListedUser]:
-        """All users who are not deleted, by name, each with the primary address and the teams."""
+        """Return all users who are not deleted, by name, each with the primary address and the teams."""
         primary = (tables.email.c.user_id == user_account.c.id) & tables.email.c.is_primary
         statement = (
             _USERS.add_columns(tables.email.c.address, tables.password.c.user_id.label("password"))
@@ -220,12 +220,12 @@ class UserTable:
             ]
 
     def any_administrator(self) -> bool:
-        """Whether there is an active administrator: before that, the server offers the first-run page."""
+        """Return whether there is an active administrator: before, the server offers the first-run page."""
         with self._database.read() as connection:
             return bool(lock_administrators(connection))
 
     def administrators(self) -> list[str]:
-        """The display names of the active administrators."""
+        """Return the display names of the active administrators."""
         active = (user_account.c.org_role == "admin", user_account.c.state == "active")
         names = select(user_account.c.display_name).where(*active).order_by(user_account.c.id)
         with self._database.read() as connection:
@@ -333,7 +333,7 @@ class UserTable:
         )
 
     def deletion_due(self, now_ms: int) -> list[UserRow]:
-        """The users whose requested deletion is to be carried out."""
+        """Return the users whose requested deletion is to be carried out."""
         due = _USERS.where(user_account.c.delete_after_ms <= now_ms, user_account.c.deleted_ms.is_(None))
         with self._database.read() as connection:
             return [UserRow(**row._asdict()) for row in connection.execute(due)]

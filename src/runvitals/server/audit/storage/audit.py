@@ -153,12 +153,12 @@ def record(
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, with its port: the rest may have a token in it."""
+    """Return the host of a URL, with its port: the rest may have a token in it."""
     return _HOST.sub(r"\1", url)
 
 
 def event_as_dict(event: AuditEvent) -> dict[str, Any]:
-    """An event as it is sent elsewhere, with internal ids: names may be given again."""
+    """Return an event as it is sent elsewhere, with internal ids: names may be given again."""
     return {name: getattr(event, name) for name in AuditEvent.__dataclass_fields__}
 
 
@@ -202,21 +202,21 @@ class AuditTable:
         self._database.write(lambda connection: record(connection, now_ms, actor, action, **about))
 
     def page(self, audit_filter: AuditFilter, limit: int = 100) -> list[AuditEvent]:
-        """The newest events that fit, at most `limit` (of 1000); continue with `before_id`."""
+        """Return the newest events that fit, at most `limit` (of 1000); continue with `before_id`."""
         statement = select(audit_event).where(*_conditions(audit_filter)).order_by(audit_event.c.id.desc())
         with self._database.read() as connection:
             rows = connection.execute(statement.limit(min(limit, MAX_ROWS)))
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
 
     def count(self, audit_filter: AuditFilter) -> int:
-        """How many events fit, whatever `before_id` is."""
+        """Return how many events fit, whatever `before_id` is."""
         fitting = _conditions(replace(audit_filter, before_id=None))
         with self._database.read() as connection:
             count = select(func.count()).select_from(audit_event).where(*fitting)
             return int(connection.execute(count).scalar_one())
 
     def since(self, after_id: int, limit: int = MAX_ROWS) -> list[AuditEvent]:
-        """The oldest events with higher ids, in the order of ids."""
+        """Return the oldest events with higher ids, in the order of ids."""
         newer = select(audit_event).where(audit_event.c.id > after_id).order_by(audit_event.c.id)
         with self._database.read() as connection:
             rows = connection.execute(newer.limit(min(limit, MAX_ROWS)))
@@ -235,7 +235,7 @@ class AuditTable:
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in connection.execute(statement)]
 
     def with_ids(self, ids: Collection[int]) -> list[AuditEvent]:
-        """Those of the events with these ids that exist, in the order of ids."""
+        """Return those of the events with these ids that exist, in the order of ids."""
         if not ids:
             return []
         with self._database.read() as connection:
@@ -244,13 +244,13 @@ class AuditTable:
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
 
     def count_since(self, after_id: int) -> int:
-        """How many events have higher ids."""
+        """Return how many events have higher ids."""
         newer = select(func.count()).select_from(audit_event).where(audit_event.c.id > after_id)
         with self._database.read() as connection:
             return int(connection.execute(newer).scalar_one())
 
     def newest_id(self) -> int:
-        """The id of the newest event; 0 if there is none."""
+        """Return the id of the newest event; 0 if there is none."""
         with self._database.read() as connection:
             return int(connection.execute(select(func.max(audit_event.c.id))).scalar() or 0)
 

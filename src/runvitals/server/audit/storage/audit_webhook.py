@@ -1,4 +1,4 @@
-"""Where the audit log is sent, and how far it was delivered. The events wait in the audit log itself.
+"""The webhook of the audit log, and how far it was delivered. The events wait in the audit log itself.
 
 Ids of events are assigned before their transactions end, so an event may appear after one with a higher id.
 Ids that were passed over are looked for again until that can no longer happen.
@@ -30,7 +30,7 @@ _ONLY: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class AuditWebhookRow:
-    """Where the audit log is sent.
+    """The webhook of the audit log.
 
     Attributes:
         sealed: the encrypted secret of the signatures.
@@ -61,7 +61,7 @@ class AuditWebhookTable:
         self._audit = audit
 
     def get(self) -> AuditWebhookRow | None:
-        """The webhook; None if there is none."""
+        """Return the webhook; None if there is none."""
         with self._database.read() as connection:
             return _row(connection)
 
@@ -104,13 +104,13 @@ class AuditWebhookTable:
         self._database.write(work)
 
     def waiting(self, webhook: AuditWebhookRow, limit: int = MAX_EVENTS) -> list[AuditEvent]:
-        """The oldest events that were not delivered."""
+        """Return the oldest events that were not delivered."""
         late = self._audit.with_ids(sorted(webhook.gaps))[:limit]
         rest = limit - len(late)
         return late + (self._audit.since(webhook.sent_id, rest) if rest else [])
 
     def claim(self, server: str, now_ms: int, until_ms: int) -> AuditWebhookRow | None:
-        """The webhook, for one server alone until a time; None: another server has it, or there is none."""
+        """Claim the webhook until a time; None: another server has it, or there is none."""
         free = or_(
             audit_webhook.c.claimed_by.is_(None),
             audit_webhook.c.claimed_by == server,

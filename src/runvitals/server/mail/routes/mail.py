@@ -134,7 +134,7 @@ def test_mail(body: MailTest, services: TheServices) -> MailSent:
 
 
 def _seal(server: SmtpServer, password: str | None, access: AccessControl, box: SecretBox) -> str:
-    """The mail server as it is stored."""
+    """Return the mail server as it is stored."""
     if server.user is not None and password is None:
         password = _present_password(server, access, box)
     elif server.user is None and password:
@@ -147,7 +147,7 @@ def _seal(server: SmtpServer, password: str | None, access: AccessControl, box: 
 
 
 def _present_password(server: SmtpServer, access: AccessControl, box: SecretBox) -> str | None:
-    """The stored password. It is for the server and user that it was given for, and sent to no other."""
+    """Return the stored password, which is sent to no other server, and for no other user."""
     present = _read_server(access, box)
     if present is None or present.password is None:
         return None

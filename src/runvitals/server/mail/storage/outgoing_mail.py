@@ -68,7 +68,7 @@ class WaitingMail:
 
 @dataclass(frozen=True, slots=True)
 class MailQueueLength:
-    """How many mails wait, and since when the oldest one does."""
+    """The number of mails that wait, and since when the oldest one does."""
 
     waiting: int
     oldest_ms: int | None
@@ -130,7 +130,7 @@ class OutgoingMailTable:
         self._database.write(lambda connection: connection.execute(change))
 
     def held_back(self, like: WaitingMail, now_ms: int, limit: int) -> list[WaitingMail]:
-        """The mails that are due after they were held back with this one, the oldest first."""
+        """Return the mails that are due after they were held back with this one, the oldest first."""
         columns = [_mail[name] for name in WaitingMail.__dataclass_fields__]
         same = (_mail.address_key == like.address_key, (_mail.kind == ALERT) == (like.kind == ALERT))
         due = (_mail.state == "waiting", _mail.next_ms <= now_ms, _mail.error.startswith(HELD_BACK))
@@ -170,7 +170,7 @@ class OutgoingMailTable:
         self._database.write(work)
 
     def sent_since(self, like: WaitingMail, since_ms: int) -> list[int]:
-        """When the mails were sent since a time that count with this one, in ascending order.
+        """Return when the mails were sent since a time that count with this one, in ascending order.
 
         Mails about security do not count.
         """
@@ -188,7 +188,7 @@ class OutgoingMailTable:
         return self._database.write(lambda connection: connection.execute(ended).rowcount)
 
     def length(self) -> MailQueueLength:
-        """How long the queue is."""
+        """Return how long the queue is."""
         waiting = select(func.count(), func.min(_mail.created_ms)).where(_mail.state == "waiting")
         with self._database.read() as connection:
             number, oldest_ms = connection.execute(waiting).one()

@@ -77,7 +77,7 @@ class RoleTable:
         return self._database.write(work)
 
     def all(self) -> list[RoleRow]:
-        """All custom roles by name."""
+        """Return all custom roles by name."""
         with self._database.read() as connection:
             return _roles(connection)
 

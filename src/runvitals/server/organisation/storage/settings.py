@@ -37,12 +37,12 @@ class SettingTable:
         self.fixed, self.fixed_by = dict(settings), by
 
     def all(self) -> dict[str, Any]:
-        """The settings that differ from their defaults."""
+        """Return the settings that differ from their defaults."""
         with self._database.read() as connection:
             return {**_all(connection), **self.fixed}
 
     def anonymises(self) -> bool:
-        """Whether deletions of accounts remove the names of their users from the audit log."""
+        """Return whether deletions of accounts remove the names of their users from the audit log."""
         return self.all().get("audit_anonymise") is True
 
     def put(

@@ -218,7 +218,7 @@ def remove_subject(
 
 
 def _check_keys(keys: str | None) -> str | None:
-    """The keys as they are stored; None if there are none."""
+    """Return the keys as they are stored; None if there are none."""
     if not keys:
         return None
     with checking("keys"):

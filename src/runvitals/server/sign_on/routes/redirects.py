@@ -292,7 +292,7 @@ async def begin(
 
 
 def with_cookie(request: Request, response: Response, begun: SignOnStart) -> Response:
-    """A response that remembers in the browser which sign-in it began."""
+    """Return a response that remembers in the browser which sign-in it began."""
     response.set_cookie(
         _cookie(request),
         begun.cookie,
@@ -359,7 +359,7 @@ def _confirm(
 
 
 def _to_page(outcome: LinkNeeded | Refused) -> RedirectResponse:
-    """The sign-in page with what to say there; a secret is in the fragment, which no log sees."""
+    """Return the sign-in page with what to say there; a secret is in the fragment, which no log sees."""
     query = f"?next={quote(outcome.next_path, safe='')}"
     if isinstance(outcome, LinkNeeded):
         return RedirectResponse(f"{PAGE}{query}&provider={outcome.provider}#link={outcome.secret}", 302)

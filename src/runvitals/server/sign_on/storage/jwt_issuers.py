@@ -43,14 +43,14 @@ class JwtIssuerRow:
 
 @dataclass(frozen=True, slots=True)
 class ExternalIdentity:
-    """Who a service account is at an issuer. `subject`: `*` in it stands for any characters."""
+    """An identity of a service account at an issuer. `subject`: `*` in it stands for any characters."""
 
     service_account_id: int
     issuer_id: int
     subject: str
 
     def fits(self, subject: str) -> bool:
-        """Whether the subject of a token is this one.
+        """Return whether the subject of a token is this one.
 
         Example:
             >>> ExternalIdentity(1, 1, "repo:lab/vision:ref:*").fits("repo:lab/vision:ref:refs/heads/main")
@@ -82,7 +82,7 @@ class JwtIssuerTable:
         self._database = database
 
     def all(self) -> list[JwtIssuerRow]:
-        """All issuers."""
+        """Return all issuers."""
         with self._database.read() as connection:
             return [
                 JwtIssuerRow(**row._asdict())
@@ -90,7 +90,7 @@ class JwtIssuerTable:
             ]
 
     def by_url(self, url: str) -> JwtIssuerRow | None:
-        """The enabled issuer with this URL, which is compared exactly; None if there is none."""
+        """Return the enabled issuer with this URL, which is compared exactly; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(_ISSUERS.where(jwt_issuer.c.url == url, jwt_issuer.c.enabled)).first()
         return None if row is None else JwtIssuerRow(**row._asdict())
@@ -235,7 +235,7 @@ class JwtIssuerTable:
         self._database.write(work)
 
     def identities(self, issuer_id: int) -> list[ExternalIdentity]:
-        """Who living service accounts are at an issuer."""
+        """Return who living service accounts are at an issuer."""
         columns = [external_identity.c[name] for name in ExternalIdentity.__dataclass_fields__]
         living = (external_identity.c.issuer_id == issuer_id, service_account.c.deleted_ms.is_(None))
         mine = select(*columns).join(
@@ -246,7 +246,7 @@ class JwtIssuerTable:
             return [ExternalIdentity(**row._asdict()) for row in rows]
 
     def service_account(self, issuer_id: int, subject: str) -> int | None:
-        """The id of the service account with a subject at an issuer; None: there is none, or it is disabled.
+        """Return the id of the enabled service account with a subject at an issuer, or None.
 
         Of several that fit, the one that says the most of it: without `*`, or else with the longest text. A
         disabled one does not leave its subject to the next.

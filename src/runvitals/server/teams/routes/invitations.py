@@ -108,7 +108,7 @@ def revoke(team: TheTeam, invitation: InvitationId, access: TheAccess, requester
 def _own_or_managed(
     access: AccessControl, requester: Requester, team: TeamRow, invitation_id: int
 ) -> InvitationRow:
-    """An invitation of this team that the requester sent, or may see because they manage the team."""
+    """Return an invitation of this team that the requester sent, or may see because they manage the team."""
     what = f"invitation {invitation_id}"
     try:
         row = access.accounts.invitations.get(invitation_id)

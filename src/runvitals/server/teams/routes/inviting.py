@@ -47,7 +47,7 @@ class People(RequestBody):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to: a team with a role, or the organisation (`team` None)."""
+    """The target of an invitation: a team with a role, or the organisation (`team` None)."""
 
     team: TeamRow | None
     entity: Entity | None
@@ -139,7 +139,7 @@ class Inviter:
     def _resolve(
         self, invitee: str | None, target: Place
     ) -> tuple[str | None, UserRow | None, dict[str, Any] | None]:
-        """The address, or the user, or why this person is not invited."""
+        """Return the address, or the user, or why this person is not invited."""
         if invitee is None:
             return None, None, None
         if "@" in invitee:
@@ -194,7 +194,7 @@ class Inviter:
 
 
 def may_admit(access: AccessControl, team_id: int, user: UserRow, by_user_id: int | None) -> bool:
-    """Whether a user may admit another one to a team.
+    """Return whether a user may admit another one to a team.
 
     Where administrators of the organisation may not join teams by themselves, they may not admit each other
     either: only the team's own members may.
@@ -279,7 +279,7 @@ class InvitationResults(ResponseBody):
 
 
 def invitation_of(row: InvitationRow, address: bool = True) -> Invitation:
-    """An invitation in a response. `address`: whether its address is shown."""
+    """Return an invitation in a response. `address`: whether its address is shown."""
     return Invitation(
         id=row.id,
         team=row.team,

@@ -268,7 +268,7 @@ def _create_request(
 
 
 def _user(access: AccessControl, requester: Requester) -> User:
-    """The user who asks: a person, and not by a key that only reads."""
+    """Return the user who asks: a person, and not by a key that only reads."""
     if isinstance(requester.principal, Anonymous):
         raise unauthenticated()
     if not isinstance(requester.principal, User):

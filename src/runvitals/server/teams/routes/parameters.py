@@ -42,7 +42,7 @@ TheTeam = Annotated[TeamRow, Depends(the_team)]
 
 
 def entity_of(access: AccessControl, team: TeamRow) -> Entity:
-    """The team as decisions need it."""
+    """Return the team as decisions need it."""
     return access.directory.entity(team.id)
 
 

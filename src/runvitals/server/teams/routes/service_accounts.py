@@ -303,7 +303,7 @@ for _base, _permission in _BASES.items():
 
 
 def _issuer(access: AccessControl, requester: Requester, new: NewServiceAccount) -> JwtIssuerRow | None:
-    """The issuer of an external account; None for one with keys.
+    """Return the issuer of an external account; None for one with keys.
 
     Raises:
         InvalidFields: the issuer or the subject is missing, or they are given for an account with keys.

@@ -64,7 +64,7 @@ class GroupMembershipTable:
         return problems
 
     def administrator_by(self, user_id: int) -> str | None:
-        """The provider whose group made a user an administrator; None: no group did."""
+        """Return the provider whose group made a user an administrator; None: no group did."""
         with self._database.read() as connection:
             return administrator_by(connection, user_id)
 

@@ -162,7 +162,7 @@ class InvitationTable:
     def pending(
         self, team_id: int | None, *, address_key: str | None = None, user_id: int | None = None
     ) -> InvitationRow | None:
-        """The pending invitation of an address or user to a team, or to the organisation (`team_id` None)."""
+        """Return the pending invitation of an address or user; `team_id` None: to the organisation."""
         with self._database.read() as connection:
             return _pending(connection, team_id, address_key, user_id)
 
@@ -179,14 +179,14 @@ class InvitationTable:
         return InvitationRow(**row._asdict())
 
     def sent_since(self, since_ms: int, *, invited_by: int | None = None, team_id: int | None = None) -> int:
-        """How many invitations a user sent, or were sent to a team, since a time."""
+        """Return how many invitations a user sent, or were sent to a team, since a time."""
         mine = invitation.c.invited_by == invited_by if team_id is None else invitation.c.team_id == team_id
         count = select(func.count()).where(mine, invitation.c.sent_ms > since_ms)
         with self._database.read() as connection:
             return int(connection.execute(count).scalar_one())
 
     def resend(self, invitation_id: int, by: Actor, now_ms: int, days: int = DEFAULT_DAYS) -> str:
-        """The secret of a new link for a pending invitation; the old link stops working.
+        """Return the secret of a new link for a pending invitation; the old link stops working.
 
         Raises:
             NoLongerValid: it is not pending.
@@ -221,7 +221,7 @@ class InvitationTable:
         self._end(offered.id, "declined", by, now_ms)
 
     def by_secret(self, secret: str, now_ms: int) -> InvitationRow:
-        """The pending invitation of a link.
+        """Return the pending invitation of a link.
 
         Raises:
             NoLongerValid: it was used, has expired, was revoked or never existed.
@@ -234,7 +234,7 @@ class InvitationTable:
         return InvitationRow(**row._asdict())
 
     def of_user(self, user_id: int, now_ms: int) -> list[InvitationRow]:
-        """The pending invitations of a user: by name, and to addresses that the user has verified."""
+        """Return the pending invitations of a user: by name, and to addresses that the user has verified."""
         verified = select(email.c.address_key).where(
             email.c.user_id == user_id, email.c.verified_ms.is_not(None)
         )
@@ -346,7 +346,7 @@ def _owner(row: InvitationRow) -> tuple[int, str] | None:
 
 
 def _whom(row: InvitationRow) -> str | None:
-    """The address or user, for the audit log; None for a link."""
+    """Return the address or user, for the audit log; None for a link."""
     return row.user or row.address
 
 
@@ -374,7 +374,7 @@ def _by_digest(connection: Connection, digest: bytes) -> InvitationRow:
 
 
 def _lock(connection: Connection, invitation_id: int) -> InvitationRow:
-    """A pending invitation, locked so that two requests do not both end it."""
+    """Return a pending invitation, locked so that two requests do not both end it."""
     mine = invitation.c.id == invitation_id
     connection.execute(select(invitation.c.id).where(mine).with_for_update())
     row = connection.execute(_INVITATIONS.where(mine)).first()

@@ -87,7 +87,7 @@ class JoinRequestTable:
             return [row for row in rows if domains & set(row.join_domains)]
 
     def joins_at_once(self, user_id: int, team: TeamRow) -> bool:
-        """Whether a user may join a team without asking: `join_by_domain` does it."""
+        """Return whether a user may join a team without asking: `join_by_domain` does it."""
         with self._database.read() as connection:
             return _joins_at_once(connection, user_id, team)
 
@@ -149,11 +149,11 @@ class JoinRequestTable:
         return self._database.write(work)
 
     def of_team(self, team_id: int) -> list[JoinRequestRow]:
-        """The pending requests to join a team, in the order of ids."""
+        """Return the pending requests to join a team, in the order of ids."""
         return self._list(team_join_request.c.team_id == team_id)
 
     def of_user(self, user_id: int) -> list[JoinRequestRow]:
-        """The pending requests of a user, in the order of ids."""
+        """Return the pending requests of a user, in the order of ids."""
         return self._list(team_join_request.c.user_id == user_id)
 
     def get(self, request_id: int) -> JoinRequestRow:
@@ -226,7 +226,7 @@ class JoinRequestTable:
 
 
 def _domains(connection: Connection, user_id: int) -> set[str]:
-    """The domains of a user's verified addresses."""
+    """Return the domains of a user's verified addresses."""
     mine = select(email.c.address_key).where(email.c.user_id == user_id, email.c.verified_ms.is_not(None))
     return {key.rpartition("@")[2] for key in connection.execute(mine).scalars()}
 
@@ -246,7 +246,7 @@ def _pending(team_id: int, user_id: int) -> tuple[ColumnElement[bool], ...]:
 
 
 def _lock(connection: Connection, request_id: int) -> JoinRequestRow:
-    """A pending request, locked so that two administrators do not both answer it."""
+    """Return a pending request, locked so that two administrators do not both answer it."""
     mine = team_join_request.c.id == request_id
     connection.execute(select(team_join_request.c.id).where(mine).with_for_update())
     row = connection.execute(_REQUESTS.where(mine)).first()

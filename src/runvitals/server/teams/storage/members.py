@@ -84,14 +84,14 @@ class MemberTable:
         self._database = database
 
     def of_team(self, team_name: str) -> list[MemberRow]:
-        """The members of a team by name."""
+        """Return the members of a team by name."""
         with self._database.read() as connection:
             team = living_team(connection, team_name)
             statement = _MEMBERS.where(membership.c.team_id == team.id).order_by(entity.c.name)
             return [MemberRow(**row._asdict()) for row in connection.execute(statement)]
 
     def of_teams(self, team_ids: Collection[int]) -> dict[int, list[MemberRow]]:
-        """The members of teams by the ids of the teams, each by name."""
+        """Return the members of teams by the ids of the teams, each by name."""
         members: dict[int, list[MemberRow]] = {}
         with self._database.read() as connection:
             mine = among(connection, membership.c.team_id, team_ids)
@@ -260,7 +260,7 @@ def _no_member(team_name: str, user_name: str) -> NotFound:
 
 
 def resolve_role(connection: Connection, role: str) -> tuple[str, int | None]:
-    """The built-in role, and the id of the custom role if it is one.
+    """Return the built-in role, and the id of the custom role if it is one.
 
     Raises:
         NotFound: there is no such role.

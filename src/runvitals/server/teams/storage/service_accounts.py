@@ -117,7 +117,7 @@ class ServiceAccountTable:
         return self._database.write(work)
 
     def by_name(self, name: str, team_id: int | None) -> ServiceAccountRow:
-        """A service account of a team, or of the organisation (`team_id` None).
+        """Return a service account of a team, or of the organisation (`team_id` None).
 
         Raises:
             NotFound: there is none with this name.
@@ -138,20 +138,20 @@ class ServiceAccountTable:
             return _account(connection, account_id)
 
     def of_organisation(self) -> list[ServiceAccountRow]:
-        """The service accounts of the organisation, by name."""
+        """Return the service accounts of the organisation, by name."""
         statement = _ACCOUNTS.where(service_account.c.team_id.is_(None)).order_by(service_account.c.name)
         with self._database.read() as connection:
             return [ServiceAccountRow(**row._asdict()) for row in connection.execute(statement)]
 
     def all(self, team_id: int | None = None) -> list[ServiceAccountRow]:
-        """All service accounts, or those of a team."""
+        """Return all service accounts, or those of a team."""
         statement = _ACCOUNTS if team_id is None else _ACCOUNTS.where(service_account.c.team_id == team_id)
         with self._database.read() as connection:
             rows = connection.execute(statement.order_by(service_account.c.id))
             return [ServiceAccountRow(**row._asdict()) for row in rows]
 
     def legacy(self) -> ServiceAccountRow | None:
-        """The account that tokens from before accounts act as; None before a team adopted them."""
+        """Return the account that tokens from before accounts act as; None before a team adopted them."""
         with self._database.read() as connection:
             row = connection.execute(_ACCOUNTS.where(service_account.c.kind == "legacy")).first()
         return None if row is None else ServiceAccountRow(**row._asdict())
@@ -249,5 +249,5 @@ def _has_name(name: str, team_id: int | None) -> tuple[ColumnElement[bool], ...]
 
 
 def _owner(row: ServiceAccountRow) -> tuple[int, str] | None:
-    """The team, for the audit log; None for an account of the organisation."""
+    """Return the team, for the audit log; None for an account of the organisation."""
     return None if row.team_id is None or row.team is None else (row.team_id, row.team)

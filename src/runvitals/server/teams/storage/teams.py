@@ -165,7 +165,7 @@ class TeamTable:
         return self._database.write(work)
 
     def by_name(self, name: str) -> TeamRow:
-        """A team, also one in the trash.
+        """Return a team, also one in the trash.
 
         Raises:
             NotFound: there is no team with this name.
@@ -174,12 +174,12 @@ class TeamTable:
             return _team(connection, name)
 
     def all(self) -> list[TeamRow]:
-        """All teams by name, including those in the trash."""
+        """Return all teams by name, including those in the trash."""
         with self._database.read() as connection:
             return [team_row(row) for row in connection.execute(TEAMS.order_by(entity.c.name))]
 
     def of_user(self, user_id: int, now_ms: int) -> list[tuple[TeamRow, str, str | None]]:
-        """The teams that a user is a member of, by name, each with the role there and the custom role."""
+        """Return the teams that a user is in, by name, each with the role there and the custom role."""
         mine = (
             TEAMS.add_columns(membership.c.role, custom_role.c.name.label("custom_role"))
             .join(membership, membership.c.team_id == team.c.entity_id)
@@ -194,7 +194,7 @@ class TeamTable:
             ]
 
     def profile(self, team_id: int) -> dict[str, Any]:
-        """What a team's page shows: intro, links and pins, as it was set."""
+        """Return what a team's page shows: intro, links and pins, as it was set."""
         with self._database.read() as connection:
             body = connection.execute(select(team.c.profile).where(team.c.entity_id == team_id)).scalar_one()
         return stored_object(body, f"the page of team {team_id}")
@@ -270,7 +270,7 @@ class TeamTable:
         self._database.write(work)
 
     def trashed_before(self, before_ms: int) -> list[TeamRow]:
-        """The teams that were moved to the trash before a time."""
+        """Return the teams that were moved to the trash before a time."""
         with self._database.read() as connection:
             rows = connection.execute(TEAMS.where(entity.c.deleted_ms < before_ms).order_by(entity.c.id))
             return [team_row(row) for row in rows]
@@ -391,7 +391,7 @@ _CHOICES = {"kind": KINDS, "default_visibility": _VISIBILITIES, "join_by_domain"
 
 
 def team_row(row: Any) -> TeamRow:
-    """A team from a row of `TEAMS`, which may have further columns."""
+    """Return a team from a row of `TEAMS`, which may have further columns."""
     fields = {name: getattr(row, name) for name in TeamRow.__dataclass_fields__}
     return TeamRow(**{**fields, "join_domains": tuple(json.loads(row.join_domains))})
 
@@ -410,7 +410,7 @@ def _team(connection: Connection, name: str) -> TeamRow:
 
 
 def living_team(connection: Connection, name: str) -> TeamRow:
-    """A team that is not in the trash.
+    """Return a team that is not in the trash.
 
     Raises:
         NotFound: there is none with this name.
