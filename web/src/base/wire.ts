@@ -344,6 +344,7 @@ export interface components {
             api_keys: number;
             teams: string[];
         };
+        /** @description What confirms that an account is to be deleted, and when. */
         Deletion: {
             /** @description The user name, typed again. */
             confirm: string;
@@ -649,6 +650,7 @@ export interface components {
             /** @description The shown part of the key. */
             key?: string | null;
         };
+        /** @description An invitation to a team or to the organisation. */
         Invitation: {
             id: number;
             /** @description None: to the organisation only. */
@@ -681,9 +683,11 @@ export interface components {
             /** @description Where the server sends no mail: the link to pass on. */
             url?: string | null;
         };
+        /** @description What became of each invitation. */
         InvitationResults: {
             results: components["schemas"]["InvitationResult"][];
         };
+        /** @description A page of invitations. */
         InvitationsPage: {
             invitations: components["schemas"]["Invitation"][];
             total: number;
@@ -711,6 +715,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A request to join a team. */
         JoinMessage: {
             /**
              * @description For the administrators of the team.
@@ -731,6 +736,7 @@ export interface components {
             created_ms: number;
             ended_ms: number | null;
         };
+        /** @description A page of requests to join. */
         JoinRequestsPage: {
             join_requests: components["schemas"]["JoinRequest"][];
             total: number;
@@ -748,6 +754,7 @@ export interface components {
              */
             join: "ask" | "auto";
         };
+        /** @description A page of teams. */
         JoinableTeamsPage: {
             teams: components["schemas"]["JoinableTeam"][];
             total: number;
@@ -1160,6 +1167,7 @@ export interface components {
             /** @default true */
             enabled: boolean;
         };
+        /** @description A service account to be created. */
         NewServiceAccount: {
             name: string;
             /**
@@ -1183,6 +1191,7 @@ export interface components {
              */
             scope: "ingest" | "read" | "write" | "full";
         };
+        /** @description A key of a service account, to be created. */
         NewServiceAccountKey: {
             name: string;
             /**
@@ -1289,6 +1298,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Who is invited, and their role in the organisation. */
         OrganisationPeople: {
             /** @default [] */
             people: string[];
@@ -1459,6 +1469,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The present password and a new one. */
         PasswordChange: {
             /** @description Not needed if none is set. */
             old?: string | null;
@@ -1562,6 +1573,7 @@ export interface components {
             /** @description Where such mail goes: a verified address; empty: the primary one. */
             mail_address?: string | null;
         };
+        /** @description A link on the page of a user. */
         ProfileLink: {
             /** @default  */
             label: string;
@@ -1904,12 +1916,14 @@ export interface components {
             /** @description None if MLflow has no name for it. */
             mlflow: components["schemas"]["MlflowName"] | null;
         };
+        /** @description Fields that are left out do not change. */
         ServiceAccountChanges: {
             name?: string | null;
             default_team?: string | null;
             reads_only?: boolean | null;
             disabled?: boolean | null;
         };
+        /** @description How a key is replaced. */
         ServiceAccountKeyRotation: {
             /**
              * @description Hours until the old key ends.
@@ -1917,6 +1931,7 @@ export interface components {
              */
             overlap_h: number;
         };
+        /** @description A page of service accounts. */
         ServiceAccountsPage: {
             service_accounts: components["schemas"]["ServiceAccount"][];
             total: number;
@@ -2124,6 +2139,7 @@ export interface components {
             name: string;
             on: boolean;
         };
+        /** @description Who was asked for a team. */
         TeamAsked: {
             /** @description The users who were asked. */
             administrators: string[];
@@ -2199,6 +2215,7 @@ export interface components {
             /** @description For those who may read them. */
             members?: components["schemas"]["ShownMember"][] | null;
         };
+        /** @description Who is invited, and their role in the team. */
         TeamPeople: {
             /** @default [] */
             people: string[];
@@ -2232,6 +2249,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A request for a new team. */
         TeamRequest: {
             /**
              * @description How the team could be called.
@@ -2256,6 +2274,7 @@ export interface components {
             editable: boolean;
             enforced_by: string | null;
         };
+        /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
             token: string;
@@ -2335,7 +2354,7 @@ export interface components {
             published?: boolean | null;
         };
         /**
-         * @description Who sees a project, from the narrowest to the widest.
+         * @description The visibility of a project, from the narrowest to the widest.
          * @enum {string}
          */
         Visibility: "private" | "restricted" | "team" | "organisation" | "public" | "open";

@@ -36,7 +36,7 @@ _PORTS: Final = {"https": "443", "http": "80"}
 _RANDOM_BYTES, _TIME_BYTES, _MAC_BYTES = 16, 8, 16
 _HANDLE_BYTES: Final = 32
 
-Answer = Mapping[str, Any]
+PasskeyResponse = Mapping[str, Any]
 """`PublicKeyCredential.toJSON()` of a browser."""
 
 
@@ -113,7 +113,13 @@ class Passkeys:
         }
 
     def register(
-        self, party: RelyingParty, user_id: int, session_id: int, credential: Answer, name: str, by: Actor
+        self,
+        party: RelyingParty,
+        user_id: int,
+        session_id: int,
+        credential: PasskeyResponse,
+        name: str,
+        by: Actor,
     ) -> PasskeyRow:
         """Add the passkey that a browser has made.
 
@@ -133,7 +139,7 @@ class Passkeys:
         """Return what a browser needs to sign in with any passkey that it has for this server."""
         return self._request(party, _SIGNING_IN, (), "required")
 
-    def sign_in(self, party: RelyingParty, credential: Answer) -> int:
+    def sign_in(self, party: RelyingParty, credential: PasskeyResponse) -> int:
         """Return the id of the user whose passkey has answered `signing_in`.
 
         Raises:
@@ -157,7 +163,7 @@ class Passkeys:
         return self._request(party, f"{purpose}:{user_id}", rows, "required" if verified else "preferred")
 
     def confirm(
-        self, party: RelyingParty, user_id: int, purpose: str, credential: Answer, *, verified: bool
+        self, party: RelyingParty, user_id: int, purpose: str, credential: PasskeyResponse, *, verified: bool
     ) -> None:
         """Check the answer to `asking`.
 
@@ -180,14 +186,20 @@ class Passkeys:
             "userVerification": verification,
         }
 
-    def _passkey(self, credential: Answer) -> PasskeyRow:
+    def _passkey(self, credential: PasskeyResponse) -> PasskeyRow:
         row = self._accounts.passkeys.by_credential(_bytes_of(credential, "rawId"))
         if row is None:
             raise PasskeyRefused("this passkey is not known here: it was removed, or never added")
         return row
 
     def _check(
-        self, party: RelyingParty, credential: Answer, row: PasskeyRow, purpose: str, *, verified: bool
+        self,
+        party: RelyingParty,
+        credential: PasskeyResponse,
+        row: PasskeyRow,
+        purpose: str,
+        *,
+        verified: bool,
     ) -> None:
         from webauthn import verify_authentication_response  # not when a server starts: it takes 0.1 s
         from webauthn.helpers.exceptions import WebAuthnException
@@ -219,7 +231,7 @@ class Passkeys:
     def _mac(self, head: bytes, purpose: str) -> bytes:
         return hmac.digest(self._key, head + purpose.encode(), "sha256")[:_MAC_BYTES]
 
-    def _checked_challenge(self, credential: Answer, purpose: str) -> tuple[bytes, int]:
+    def _checked_challenge(self, credential: PasskeyResponse, purpose: str) -> tuple[bytes, int]:
         """Return the challenge that was answered, and when it expires.
 
         Raises:
@@ -249,7 +261,7 @@ def _registering(session_id: int) -> str:
     return f"register:{session_id}"
 
 
-def _new_passkey(party: RelyingParty, credential: Answer, challenge: bytes) -> MadePasskey:
+def _new_passkey(party: RelyingParty, credential: PasskeyResponse, challenge: bytes) -> MadePasskey:
     from webauthn import verify_registration_response
     from webauthn.helpers import parse_cbor
     from webauthn.helpers.cose import COSEAlgorithmIdentifier
@@ -316,7 +328,7 @@ def _descriptors(rows: Sequence[PasskeyRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _client_data(credential: Answer) -> Mapping[str, Any]:
+def _client_data(credential: PasskeyResponse) -> Mapping[str, Any]:
     try:
         client_data = json.loads(_bytes_of(credential, "response", "clientDataJSON"))
     except (ValueError, RecursionError):
@@ -326,7 +338,7 @@ def _client_data(credential: Answer) -> Mapping[str, Any]:
     return client_data
 
 
-def _bytes_of(credential: Answer, *path: str) -> bytes:
+def _bytes_of(credential: PasskeyResponse, *path: str) -> bytes:
     value: Any = credential
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None

@@ -77,7 +77,7 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
-        self._places = threading.BoundedSemaphore(MAX_HASHING + MAX_WAITING)
+        self._slots = threading.BoundedSemaphore(MAX_HASHING + MAX_WAITING)
         self._hashing = threading.BoundedSemaphore(MAX_HASHING)
         self._nobodys = _NOBODYS if hasher is None else hasher.hash("no account has this password")
 
@@ -113,10 +113,10 @@ class Passwords:
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        if not self._places.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             raise TooManySignIns(_TOO_MANY)
         try:
             with self._hashing:
                 yield
         finally:
-            self._places.release()
+            self._slots.release()

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from runvitals.server.accounts.passkeys import Answer, PasskeyRefused, Passkeys, RelyingParty
+from runvitals.server.accounts.passkeys import PasskeyRefused, PasskeyResponse, Passkeys, RelyingParty
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.totp import matching_step, recovery_digest
 
@@ -29,7 +29,7 @@ class FactorProof:
     """
 
     code: str | None = None
-    passkey: Answer | None = None
+    passkey: PasskeyResponse | None = None
     party: RelyingParty | None = None
 
     @property

@@ -21,7 +21,7 @@ from runvitals.server.accounts.attempt_limits import (
     network_of,
 )
 from runvitals.server.accounts.known_browsers import KnownBrowser
-from runvitals.server.accounts.passkeys import Answer, PasskeyRefused, Passkeys, RelyingParty
+from runvitals.server.accounts.passkeys import PasskeyRefused, PasskeyResponse, Passkeys, RelyingParty
 from runvitals.server.accounts.passwords import Passwords, TooManySignIns
 from runvitals.server.accounts.second_factors import FactorKind, FactorProof, SecondFactors
 from runvitals.server.accounts.secret_box import SecretBox
@@ -155,7 +155,7 @@ class SignIn:
             self._accounts.credentials.rehash(user.id, stored.hash, self._passwords.hash(attempt.password))
         return user
 
-    def check_passkey(self, party: RelyingParty, credential: Answer, actor: Actor) -> UserRow:
+    def check_passkey(self, party: RelyingParty, credential: PasskeyResponse, actor: Actor) -> UserRow:
         """Return the user who may sign in with a passkey.
 
         It needs no second factor: the authenticator has recognised the user, by PIN or finger.

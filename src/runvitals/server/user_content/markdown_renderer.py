@@ -107,18 +107,18 @@ class _ImageTag(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: dict[str, str] = {}
+        self.attributes: dict[str, str] = {}
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         for name, value in attributes:
-            self.found.setdefault(name, value or "")
+            self.attributes.setdefault(name, value or "")
 
 
 def _attributes(raw: str) -> dict[str, str]:
     parser = _ImageTag()
     parser.feed(raw)
     parser.close()
-    return parser.found
+    return parser.attributes
 
 
 def _image(attributes: dict[str, str], images: ImageLinks, *, in_link: bool) -> str:

@@ -67,7 +67,7 @@ class OutsideImages:
         self._fetcher = fetcher
         self._clock = clock
         self._max_cache_bytes = max_cache_bytes
-        self._places = threading.BoundedSemaphore(MAX_AT_A_TIME)
+        self._slots = threading.BoundedSemaphore(MAX_AT_A_TIME)
         self._fetches = itertools.count()
         # A draft gets the time of our clock before its final name: until then it may look old.
         self._changing = threading.Lock()
@@ -139,14 +139,14 @@ class OutsideImages:
 
     def _fetch(self, url: str) -> FetchedImage:
         """Return the image at a URL; an empty one if there is none, which is remembered for a while."""
-        if not self._places.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             raise TooManyFetches("too many images are being fetched; try again in a few seconds")
         try:
             response = self._fetcher.get(url, LIMITS, _HEADERS)
         except (FetchFailed, Blocked):
             return FetchedImage("", b"")
         finally:
-            self._places.release()
+            self._slots.release()
         media_type = image_type(response.body) if response.status == 200 else None
         return FetchedImage("", b"") if media_type is None else FetchedImage(media_type, response.body)
 

@@ -169,11 +169,11 @@ def test_the_mark_of_a_known_browser_cannot_be_made_up(people: People) -> None:
 
 def test_too_many_sign_ins_at_once_are_refused(people: People) -> None:
     for _ in range(22):
-        assert people.passwords._places.acquire(blocking=False)
+        assert people.passwords._slots.acquire(blocking=False)
     response = people.browser().sign_in("rita")
     assert (response.status_code, "retry-after" in response.headers) == (429, True)
     for _ in range(22):
-        people.passwords._places.release()
+        people.passwords._slots.release()
     assert people.browser().sign_in("rita").status_code == 200
 
 

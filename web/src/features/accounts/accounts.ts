@@ -4,7 +4,6 @@ import type { Access } from '../../base/api';
 import type * as wire from '../../base/wire';
 import { own } from '../../base/own';
 import type { RequestOptions } from './passkeys';
-import type { Json } from '../../base/wire';
 
 export type Role = 'viewer' | 'member' | 'admin';
 
