@@ -251,7 +251,7 @@ def _entity_allows(
     if membership is not None:
         grant = rule.of(membership.role)
         granted = _grants(grant, principal, resource, entity, project, policies) or (
-            # A custom role adds an action as administrators have it: on what others made too.
+            # As for administrators, the actions that a custom role adds hold for what others made too.
             action in membership.added
             and rule.custom
             and _grants(rule.admin, principal, resource, entity, project, policies)

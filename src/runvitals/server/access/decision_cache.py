@@ -86,7 +86,7 @@ class DecisionCache:
             raise
         if len(entries) >= MAX_ENTRIES:
             entries.clear()
-        # Into the entries of the generation before the computation: what changed meanwhile replaced them.
+        # Under the generation from before the computation: a change meanwhile has replaced its entries.
         entries[key] = computed
         return cast(T, computed)
 

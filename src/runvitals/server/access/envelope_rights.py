@@ -278,7 +278,7 @@ class KeyIngestRights:
         if number is not None:  # as the name is taken, it cannot be created
             raise HttpRejection(403, f"there is no project {what} that this key may log to")
         if not can_be_addressed(name):
-            # 403, of which relays keep the journal: nothing is lost.
+            # After a 403, relays keep the journal: nothing is lost.
             raise HttpRejection(403, f"invalid project name {name[:100]!r}; expected {PROJECT_NAME_ALLOWED}")
         decided.new_projects[name] = self._visibility(decided)
 

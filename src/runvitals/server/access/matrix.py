@@ -132,7 +132,7 @@ MATRIX: Final[dict[Action, Rule]] = {
     Action.REGISTRY_LINK: _MEMBERS,
     Action.REGISTRY_ALIAS: _MEMBERS,
     Action.REGISTRY_MANAGE_ADMINS: Rule(_NO, _NO, _YES),
-    # Not team administrators. They may appoint registry administrators, themselves too: an audited step.
+    # Not team administrators: they may appoint registry administrators, also themselves, which is audited.
     Action.REGISTRY_PROTECTED_ALIAS: Rule(_NO, _NO, _NO),
 }
 

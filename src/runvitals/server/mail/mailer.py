@@ -237,7 +237,7 @@ class Mailer:
 
     def _attempt(self, connection: SmtpConnection, settings: MailSettings, mail: WaitingMail) -> bool:
         now_ms = self._clock()
-        # Again, for each: those sent before it in this turn count.
+        # Checked again for each mail: those sent before it in this turn count.
         if self._over_limit(mail, now_ms) or not self._queue.claim(mail, now_ms):
             return False
         return self._send(connection, settings, [mail], now_ms)

@@ -96,7 +96,7 @@ def switch(
         raise HTTPException(409, f"the organisation decides about {name}")
     profiles = access.accounts.profiles
     before = profiles.get(owner.id).fields.get("beta", {})
-    # Switches of features that no longer exist go.
+    # Drop the switches of features that no longer exist.
     own = {feature: on for feature, on in before.items() if feature in names}
     profiles.put(owner.id, {"beta": {**own, name: body.on}}, owner.actor, access.clock())
     return SwitchedFeature(name=name, on=body.on)

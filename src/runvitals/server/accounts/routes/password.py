@@ -54,7 +54,7 @@ async def change_password(
 def _change(body: PasswordChange, owner: Owner, access: AccessControl, services: AccountServices) -> None:
     accounts, now_ms = access.accounts, access.clock()
     if accounts.credentials.password(owner.id) is None:
-        # There is none to ask for: the user signs in with a provider, lately enough.
+        # No password to ask for: the user signs in with a provider, and must have done so lately.
         access.require(owner.requester, Action.ACCOUNT_SECURITY, Account(owner.id), "such account")
     elif body.old is None:
         raise InvalidFields({"old": "the present password is missing"})

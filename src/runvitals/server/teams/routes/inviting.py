@@ -176,7 +176,7 @@ class Inviter:
 
     def _result(self, who: str, row: InvitationRow, secret: str, message: str) -> dict[str, Any]:
         result: dict[str, Any] = {"who": who, "state": "invited", "id": row.id, "expires_ms": row.expires_ms}
-        # To an invited address the link proves who has it, so it is shown only where no mail is sent.
+        # A link that came by mail proves who has the address: it is shown only where no mail is sent.
         if self._send(row, secret, message):
             return result
         return {**result, "url": f"{PATH}#{secret}"}

@@ -159,7 +159,7 @@ def withdraw(request: RequestId, access: TheAccess, requester: TheRequester) -> 
     access.accounts.join_requests.withdraw(row.id, requester.actor, access.clock())
 
 
-# Its page shows the team, so its visitors may ask; a team that is hidden is hidden here too.
+# Whoever sees the page of a team may ask to join it; a hidden team is hidden here too.
 @router.post("/teams/{team}/join-requests", status_code=201, dependencies=[needs("team:profile")])
 def ask_to_join(
     team: TheTeam, body: JoinMessage, access: TheAccess, requester: TheRequester, notices: TheNotices
