@@ -233,7 +233,7 @@ class KeyIngestRights:
         """Check that envelopes may be added to a run. One in the trash is checked as if it were not there.
 
         Args:
-            wanted: the project of the run, if it did not exist: one that is hidden is refused like that.
+            named: the project of the run, if it did not exist: one that is hidden is refused like that.
         """
         project = self._directory.project(run.project_id)
         if not self._may_add(project, f"{run.entity}/{run.project}"):

@@ -90,7 +90,7 @@ def stored_providers(
     """Check the setting `providers`; returns it as it is stored, with encrypted secrets.
 
     Args:
-        given: the providers, with `client_secret` where it is new.
+        providers: all of them, with `client_secret` where it is new.
         stored: the present value; a provider without a new secret keeps its own, which is sent only to the
             issuer that it was given for.
 

@@ -37,10 +37,10 @@ class GroupMembershipTable:
     def follow(
         self, user_id: int, provider: str, roles: Mapping[str, str], by: Actor, now_ms: int
     ) -> list[str]:
-        """Make the memberships from a provider's groups those that are wanted.
+        """Change the memberships from a provider's groups to these roles.
 
         Args:
-            wanted: the role by the name of the team.
+            roles: the role by the name of the team.
 
         Returns:
             What was not done and why: a team that does not exist, or that would lose its last administrator.
