@@ -26,8 +26,8 @@ def _no_names(served: ServedOrganisation) -> dict[str, str]:
     return {}
 
 
-def _succeeded(answer: httpx.Response) -> bool:
-    return answer.status_code < 300
+def _succeeded(response: httpx.Response) -> bool:
+    return response.status_code < 300
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def _new_sweep(served: ServedOrganisation) -> dict[str, str]:
     return {"sweep": served.metadata_store.sweeps.sweeps.create(new, NOW).name}
 
 
-def _shows_address(answer: httpx.Response) -> bool:
-    return answer.status_code == 200 and "dan@lab.example" in answer.text
+def _shows_address(response: httpx.Response) -> bool:
+    return response.status_code == 200 and "dan@lab.example" in response.text
 
 
 _PROJECT = "/entities/{entity}/projects/{project}"

@@ -169,8 +169,8 @@ def mark(served: ServedOrganisation) -> None:
         "v": [[1.0], [2.0]],
         "records": [[1, "info", facts]],
     }
-    answer = served.ask("otto", "POST", "/api/v1/ingest", json=sent)
-    assert answer.status_code == 200, answer.text
+    response = served.ask("otto", "POST", "/api/v1/ingest", json=sent)
+    assert response.status_code == 200, response.text
     assert SECRET in served.ask("otto", "GET", "/api/v1/runs").text
     accounts = served.accounts
     team_id = accounts.teams.by_name(OTHER_TEAM).id

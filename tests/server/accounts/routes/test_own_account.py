@@ -362,9 +362,9 @@ def test_users_are_found_by_names_and_never_by_addresses(people: People) -> None
     browser = people.browser("ada")
 
     def found(query: str) -> list[str]:
-        answer = browser.get("/users", params={"query": query}).json()
-        assert all(set(user) == {"name", "display_name"} for user in answer["users"])
-        return [user["name"] for user in answer["users"]]
+        response = browser.get("/users", params={"query": query}).json()
+        assert all(set(user) == {"name", "display_name"} for user in response["users"])
+        return [user["name"] for user in response["users"]]
 
     assert found("AD") == ["ada", "adieu", "adam"]  # whom one shares a team with comes first
     assert found("zed") == ["adam"]

@@ -67,9 +67,9 @@ def test_an_answer_signs_in_once_and_not_after_some_minutes(at_home: People, pho
     _add(at_home.browser("ada"), phone)
     browser = at_home.browser()
     options = browser.post("/auth/passkey/options", json={}).json()["options"]
-    answer = phone.answer(options)
-    assert browser.post("/auth/passkey", json={"passkey": answer}).status_code == 200
-    replayed = at_home.browser().post("/auth/passkey", json={"passkey": answer})
+    credential = phone.answer(options)
+    assert browser.post("/auth/passkey", json={"passkey": credential}).status_code == 200
+    replayed = at_home.browser().post("/auth/passkey", json={"passkey": credential})
     assert (replayed.status_code, replayed.cookies.get(COOKIE)) == (401, None)
     late = phone.answer(at_home.browser().post("/auth/passkey/options", json={}).json()["options"])
     at_home.pass_s(CHALLENGE_MS / 1000)
@@ -191,9 +191,9 @@ def test_a_passkey_is_asked_for_after_the_password(at_home: People, phone: Authe
     first = browser.sign_in("ada")
     assert (first.status_code, first.json()["second_factor"], first.json()["code"]) == (401, True, True)
     body = {"name": "ada", "password": PASSWORD}
-    answer = phone.answer(first.json()["passkey"], flags=PRESENT)  # the password has been checked
-    assert browser.post("/auth/login", json={**body, "passkey": answer}).status_code == 200
-    assert browser.post("/auth/login", json={**body, "passkey": answer}).status_code == 401
+    credential = phone.answer(first.json()["passkey"], flags=PRESENT)  # the password has been checked
+    assert browser.post("/auth/login", json={**body, "passkey": credential}).status_code == 200
+    assert browser.post("/auth/login", json={**body, "passkey": credential}).status_code == 401
     wrong = {**body, "password": "not the right one"}
     again = phone.answer(browser.sign_in("ada").json()["passkey"])
     assert browser.post("/auth/login", json={**wrong, "passkey": again}).status_code == 401

@@ -72,11 +72,11 @@ def test_an_address_in_use_is_not_told(mailing: People) -> None:
     mailing.set(signup="open")
     mailing.add("ada")
     hashes = mailing.hasher.hashed
-    answers = {
+    responses = {
         sign_up(mailing, f"new-{n}", address).text
         for n, address in enumerate(("ada@lab.example", "free@lab.example"))
     }
-    assert answers == {'{"done":"signup"}'}
+    assert responses == {'{"done":"signup"}'}
     assert mailing.hasher.hashed - hashes == 2
     mailing.mail.wait_for(2)
     told = {mail["to"]: mail["subject"] for mail in mailing.mail.received}
@@ -189,11 +189,11 @@ def test_a_reset_says_nothing_of_accounts(mailing: People) -> None:
     mailing.add("ada")
     mailing.accounts.users.create("newbie", CLI, mailing.now_ms, address="new@lab.example")
     browser = mailing.browser()
-    answers = set()
+    responses = set()
     for address in ("ada@lab.example", "new@lab.example", "nobody@lab.example"):
         response = browser.post("/auth/reset", json={"email": address})
-        answers.add((response.status_code, response.text))
-    assert answers == {(202, '{"done":"reset"}')}
+        responses.add((response.status_code, response.text))
+    assert responses == {(202, '{"done":"reset"}')}
     for _ in range(RESETS_OF_ADDRESS.count):
         assert browser.post("/auth/reset", json={"email": "ada@lab.example"}).status_code == 202
     mailing.mail.wait_for(RESETS_OF_ADDRESS.count)

@@ -90,8 +90,8 @@ def test_an_automation_that_is_refused(vision: AccountsServer) -> None:
         ),
     ):
         sent = {"name": "another", "event": FAILED, "actions": [TELL_BOB], **body}
-        answer = vision.ask("ada", "POST", AUTOMATIONS, status, json=sent)
-        assert list(answer["fields"]) == [field]
+        response = vision.ask("ada", "POST", AUTOMATIONS, status, json=sent)
+        assert list(response["fields"]) == [field]
 
 
 def test_payloads_are_shown_to_those_who_manage_automations_only(vision: AccountsServer) -> None:
@@ -210,8 +210,8 @@ def test_a_metric_that_ingest_receives(vision: AccountsServer) -> None:
         for seq, value in enumerate((1.0, 12.5, 13.0), 1):
             rows = {"keys": ["loss", "other"], "t": [T0 + seq], "v": [[value], [99.0]], "step": [seq]}
             sent = {"run": "a", "entity": "vision", "project": "digits", "writer": "train.n.1", "seq": seq}
-            answer = client.post("ingest", json={**sent, **rows}, headers=headers)
-            assert answer.status_code == 200, answer.text
+            response = client.post("ingest", json={**sent, **rows}, headers=headers)
+            assert response.status_code == 200, response.text
     [row] = settled(vision, 1)
     assert row["title"] == "[vision/digits] a: loss is 12.5"
 

@@ -136,8 +136,8 @@ def test_asking_for_a_team(mailing: AccountsServer) -> None:
 
 
 def test_without_mail_the_administrators_are_named(vision: AccountsServer) -> None:
-    answer = vision.ask("mallory", "POST", "team-requests", 409, json={})
-    assert "olga" in answer["error"]
+    response = vision.ask("mallory", "POST", "team-requests", 409, json={})
+    assert "olga" in response["error"]
 
 
 def test_added_by_is_who_invited(vision: AccountsServer) -> None:
