@@ -87,9 +87,9 @@ class ServedOrganisation:
             project_id = self.metadata_store.projects.id(level)
             self.accounts.owned_projects.update(project_id, CLI, NOW, owner_id=self.users["bob"])
             self.accounts.owned_projects.update(project_id, CLI, NOW, visibility=level)
-        found = self.metadata_store.runs.find("deleted-bob", NOW)
-        assert found is not None
-        self.metadata_store.runs.delete([found.id], NOW)
+        run = self.metadata_store.runs.find("deleted-bob", NOW)
+        assert run is not None
+        self.metadata_store.runs.delete([run.id], NOW)
 
     def add_run(
         self, uid: str, project: str, team: str, author: str, service_account_id: int | None = None

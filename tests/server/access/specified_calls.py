@@ -100,9 +100,9 @@ def _projects_restored(served: ServedOrganisation) -> None:
 def _runs_moved_back(served: ServedOrganisation) -> None:
     home = served.metadata_store.projects.id("team")
     for author in ("bob", "carol"):
-        found = served.metadata_store.runs.find(f"team-{author}", NOW)
-        assert found is not None
-        served.accounts.owned_projects.move_run(found.id, home, CLI, NOW)
+        run = served.metadata_store.runs.find(f"team-{author}", NOW)
+        assert run is not None
+        served.accounts.owned_projects.move_run(run.id, home, CLI, NOW)
 
 
 def _team_restored(served: ServedOrganisation) -> None:

@@ -101,9 +101,9 @@ def test_an_ended_session_is_a_visitor(served: ServedOrganisation) -> None:
 
 
 def test_a_link_reads_its_run_and_nothing_else(served: ServedOrganisation) -> None:
-    found = served.metadata_store.runs.find("team-bob", NOW)
-    assert found is not None
-    secret, link = served.accounts.guest_links.create(CLI, NOW, run_id=found.id)
+    run = served.metadata_store.runs.find("team-bob", NOW)
+    assert run is not None
+    secret, link = served.accounts.guest_links.create(CLI, NOW, run_id=run.id)
     headers = {"x-runvitals-link": secret}
     assert served.ask(None, "GET", RUN, headers=headers).status_code == 200
     assert served.ask(None, "GET", "/api/v1/runs/team-carol", headers=headers).status_code == 404

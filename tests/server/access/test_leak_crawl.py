@@ -72,7 +72,7 @@ QUERIES = (
 
 def crawl(served: ServedOrganisation, who: str | None) -> dict[str, httpx.Response]:
     """The answer of every GET route, with queries that would find what is marked."""
-    found = {}
+    texts = {}
     values = {
         "run": f"{MARK}-run",
         "project": f"{MARK}-project",
@@ -93,8 +93,8 @@ def crawl(served: ServedOrganisation, who: str | None) -> dict[str, httpx.Respon
                 with client.stream("GET", path + query) as response:
                     if not is_stream(response):
                         response.read()
-                    found[path + query] = response
-    return found
+                    texts[path + query] = response
+    return texts
 
 
 GIVEN = (
@@ -126,7 +126,7 @@ def test_the_crawl_finds_it_for_the_team_itself(marked: ServedOrganisation) -> N
         for path, response in crawl(marked, "bob").items()
         if response.status_code == 200 and not is_stream(response)
     }
-    found = {path for path, text in responses.items() if MARK in text}
+    texts = {path for path, text in responses.items() if MARK in text}
     for path in (
         "/api/v1/projects",
         "/api/v1/runs",
@@ -134,7 +134,7 @@ def test_the_crawl_finds_it_for_the_team_itself(marked: ServedOrganisation) -> N
         "/api/v1/latest?keys=*",
         "/api/v1/hosts",
     ):
-        assert path in found
+        assert path in texts
     assert OTHER_TEAM not in responses["/api/v1/projects"]
 
 

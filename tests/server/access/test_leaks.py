@@ -193,8 +193,8 @@ def test_the_metrics_of_the_server_name_nobody(served: ServedOrganisation) -> No
 
 def test_completions_of_users_show_names_and_nothing_else(served: ServedOrganisation) -> None:
     served.accounts.emails.add(served.users["otto"], "otto@private.example", CLI, NOW)
-    found = served.ask("carol", "GET", "/api/v1/users?query=otto").json()["users"]
-    assert [set(row) for row in found] == [{"name", "display_name"}]
+    users = served.ask("carol", "GET", "/api/v1/users?query=otto").json()["users"]
+    assert [set(row) for row in users] == [{"name", "display_name"}]
     for text in ("private", "otto@", "@private.example"):
         assert served.ask("carol", "GET", "/api/v1/users", params={"query": text}).json()["users"] == []
 

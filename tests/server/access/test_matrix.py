@@ -129,14 +129,14 @@ class Walk:
         return identity.principal
 
     def run(self, uid: str) -> ProjectItem:
-        (place,) = self.served.metadata_store.runs.places(uid)
+        (run_place,) = self.served.metadata_store.runs.places(uid)
         return ProjectItem(
             "run",
-            place.run_id,
-            self.served.served.app.services.access.directory.project(place.project_id),
-            place.author_id,
-            place.service_account_id,
-            place.deleted,
+            run_place.run_id,
+            self.served.served.app.services.access.directory.project(run_place.project_id),
+            run_place.author_id,
+            run_place.service_account_id,
+            run_place.deleted,
         )
 
     def project(self, name: str) -> Project:
@@ -216,7 +216,10 @@ def pairs(row: dict[str, str]) -> list[tuple[str, str]]:
     if len(permissions) == 1:
         return [(permissions[0], row["on"])]
     places = row["on"].split(";") if ";" in row["on"] else row["on"].split()
-    return [(permission, place.strip()) for permission, place in zip(permissions, places * 4, strict=False)]
+    return [
+        (permission, run_place.strip())
+        for permission, run_place in zip(permissions, places * 4, strict=False)
+    ]
 
 
 def routes_of(walk: Walk, row: dict[str, str]) -> list[tuple[DeclaredRoute, str]]:

@@ -184,10 +184,10 @@ def operations(roles: Roles) -> list[Any]:
     document = json.loads(json.dumps(roles.served.served.app.api.openapi()))
     schema = schemathesis.openapi.from_dict(document)
     schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-    found = [result.ok() for result in schema.get_all_operations()]
+    calls = [result.ok() for result in schema.get_all_operations()]
     return [
         operation
-        for operation in found
+        for operation in calls
         if operation.path not in NOT_SENT and not operation.path.endswith("/live")  # a stream has no end
     ]
 

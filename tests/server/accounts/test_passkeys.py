@@ -55,8 +55,8 @@ class Desk:
 
     def add(self, device: Authenticator, user: UserRow | None = None, **changes: Any) -> int:
         user = user or self.ada
-        made = device.make(self.options(user), **changes)
-        return self.passkeys.register(PARTY, user.id, SESSION, made, "phone", CLI).id
+        passkey = device.make(self.options(user), **changes)
+        return self.passkeys.register(PARTY, user.id, SESSION, passkey, "phone", CLI).id
 
     def sign_in(self, credential: dict[str, Any]) -> int:
         return self.passkeys.sign_in(PARTY, credential)
@@ -223,12 +223,12 @@ def test_what_is_not_registered(desk: Desk, changes: dict[str, Any], why: str) -
 
 
 def test_a_passkey_is_registered_once_by_the_session_that_asked(desk: Desk) -> None:
-    made = Authenticator(ORIGIN).make(desk.options())
+    passkey = Authenticator(ORIGIN).make(desk.options())
     with pytest.raises(PasskeyRefused, match="made for something else"):
-        desk.passkeys.register(PARTY, desk.ada.id, SESSION + 1, made, "tablet", CLI)
-    desk.passkeys.register(PARTY, desk.ada.id, SESSION, made, "tablet", CLI)
+        desk.passkeys.register(PARTY, desk.ada.id, SESSION + 1, passkey, "tablet", CLI)
+    desk.passkeys.register(PARTY, desk.ada.id, SESSION, passkey, "tablet", CLI)
     with pytest.raises(PasskeyRefused, match="used already"):
-        desk.passkeys.register(PARTY, desk.ada.id, SESSION, made, "tablet", CLI)
+        desk.passkeys.register(PARTY, desk.ada.id, SESSION, passkey, "tablet", CLI)
     with pytest.raises(NameTaken):
         desk.add(desk.phone, desk.user("grace"))
     with pytest.raises(ValueError, match="1 to 64 characters"):
@@ -316,10 +316,10 @@ def test_no_answer_breaks_the_server(busy_desk: Desk, place: str, value: Any) ->
     )
 )
 def test_no_registration_breaks_the_server(busy_desk: Desk, attestation: bytes) -> None:
-    made = Authenticator(ORIGIN).make(busy_desk.options())
-    made["response"]["attestationObject"] = text_of(attestation)
+    passkey = Authenticator(ORIGIN).make(busy_desk.options())
+    passkey["response"]["attestationObject"] = text_of(attestation)
     with pytest.raises(PasskeyRefused):
-        busy_desk.passkeys.register(PARTY, busy_desk.ada.id, SESSION, made, "fuzz", CLI)
+        busy_desk.passkeys.register(PARTY, busy_desk.ada.id, SESSION, passkey, "fuzz", CLI)
 
 
 def test_backup_flags_that_contradict_each_other_are_refused(desk: Desk) -> None:

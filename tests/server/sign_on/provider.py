@@ -67,14 +67,19 @@ class Idp:
 
     def authorize(self, url: str, **changes: str) -> dict[str, str]:
         """What the browser brings back after the person agreed."""
-        asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))
+        parameters = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(url).query))
         assert url.startswith(f"{self.issuer}/authorize?")
-        assert asked["response_type"] == "code"
-        assert asked["client_id"] == CLIENT
-        assert asked["code_challenge_method"] == "S256"
+        assert parameters["response_type"] == "code"
+        assert parameters["client_id"] == CLIENT
+        assert parameters["code_challenge_method"] == "S256"
         code = secrets.token_hex(8)
-        self.codes[code] = asked
-        return {"code": code, "state": asked["state"], "iss": self.issuer, "session_state": "x"} | changes
+        self.codes[code] = parameters
+        return {
+            "code": code,
+            "state": parameters["state"],
+            "iss": self.issuer,
+            "session_state": "x",
+        } | changes
 
     def id_token(self, nonce: str) -> str:
         claims = {

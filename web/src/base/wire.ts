@@ -376,22 +376,6 @@ export interface components {
             /** @description How long to wait between two requests for the key. */
             interval_s: number;
         };
-        /** @description The device's key, and whose it is. */
-        DeviceKey: {
-            /** @description The shown part of the key. */
-            id: string;
-            name: string;
-            /** @enum {string} */
-            scope: "ingest" | "read" | "write" | "full";
-            /** @description Those that it works in; empty: all. */
-            teams: string[];
-            created_ms: number;
-            expires_ms: number | null;
-            last_used_ms: number | null;
-            revoked_ms: number | null;
-            key: string;
-            user: string;
-        };
         /** @description The device that wants a key. */
         DeviceName: {
             /** @description Of the machine; the key gets it. */
@@ -484,6 +468,22 @@ export interface components {
             crashed?: components["schemas"]["Choice"] | null;
             custom?: components["schemas"]["Choice"] | null;
             findings?: components["schemas"]["Choice"] | null;
+        };
+        /** @description The device's key, and whose it is. */
+        FetchedKey: {
+            /** @description The shown part of the key. */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            scope: "ingest" | "read" | "write" | "full";
+            /** @description Those that it works in; empty: all. */
+            teams: string[];
+            created_ms: number;
+            expires_ms: number | null;
+            last_used_ms: number | null;
+            revoked_ms: number | null;
+            key: string;
+            user: string;
         };
         /** @description What one receiver was sent about a firing. */
         FiringNotification: {
@@ -3601,7 +3601,6 @@ export type Deletion = components['schemas']['Deletion'];
 export type DeletionEffects = components['schemas']['DeletionEffects'];
 export type DeletionTime = components['schemas']['DeletionTime'];
 export type DeviceCodes = components['schemas']['DeviceCodes'];
-export type DeviceKey = components['schemas']['DeviceKey'];
 export type DeviceName = components['schemas']['DeviceName'];
 export type DeviceSecret = components['schemas']['DeviceSecret'];
 export type DeviceWaits = components['schemas']['DeviceWaits'];
@@ -3616,6 +3615,7 @@ export type EntityProjectChanges = components['schemas']['EntityProjectChanges']
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
+export type FetchedKey = components['schemas']['FetchedKey'];
 export type FiringNotification = components['schemas']['FiringNotification'];
 export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];

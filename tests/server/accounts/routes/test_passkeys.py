@@ -150,10 +150,10 @@ def test_changes_of_passkeys_need_a_confirmed_session(at_home: People, phone: Au
 
 def test_a_passkey_is_registered_in_the_session_that_asked(at_home: People, phone: Authenticator) -> None:
     ada, other = at_home.browser("ada"), at_home.browser("ada")
-    made = phone.make(ada.post("/account/passkeys/options", json={}).json()["options"])
-    stolen = other.post("/account/passkeys", json={"name": "x", "passkey": made})
+    passkey = phone.make(ada.post("/account/passkeys/options", json={}).json()["options"])
+    stolen = other.post("/account/passkeys", json={"name": "x", "passkey": passkey})
     assert (stolen.status_code, list(stolen.json()["fields"])) == (422, ["passkey"])
-    assert ada.post("/account/passkeys", json={"name": "x", "passkey": made}).status_code == 201
+    assert ada.post("/account/passkeys", json={"name": "x", "passkey": passkey}).status_code == 201
 
 
 def test_a_passkey_confirms_who_one_is(at_home: People, phone: Authenticator) -> None:

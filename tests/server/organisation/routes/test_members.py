@@ -186,8 +186,8 @@ def test_invitations_end_with_the_rights_of_the_inviter(
     vision: AccountsServer, change: dict[str, str]
 ) -> None:
     vision.ask("olga", "PATCH", f"{MEMBERS}/ada", json={"org_role": "admin"})
-    wanted = {"people": ["ada@example.net"], "org_role": "admin"}
-    (invited,) = vision.ask("ada", "POST", "organisation/invitations", json=wanted)["results"]
+    body = {"people": ["ada@example.net"], "org_role": "admin"}
+    (invited,) = vision.ask("ada", "POST", "organisation/invitations", json=body)["results"]
     vision.ask("olga", "PATCH", f"{MEMBERS}/ada", json=change)
     token = {"token": invited["url"].partition("#")[2]}
     vision.ask("mallory", "POST", "invitations/accept", 410, json=token)
@@ -195,8 +195,8 @@ def test_invitations_end_with_the_rights_of_the_inviter(
 
 
 def test_who_sends_an_invitation_of_an_administrator_again(vision: AccountsServer) -> None:
-    wanted = {"people": ["new@example.net"], "org_role": "admin"}
-    (invited,) = vision.ask("olga", "POST", "organisation/invitations", json=wanted)["results"]
+    body = {"people": ["new@example.net"], "org_role": "admin"}
+    (invited,) = vision.ask("olga", "POST", "organisation/invitations", json=body)["results"]
     path = f"organisation/invitations/{invited['id']}/resend"
     with vision.client("olga", sudo=False) as olga:
         assert olga.post(path, json={}).status_code == 428

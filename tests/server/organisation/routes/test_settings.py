@@ -257,8 +257,8 @@ def test_the_organisation_decides_about_features_under_development(people: Peopl
     ada = people.browser("ada")
 
     def row() -> dict[str, object]:
-        (found,) = ada.get("/account/beta").json()["features"]
-        return {name: found[name] for name in ("on", "forced")}
+        (features,) = ada.get("/account/beta").json()["features"]
+        return {name: features[name] for name in ("on", "forced")}
 
     assert row() == {"on": False, "forced": None}
     assert ada.put("/account/beta/fast-lists", json={"on": True}).status_code == 200

@@ -66,20 +66,20 @@ def test_a_webhook_is_created_changed_and_deleted(vision: AccountsServer) -> Non
     for name in ("TOKEN", "SIGN"):
         put_secret(vision, name)
     payload = '{"text": "${run_name} ${SIGN}", "token": ["${ACCESS_TOKEN}"]}'
-    wanted = {**HOOK, "access_secret": "TOKEN", "signing_secret": "SIGN", "payload": payload}
-    created = vision.ask("ada", "POST", WEBHOOKS, 201, json=wanted)
-    assert created == {"id": created["id"], **wanted, "enabled": True, "created_ms": T0}
+    hook = {**HOOK, "access_secret": "TOKEN", "signing_secret": "SIGN", "payload": payload}
+    created = vision.ask("ada", "POST", WEBHOOKS, 201, json=hook)
+    assert created == {"id": created["id"], **hook, "enabled": True, "created_ms": T0}
     assert [row["webhooks"] for row in vision.ask("ada", "GET", SECRETS)["secrets"]] == [["ci"], ["ci"]]
-    one = f"{WEBHOOKS}/{created['id']}"
-    changed = vision.ask("ada", "PATCH", one, json={"access_secret": None, "enabled": False})
+    path = f"{WEBHOOKS}/{created['id']}"
+    changed = vision.ask("ada", "PATCH", path, json={"access_secret": None, "enabled": False})
     assert changed == {**created, "access_secret": None, "enabled": False}
     events = vision.actions()
-    assert vision.ask("ada", "PATCH", one, json={"enabled": False}) == changed
+    assert vision.ask("ada", "PATCH", path, json={"enabled": False}) == changed
     assert vision.actions() == events
     assert vision.ask("ada", "GET", WEBHOOKS)["webhooks"] == [changed]
-    vision.ask("ada", "DELETE", one, 204)
+    vision.ask("ada", "DELETE", path, 204)
     for method in ("PATCH", "DELETE"):
-        vision.ask("ada", method, one, 404, json={})
+        vision.ask("ada", method, path, 404, json={})
 
 
 @pytest.mark.parametrize(

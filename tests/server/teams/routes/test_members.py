@@ -116,9 +116,9 @@ def test_administrators_of_the_organisation_do_not_let_each_other_in(vision: Acc
         token = invite("olga", **how)["url"].partition("#")[2]
         refused = vision.ask("rita", "POST", "invitations/accept", 403, json={"token": token})
         assert "its own members" in refused["error"]
-    asked = vision.ask("rita", "POST", requests, 201, json={})
-    vision.ask("olga", "POST", f"{requests}/{asked['id']}/approve", 403, json={})
-    vision.ask("rita", "DELETE", f"account/join-requests/{asked['id']}", 204)
+    created = vision.ask("rita", "POST", requests, 201, json={})
+    vision.ask("olga", "POST", f"{requests}/{created['id']}/approve", 403, json={})
+    vision.ask("rita", "DELETE", f"account/join-requests/{created['id']}", 204)
     vision.ask(
         "olga", "PATCH", "teams/vision", json={"join_domains": ["example.org"], "join_by_domain": "auto"}
     )

@@ -109,8 +109,8 @@ def test_a_team_goes_to_the_trash_and_comes_back(vision: AccountsServer) -> None
     wrong = vision.ask("olga", "DELETE", "teams/vision", 422, json={"confirm": "visoin"})
     assert list(wrong["fields"]) == ["confirm"]
     with vision.client("olga", sudo=False) as olga:
-        asked = olga.request("DELETE", "teams/vision", json={"confirm": "vision"})
-    assert (asked.status_code, asked.json()["sudo"]) == (428, True)
+        deleted = olga.request("DELETE", "teams/vision", json={"confirm": "vision"})
+    assert (deleted.status_code, deleted.json()["sudo"]) == (428, True)
     gone = vision.ask("olga", "DELETE", "teams/vision", 202, json={"confirm": "vision"})
     assert gone["purged_ms"] - gone["deleted_ms"] == 30 * 86_400_000
     vision.ask("ada", "GET", "teams/vision", 404)

@@ -62,7 +62,6 @@ export interface EntityPage {
   may: string[];
 }
 
-/** Storage in bytes. `trash_bytes` is part of the others. */
 /** What is stored of each kind. Artifacts belong to projects, not to runs. */
 export interface StoredBytes {
   samples: number;

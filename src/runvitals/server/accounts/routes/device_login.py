@@ -71,7 +71,7 @@ class DeviceWaits(ResponseBody):
     state: Literal["waiting"]
 
 
-class DeviceKey(ShownKey):
+class FetchedKey(ShownKey):
     """The device's key, and whose it is."""
 
     user: str
@@ -114,7 +114,7 @@ def fetch_key(
     access: TheAccess,
     services: TheServices,
     response: Response,
-) -> DeviceKey | DeviceWaits:
+) -> FetchedKey | DeviceWaits:
     """The device's key, once: 201; 202 while the user has not answered, 410 once they cannot any more."""
     logins, now_ms = access.accounts.device_logins, access.clock()
     try:
@@ -133,7 +133,7 @@ def fetch_key(
     key = create_key_of(user.id, new, access, services, by)
     response.status_code = 201
     response.headers["cache-control"] = "no-store"
-    return DeviceKey(**key.model_dump(), user=user.name)
+    return FetchedKey(**key.model_dump(), user=user.name)
 
 
 @router.post("/auth/device/lookup", dependencies=[needs("account:keys")])
