@@ -13,7 +13,7 @@ import pytest
 from fastapi import Body, HTTPException
 from sqlalchemy import select
 
-from runvitals.server.access.idempotency_keys import MAX_ANSWER
+from runvitals.server.access.idempotency_keys import MAX_RESPONSE
 from runvitals.server.access.permission import needs
 from runvitals.server.access.storage.idempotent_requests import KEPT_MS, LEASE_MS
 from runvitals.server.accounts.secret_box import SecretBox
@@ -204,8 +204,8 @@ def test_a_response_that_is_too_long_is_not_repeated_nor_is_the_request(
     people: People, numbers: Numbers
 ) -> None:
     ada = people.browser("ada")
-    assert ada.post("/numbers", json={"size": MAX_ANSWER}, headers=KEY).status_code == 200
-    again = ada.post("/numbers", json={"size": MAX_ANSWER}, headers=KEY)
+    assert ada.post("/numbers", json={"size": MAX_RESPONSE}, headers=KEY).status_code == 200
+    again = ada.post("/numbers", json={"size": MAX_RESPONSE}, headers=KEY)
     assert again.status_code == 409
     assert "was carried out, with status 200" in again.json()["error"]
     assert numbers.count == 1

@@ -41,7 +41,7 @@ PREFIX: Final = "/api/v1/"
 OF_SESSIONS: Final = "/api/v1/auth/"
 """Its calls change the session that they come with, which a repeated response would not do."""
 MAX_KEY: Final = 255
-MAX_ANSWER: Final = 128 * 1024
+MAX_RESPONSE: Final = 128 * 1024
 """The longest response that is kept, with its headers."""
 RETRY_S: Final = 2
 _MAX_AT_ONCE: Final = 4
@@ -155,7 +155,7 @@ class IdempotencyKeys:
         """Keep a response, or let the request be carried out again."""
         if _is_kept(status, headers):
             packed = _pack(headers, body)
-            fits = len(packed) <= MAX_ANSWER
+            fits = len(packed) <= MAX_RESPONSE
             sealed = self._box.seal(packed, _purpose(attempt.digest)) if fits else None
             write = partial(self._requests.finish, attempt, status, sealed)
         else:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from runvitals.server.audit.storage.audit import Actor
 
 CHALLENGE_MS: Final = 5 * MINUTE_MS
-MAX_ANSWER: Final = 16 * 1024
+MAX_RESPONSE: Final = 16 * 1024
 """The longest answer in characters. Without an attestation, browsers send less than two thousand."""
 _ALGORITHMS: Final = (-7, -8, -257)
 """ES256, EdDSA and RS256, as COSE numbers them."""
@@ -237,7 +237,7 @@ class Passkeys:
         Raises:
             PasskeyRefused: this server did not make it for this purpose, or too long ago.
         """
-        if len(json.dumps(credential, default=str)) > MAX_ANSWER:
+        if len(json.dumps(credential, default=str)) > MAX_RESPONSE:
             raise PasskeyRefused("the answer is too long")
         client_data = _client_data(credential)
         if client_data.get("crossOrigin") is True:

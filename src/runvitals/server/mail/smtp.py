@@ -55,7 +55,7 @@ class SmtpConnection:
         except (OSError, smtplib.SMTPException) as error:
             address = f"{self._server.host}:{self._server.port}"
             raise MailServerUnavailable(
-                f"the mail server {address} cannot be used: {self._step} failed: {_answer(error)}"
+                f"the mail server {address} cannot be used: {self._step} failed: {_reply(error)}"
             ) from error
         return self
 
@@ -86,7 +86,7 @@ class SmtpConnection:
         except smtplib.SMTPNotSupportedError as error:
             raise MailRefused(str(error), permanent=True, bad_address=True) from None
         except (OSError, smtplib.SMTPException) as error:
-            raise MailServerUnavailable(f"the mail server failed: {_answer(error)}") from error
+            raise MailServerUnavailable(f"the mail server failed: {_reply(error)}") from error
 
     def _connect(self) -> smtplib.SMTP:
         server = self._server
@@ -114,7 +114,7 @@ def _refusal(code: int, reply: bytes | str, *, bad_address: bool) -> MailRefused
     return MailRefused(_text(code, reply), permanent=code >= _PERMANENT, bad_address=bad_address)
 
 
-def _answer(error: Exception) -> str:
+def _reply(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
         return _text(error.smtp_code, error.smtp_error)
     return str(error) or repr(error)
