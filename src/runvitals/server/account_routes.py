@@ -42,7 +42,7 @@ ACCOUNT_ROUTERS: Final = (
     _feature("mail", "mail", "/organisation/mail"),
     _feature(
         "organisation",
-        "settings members invitations teams roles keys names scim_secret",
+        "settings members invitations teams roles keys scim_secret",
         "/organisation",
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),

@@ -1,16 +1,16 @@
-"""What the routes of accounts work with."""
+"""`AccountServices`: passwords, limits and mail for the routes of accounts."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from runvitals.server.access import rate_limits
 from runvitals.server.access.rate_limits import RateLimit, RateLimiter
 from runvitals.server.accounts.attempt_limits import DEVICE_CODES, ONE_TIME_LINKS, FailedAttempts, network_of
-from runvitals.server.accounts.beta_features import BETA_FEATURES, BetaFeature
 from runvitals.server.accounts.passkeys import RelyingParty, relying_party
 from runvitals.server.accounts.passwords import (
     MAX_HASHING,
@@ -21,8 +21,10 @@ from runvitals.server.accounts.passwords import (
 )
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.sign_in import SignIn
+from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.workers import Workers
+from runvitals.server.mail import messages
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.notices import Notices
 from runvitals.server.mail.settings import URL_ENVIRONMENT
@@ -36,6 +38,20 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 _HASHING_THREADS: Final = MAX_HASHING + MAX_WAITING + 10
 """More than may hash or wait for it, so that further sign-ins are rejected at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class BetaFeature:
+    """A feature. `text`: what it does; `since`: the version that has it first; `retiring`: it will go."""
+
+    name: str
+    text: str
+    since: str
+    stage: Literal["beta", "retiring"] = "beta"
+
+
+BETA_FEATURES: Final[tuple[BetaFeature, ...]] = ()
+"""None at present."""
 
 
 class AccountServices:
@@ -81,7 +97,7 @@ class AccountServices:
         }
 
     def settings(self) -> Mapping[str, Any]:
-        """The organisation's settings."""
+        """Return the organisation's settings."""
         return with_defaults(self.accounts.settings.all())
 
     def notices(self) -> Notices:
@@ -89,8 +105,9 @@ class AccountServices:
         return Notices(self.accounts, self.mailer, self.clock())
 
     def relying_party(self, request: Request) -> RelyingParty | None:
-        """The server as passkeys know it, by the setting `url`; without one, only pages at `localhost` have
-        passkeys. None: browsers allow none here.
+        """Return the server as passkeys know it, by the setting `url`; None where browsers allow no passkeys.
+
+        Without that setting, only pages at `localhost` have passkeys.
         """
         settings = self.settings()
         url = os.environ.get(URL_ENVIRONMENT) or settings["url"]
@@ -99,7 +116,7 @@ class AccountServices:
         return relying_party(url, settings["name"])
 
     def support_contact(self) -> str:
-        """Whom users ask for help: the setting, or the names of the administrators."""
+        """Return whom users ask for help: the setting, or the names of the administrators."""
         contact = self.settings().get("support_contact")
         if contact:
             return str(contact)
@@ -125,15 +142,38 @@ class AccountServices:
         return self._rates[what].take(subject)
 
     def limit(self, what: str, subject: str) -> None:
-        """Raises:
-        HTTPException: 429 if the limit is exceeded.
+        """Count one request against a limit.
+
+        Raises:
+            HTTPException: 429 if the limit is exceeded.
         """
         wait_s = self.take(what, subject)
         if wait_s > 0:
             raise too_many("too many requests; try again later", wait_s)
 
+    def send_verification(self, user_name: str, email: EmailRow, now_ms: int) -> float:
+        """Send the link that confirms an address; if another user has confirmed it, a mail that says so.
+
+        Returns how long to wait if too many were sent to this address, else 0.
+        """
+        wait_s = self.take("verification", email.address_key)
+        if wait_s > 0:
+            return wait_s
+        owner = self.accounts.users.by_address(email.address_key)
+        if owner is None or owner.id == email.user_id:
+            token = self.accounts.one_time_tokens.create(
+                "verify_email", now_ms, user_id=email.user_id, email_id=email.id
+            )
+            message = messages.confirm_address(user_name, email.address, token)
+        else:
+            message = messages.address_already_used(owner.name)
+        self.mailer.send(message, email.address, now_ms)
+        return 0.0
+
     def of_link(self, ip: str, read: Callable[[], T]) -> T:
-        """What a one-time link is for. A valid link always works, whatever else comes from its network.
+        """Return what a one-time link is for.
+
+        A valid link always works, whatever else comes from its network.
 
         Raises:
             NoLongerValid: as `read` raises it, which counts as a guess.
@@ -144,7 +184,7 @@ class AccountServices:
         except NoLongerValid:
             network = network_of(ip)
             wait_s = self._links.wait_s(network)
-            self._links.failed(network)
+            self._links.note_failure(network)
             if wait_s > 0:
                 raise too_many("too many invalid links; try again later", wait_s) from None
             raise

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import TypeVar
 
-from runvitals.server.access.storage.cursor_key import cursor_key
 from runvitals.server.access.storage.grants import (
     EntityFacts,
     ServiceGrants,
@@ -48,7 +47,7 @@ from runvitals.server.files.storage.storage_places import (
 from runvitals.server.mail.storage.drafts import MailDraftTable
 from runvitals.server.mail.storage.outgoing_mail import OutgoingMailTable
 from runvitals.server.organisation.storage.roles import RoleTable
-from runvitals.server.organisation.storage.settings import SettingTable
+from runvitals.server.organisation.storage.settings import SettingTable, cursor_key
 from runvitals.server.projects.storage.guest_links import GuestLinkTable
 from runvitals.server.projects.storage.owned_projects import OwnedProjectTable
 from runvitals.server.projects.storage.project_members import ProjectMemberTable

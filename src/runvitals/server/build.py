@@ -13,10 +13,9 @@ import anyio
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from runvitals.server.access import idempotency_openapi
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.bound_cursors import BoundCursors
-from runvitals.server.access.idempotency_keys import IdempotencyKeys
+from runvitals.server.access.idempotency_keys import IdempotencyKeys, describe_header
 from runvitals.server.access.recorded_changes import RecordedChanges
 from runvitals.server.access.server_access import Entrances
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
@@ -264,7 +263,7 @@ def _application(services: SharedServices, options: ServerOptions) -> FastAPI:
     )
     # Before the page, which is mounted at `/` and answers every other path.
     api.router.routes[:0] = (*remote_write.router.routes, *health_routes.router.routes)
-    idempotency_openapi.describe(api)
+    describe_header(api)
     describe(api)  # after it: ingest has numbers instead of keys
     requests = services.metadata_store.accounts.idempotent_requests
     # The innermost: bodies have been read, and responses are not yet compressed.

@@ -39,7 +39,7 @@ _MODULES: Final = {
     "/organisation/roles": "organisation.routes.roles",
     "/organisation/members": "organisation.routes.members",
     "/organisation/settings": "organisation.routes.settings",
-    "/organisation/names": "organisation.routes.names",
+    "/organisation/names": "organisation.routes.members",
     "/organisation/scim-secret": "organisation.routes.scim_secret",
     "/organisation/issuers": "sign_on.routes.issuers",
     "/organisation/service-accounts": "teams.routes.service_accounts",

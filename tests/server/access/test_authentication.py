@@ -63,10 +63,10 @@ def test_a_key_is_its_owner(served: ServedOrganisation) -> None:
 def test_a_wrong_key_is_rejected_even_where_visitors_may_read(
     served: ServedOrganisation, authorization: str
 ) -> None:
-    answer = get(f"{served.url}/api/v1/about", headers={"authorization": authorization})
-    assert answer.status_code == 401
-    assert answer.headers["www-authenticate"] == "Bearer"
-    assert "rvt" not in answer.text
+    response = get(f"{served.url}/api/v1/about", headers={"authorization": authorization})
+    assert response.status_code == 401
+    assert response.headers["www-authenticate"] == "Bearer"
+    assert "rvt" not in response.text
     assert get(f"{served.url}/api/v1/about").status_code == 200
 
 
@@ -87,8 +87,8 @@ def test_the_cookie_of_tls_counts_only_behind_tls(served: ServedOrganisation) ->
         ("__Host-runvitals", {}, 401),
         ("runvitals_token", {}, 401),
     ):
-        answer = get(served.url + RUN, headers={"cookie": f"a=b; {name}={secret}", **headers})
-        assert answer.status_code == status, (name, headers)
+        response = get(served.url + RUN, headers={"cookie": f"a=b; {name}={secret}", **headers})
+        assert response.status_code == status, (name, headers)
 
 
 def test_an_ended_session_is_a_visitor(served: ServedOrganisation) -> None:
@@ -101,9 +101,9 @@ def test_an_ended_session_is_a_visitor(served: ServedOrganisation) -> None:
 
 
 def test_a_link_reads_its_run_and_nothing_else(served: ServedOrganisation) -> None:
-    found = served.metadata_store.runs.find("team-bob", NOW)
-    assert found is not None
-    secret, link = served.accounts.guest_links.create(CLI, NOW, run_id=found.id)
+    run = served.metadata_store.runs.find("team-bob", NOW)
+    assert run is not None
+    secret, link = served.accounts.guest_links.create(CLI, NOW, run_id=run.id)
     headers = {"x-runvitals-link": secret}
     assert served.ask(None, "GET", RUN, headers=headers).status_code == 200
     assert served.ask(None, "GET", "/api/v1/runs/team-carol", headers=headers).status_code == 404
@@ -139,8 +139,8 @@ def test_a_session_changes_something_only_from_our_own_pages(
         "cookie": f"runvitals_session={served.sign_in('bob')}",
         **{name: value.format(url=served.url) for name, value in headers.items()},
     }
-    answer = patch(served.url + RUN, content='{"notes": "x"}', headers=headers)
-    assert answer.status_code == status, answer.text
+    response = patch(served.url + RUN, content='{"notes": "x"}', headers=headers)
+    assert response.status_code == status, response.text
 
 
 def test_a_key_changes_something_from_anywhere(served: ServedOrganisation) -> None:
@@ -182,11 +182,11 @@ def test_an_ended_session_ends_a_waiting_request(served: ServedOrganisation) -> 
     async def wait() -> int:
         async with httpx.AsyncClient(timeout=PATIENCE_S, cookies=cookies) as client:
             asked = anyio.Event()
-            answers: list[int] = []
+            responses: list[int] = []
 
             async def ask() -> None:
                 asked.set()
-                answers.append((await client.get(url)).status_code)
+                responses.append((await client.get(url)).status_code)
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask)
@@ -194,7 +194,7 @@ def test_an_ended_session_ends_a_waiting_request(served: ServedOrganisation) -> 
                 await anyio.to_thread.run_sync(
                     lambda: served.accounts.sessions.end(served.users["carol"], CLI, NOW)
                 )
-            return answers[0]
+            return responses[0]
 
     assert anyio.run(wait) == 401
 
@@ -213,15 +213,15 @@ def test_metrics_of_the_server_are_for_this_machine_and_for_keys(served: ServedO
 def test_ingest_takes_keys_only(served: ServedOrganisation) -> None:
     url = f"{served.url}/api/v1/ingest"
     for headers in ({}, {"cookie": f"runvitals_session={served.sign_in('bob')}"}):
-        answer = post(url, json={}, headers=headers)
-        assert answer.status_code == 401
-        assert answer.json()["error"] == "send `Authorization: Bearer KEY`"
+        response = post(url, json={}, headers=headers)
+        assert response.status_code == 401
+        assert response.json()["error"] == "send `Authorization: Bearer KEY`"
     assert post(url, json={}, headers=served.headers("bob")).status_code == 400
 
 
 def test_the_old_sign_in_page_leads_to_the_new_one(served: ServedOrganisation) -> None:
-    answer = get(f"{served.url}/login?next=%2Fruns%2Fx")
-    assert (answer.status_code, answer.headers["location"]) == (303, "/-/login?next=%2Fruns%2Fx")
+    response = get(f"{served.url}/login?next=%2Fruns%2Fx")
+    assert (response.status_code, response.headers["location"]) == (303, "/-/login?next=%2Fruns%2Fx")
 
 
 def test_streams_are_checked_again_often_enough() -> None:
@@ -261,8 +261,8 @@ def test_only_trusted_proxies_say_where_a_request_comes_from(tmp_path: Path) -> 
         folder = tmp_path / str(len(list(tmp_path.iterdir())))
         folder.mkdir()
         with serving(folder, routers=[router], trusted_proxies=proxies) as served:
-            answer = get(f"{served.url}/api/v1/where", headers=forwarded)
-            assert answer.json() == {"ip": ip, "scheme": scheme}
+            response = get(f"{served.url}/api/v1/where", headers=forwarded)
+            assert response.json() == {"ip": ip, "scheme": scheme}
 
 
 def test_the_cookie_of_a_session_has_the_flags_of_its_connection() -> None:

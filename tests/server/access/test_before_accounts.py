@@ -100,12 +100,12 @@ def test_it_answers_only_about_runs(fresh: tuple[Served, httpx.Client]) -> None:
     for route in declared_routes(served.app.api.routes):
         if route.method == "OPTIONS" or route.path.endswith("/live"):
             continue
-        answer = client.request(route.method, address(route), json={})
+        response = client.request(route.method, address(route), json={})
         if any(part in route.path for part in ABOUT_ACCESS) and str(route) not in READS:
-            assert (answer.status_code, NO_ADMINISTRATOR in answer.text) == (403, True), route
+            assert (response.status_code, NO_ADMINISTRATOR in response.text) == (403, True), route
         figures = route.method == "GET" and route.path.startswith(("/api/v1/account", "/api/v1/billing"))
         if not (route.path.startswith(FOR_RUNS) or figures or route in unknown or route.path == "/api"):
-            assert (answer.status_code, NO_ADMINISTRATOR in answer.text) == (403, True), route
+            assert (response.status_code, NO_ADMINISTRATOR in response.text) == (403, True), route
 
 
 @pytest.mark.parametrize(
@@ -128,6 +128,6 @@ def test_nothing_can_be_planted(
     fresh: tuple[Served, httpx.Client], method: str, path: str, body: object
 ) -> None:
     _, client = fresh
-    answer = client.request(method, path, json=body)
-    assert answer.status_code == 403
-    assert NO_ADMINISTRATOR in answer.text
+    response = client.request(method, path, json=body)
+    assert response.status_code == 403
+    assert NO_ADMINISTRATOR in response.text

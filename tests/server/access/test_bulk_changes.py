@@ -24,9 +24,9 @@ def bulk(served: ServedOrganisation, who: str | None, do: str, *ids: str, **chan
     body: dict[str, Any] = {"runs": [{"id": run_id} for run_id in ids], "do": do}
     if changes:
         body["changes"] = changes
-    answer = served.ask(who, "POST", "/api/v1/runs/bulk", json=body)
-    assert answer.status_code == 200, answer.text
-    results = answer.json()["results"]
+    response = served.ask(who, "POST", "/api/v1/runs/bulk", json=body)
+    assert response.status_code == 200, response.text
+    results = response.json()["results"]
     assert [result["id"] for result in results] == list(ids)
     return {result["id"]: result["done"] or result["error"] for result in results}
 
@@ -81,11 +81,11 @@ def test_who_may_change_nothing(changed: ServedOrganisation) -> None:
     ],
 )
 def test_wrong_requests_name_the_field(changed: ServedOrganisation, body: dict[str, Any], field: str) -> None:
-    answer = changed.ask("bob", "POST", "/api/v1/runs/bulk", json=body)
-    assert (answer.status_code, list(answer.json()["fields"])) == (422, [field])
+    response = changed.ask("bob", "POST", "/api/v1/runs/bulk", json=body)
+    assert (response.status_code, list(response.json()["fields"])) == (422, [field])
 
 
 def test_a_local_server_changes_nothing(tmp_path: Path) -> None:
     body = {"runs": [{"id": "a"}], "do": "delete"}
-    answer = Client(tmp_path).request("POST", "/api/v1/runs/bulk", json=body)
-    assert answer.status_code == 405
+    response = Client(tmp_path).request("POST", "/api/v1/runs/bulk", json=body)
+    assert response.status_code == 405

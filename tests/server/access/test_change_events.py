@@ -11,11 +11,11 @@ from tests.server.access.organisation import NOW, TEAM, ServedOrganisation
 
 
 def events(served: ServedOrganisation, run: str) -> list[dict[str, Any]]:
-    answer = served.ask("alice", "GET", f"/api/v1/runs/{run}/events")
-    assert answer.status_code == 200, answer.text
+    response = served.ask("alice", "GET", f"/api/v1/runs/{run}/events")
+    assert response.status_code == 200, response.text
     detail = served.ask("alice", "GET", f"/api/v1/runs/{run}").json()
-    assert detail["events"] == answer.json()
-    return list(answer.json())
+    assert detail["events"] == response.json()
+    return list(response.json())
 
 
 def made(event: dict[str, Any]) -> tuple[str, str, str | None]:
@@ -32,7 +32,7 @@ def test_events_say_who_changed_a_run(served: ServedOrganisation) -> None:
         served.ask("alice", "DELETE", run),
         served.ask("alice", "POST", f"{run}/restore"),
     ]
-    assert [answer.status_code for answer in asked] == [200, 200, 403, 200, 200]
+    assert [response.status_code for response in asked] == [200, 200, 403, 200, 200]
     assert served.ask("ci", "POST", "/api/v1/runs/team-ci/stop").status_code == 200
     assert [made(event) for event in events(served, "team-bob")] == [
         ("edited", "Changed: name, tags", "carol"),

@@ -39,8 +39,8 @@ def test_strangers_cannot_stop_the_server_by_a_cookie(served: ServedOrganisation
         """CPU time of a request that looks for a cookie which was not sent."""
         began_s = time.process_time()
         url = f"{served.url}/api/v1/auth/second-factor"
-        answer = httpx.get(url, headers={"cookie": cookie}, timeout=PATIENCE_S)
-        assert answer.status_code == 410, answer.text
+        response = httpx.get(url, headers={"cookie": cookie}, timeout=PATIENCE_S)
+        assert response.status_code == 410, response.text
         return time.process_time() - began_s
 
     seconds("other=1")  # loads the routes

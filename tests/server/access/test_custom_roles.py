@@ -5,9 +5,8 @@ import pytest
 from runvitals.server.access.actions import Action
 from runvitals.server.access.custom_roles import added_actions, custom_role
 from runvitals.server.access.matrix import CUSTOM_ACTIONS, Role
-from runvitals.server.access.policies import OrganisationPolicies
+from runvitals.server.access.policies import OrganisationPolicies, visibility_problem
 from runvitals.server.access.resources import Entity, Project, Visibility
-from runvitals.server.access.visibility import visibility_problem
 
 
 def test_a_custom_role_adds_actions_to_its_base() -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decision import Decision, decide
 from runvitals.server.access.matrix import CUSTOM_ACTIONS, Role
-from runvitals.server.access.policies import OrganisationPolicies
+from runvitals.server.access.policies import OrganisationPolicies, visibility_problem
 from runvitals.server.access.principals import (
     Access,
     Anonymous,
@@ -32,7 +32,6 @@ from runvitals.server.access.resources import (
     Resource,
     Visibility,
 )
-from runvitals.server.access.visibility import visibility_problem
 
 TEAMS, PROJECTS, USERS = (7, 8), (3, 4), (1, 2)
 memberships = st.builds(

@@ -210,9 +210,9 @@ def test_a_new_password_ends_sessions_and_a_suspension_keys_too(
     ada = accounts.users.create("ada", CLI, T0)
     secret = accounts.sessions.create(ada.id, T0, directory.session_life(), method="password")
     key, row = accounts.keys.create("laptop", CLI, T0, user_id=ada.id)
-    found = directory.identify(Credential("key", key))
-    assert found is not None
-    assert (found.name, found.key_public_id) == ("ada", row.public_id)
+    identity = directory.identify(Credential("key", key))
+    assert identity is not None
+    assert (identity.name, identity.key_public_id) == ("ada", row.public_id)
     assert directory.identify(Credential("session", secret)) is not None
     accounts.credentials.set_password(ada.id, "hash", CLI, T0)
     directory.rights_changed()

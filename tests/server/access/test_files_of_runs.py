@@ -53,8 +53,8 @@ def put(served: ServedOrganisation, who: str | None, run: str, content: bytes = 
     ],
 )
 def test_who_may_upload(served: ServedOrganisation, who: str | None, run: str, status: int) -> None:
-    answer = put(served, who, run, f"{who} {run}".encode())
-    assert answer.status_code == status, answer.text
+    response = put(served, who, run, f"{who} {run}".encode())
+    assert response.status_code == status, response.text
     asked = served.ask(who, "POST", f"/api/v1/runs/{run}/files", json={"files": [{"sha256": SHA256}]})
     assert asked.status_code == status, asked.text
 
@@ -71,8 +71,8 @@ def test_who_may_read(served: ServedOrganisation, who: str | None, status: int) 
         "sha256": SHA256, "offset": len(CONTENT), "complete": True,
     }  # fmt: skip
     for path in (f"files/{SHA256}", f"files/{SHA256}/page", "files", "media"):
-        answer = served.ask(who, "GET", f"/api/v1/runs/team-bob/{path}")
-        assert answer.status_code == status, (path, answer.text)
+        response = served.ask(who, "GET", f"/api/v1/runs/team-bob/{path}")
+        assert response.status_code == status, (path, response.text)
 
 
 def test_a_file_belongs_to_the_runs_that_sent_it(served: ServedOrganisation) -> None:
@@ -93,8 +93,8 @@ def test_the_last_piece_of_somebody_else_is_not_enough(served: ServedOrganisatio
     first = {"offset": 0, "size": len(content)}
     served.ask("bob", "PUT", path.format("team-bob"), params=first, content=content[:-1])
     last = {"offset": len(content) - 1, "size": len(content)}
-    answer = served.ask("otto", "PUT", path.format("voice-otto"), params=last, content=content[-1:])
-    assert (answer.status_code, answer.json()["offset"]) == (409, 0)
+    response = served.ask("otto", "PUT", path.format("voice-otto"), params=last, content=content[-1:])
+    assert (response.status_code, response.json()["offset"]) == (409, 0)
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_wrong_pieces(
     served: ServedOrganisation, sha256: str, params: dict[str, int], content: bytes, status: int
 ) -> None:
     path = f"/api/v1/runs/team-bob/files/{sha256}"
-    answer = served.ask("bob", "PUT", path, params=params, content=content)
-    assert answer.status_code == status, answer.text
-    assert answer.json()["error"]
+    response = served.ask("bob", "PUT", path, params=params, content=content)
+    assert response.status_code == status, response.text
+    assert response.json()["error"]
 
 
 def test_files_go_with_the_last_run_that_has_them(served: ServedOrganisation, tmp_path: Path) -> None:
@@ -142,8 +142,8 @@ def record(served: ServedOrganisation, writer: str, kind: str, item: dict[str, o
     media = {"t": NOW, "step": 1, "key": "weights", "kind": kind, "items": [item]}
     envelope = {"run": "team-bob", "writer": writer, "seq": 0, "project": "team", "entity": "vision"}
     body = {**envelope, "records": [[0, "media", media]]}
-    answer = served.ask("bob", "POST", "/api/v1/ingest", json=body)
-    assert answer.status_code == 200, answer.text
+    response = served.ask("bob", "POST", "/api/v1/ingest", json=body)
+    assert response.status_code == 200, response.text
 
 
 def test_who_may_not_download_artifacts_gets_no_file_that_only_an_artifact_has(

@@ -62,19 +62,19 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisatio
 def test_every_route_refuses_it(seen: ServedOrganisation, method: str, path: str, body: str) -> None:
     sent = {"content-type": "application/json"}
     who = "rita" if "/organisation/" in path else "alice"
-    answer = seen.ask(who, method, path, content=body, headers=sent)
-    assert answer.status_code < 500, answer.text
+    response = seen.ask(who, method, path, content=body, headers=sent)
+    assert response.status_code < 500, response.text
     if path == "/api/v1/views":
-        assert answer.status_code in (400, 422)
+        assert response.status_code in (400, 422)
 
 
 def test_a_view_that_no_browser_could_show_is_not_saved(seen: ServedOrganisation) -> None:
     body = json.dumps({**VIEW, "data": {"a": nested(260)}})
-    answer = seen.ask(
+    response = seen.ask(
         "bob", "POST", "/api/v1/views", content=body, headers={"content-type": "application/json"}
     )
-    assert answer.status_code == 422
-    assert "nested too deeply; expected at most 100 levels" in answer.json()["fields"]["data"]
+    assert response.status_code == 422
+    assert "nested too deeply; expected at most 100 levels" in response.json()["fields"]["data"]
 
 
 def nested(levels: int) -> list[Any]:
@@ -107,9 +107,9 @@ def test_what_is_damaged_in_the_database_breaks_no_list(seen: ServedOrganisation
     damage(section, "body", "run_id", run.id)
 
     def read(path: str, **params: Any) -> Any:
-        answer = seen.ask("bob", "GET", path, params=params)
-        assert answer.status_code == 200, answer.text
-        return answer.json()
+        response = seen.ask("bob", "GET", path, params=params)
+        assert response.status_code == 200, response.text
+        return response.json()
 
     views = {one["id"]: one for one in read("/api/v1/views", project="team", entity="vision")["views"]}
     assert views[view["id"]]["damaged"]

@@ -44,10 +44,10 @@ def test_no_route_changes_anything_for_a_page_of_another_site(served: ServedOrga
                 )
             for content_type in (*OF_FORMS, "application/json"):
                 headers = {**cookie, **OTHER_SITE, "content-type": content_type}
-                answer = client.request(route.method, path, headers=headers, content='{"name": "x"}')
+                response = client.request(route.method, path, headers=headers, content='{"name": "x"}')
                 expected = (401, 403) if path.startswith(("/scim/", "/api/v1/ingest")) else (403,)
-                assert answer.status_code in expected, (str(route), content_type, answer.status_code)
-                assert "set-cookie" not in answer.headers
+                assert response.status_code in expected, (str(route), content_type, response.status_code)
+                assert "set-cookie" not in response.headers
             checked += 1
     assert checked >= 90
     assert served.accounts.audit.page(AuditFilter(), 1) == before
@@ -61,8 +61,8 @@ def test_a_cookie_of_a_sibling_site_does_not_replace_the_session(served: ServedO
         f"__Host-runvitals={own}; runvitals_session={planted}; __host-runvitals={planted}",
     ):
         headers = {"cookie": cookies, "x-forwarded-proto": "https"}
-        answer = httpx.get(f"{served.url}/api/v1/account", headers=headers, timeout=PATIENCE_S)
-        assert answer.json()["name"] == "bob"
+        response = httpx.get(f"{served.url}/api/v1/account", headers=headers, timeout=PATIENCE_S)
+        assert response.json()["name"] == "bob"
 
 
 @pytest.mark.parametrize(
@@ -181,14 +181,14 @@ def test_fields_that_give_rights_are_rejected(
     headers = {"cookie": f"runvitals_session={served.sign_in(who)}", "sec-fetch-site": "same-origin"}
     before = served.accounts.user_grants(served.users[who], NOW)
     for field, value in PRIVILEGES.items():
-        answer = httpx.request(
+        response = httpx.request(
             method,
             f"{served.url}{path}",
             json={"name": "x", field: value},
             headers=headers,
             timeout=PATIENCE_S,
         )
-        assert answer.status_code == 422, (field, answer.text)
+        assert response.status_code == 422, (field, response.text)
     assert served.accounts.user_grants(served.users[who], NOW) == before
 
 
@@ -245,12 +245,12 @@ def test_paths_do_not_climb(served: ServedOrganisation, path: str) -> None:
     head = (
         f"GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {key}\r\nConnection: close\r\n\r\n"
     )
-    answer = served.served.say(head.encode())
-    status = int(answer.split(b" ", 2)[1])
+    response = served.served.say(head.encode())
+    status = int(response.split(b" ", 2)[1])
     assert status < 500
-    assert b"voice" not in answer.split(b"\r\n\r\n", 1)[1].replace(path.encode(), b"") or status == 404
-    assert b"root:" not in answer
-    assert b"smtp_url" not in answer
+    assert b"voice" not in response.split(b"\r\n\r\n", 1)[1].replace(path.encode(), b"") or status == 404
+    assert b"root:" not in response
+    assert b"smtp_url" not in response
 
 
 def test_text_that_would_end_a_header_of_a_mail_is_rejected(served: ServedOrganisation) -> None:
@@ -260,10 +260,10 @@ def test_text_that_would_end_a_header_of_a_mail_is_rejected(served: ServedOrgani
             ("carol", "/api/v1/account/profile", "display_name"),
         ):
             headers = {"cookie": f"runvitals_session={served.sign_in(who)}", "sec-fetch-site": "same-origin"}
-            answer = httpx.patch(
+            response = httpx.patch(
                 f"{served.url}{path}", json={field: text}, headers=headers, timeout=PATIENCE_S
             )
-            assert (answer.status_code, list(answer.json()["fields"])) == (422, [field])
+            assert (response.status_code, list(response.json()["fields"])) == (422, [field])
     assert served.accounts.users.by_name("carol").display_name in ("", "carol")
     served.accounts.users.update(served.users["carol"], CLI, NOW, display_name="Carol")
 
@@ -272,10 +272,10 @@ def test_a_long_wrong_value_is_not_searched_for_secrets_as_a_whole(served: Serve
     def seconds(value: list[str]) -> float:
         """CPU time of a request of a stranger that is rejected because of a value."""
         url, began_s = f"{served.url}/api/v1/auth/login", time.process_time()
-        answer = httpx.post(url, json={"name": value, "password": "x"}, timeout=PATIENCE_S)
-        assert answer.status_code == 422
-        assert answer.json()["error"].startswith("name=['x=y x=y"), answer.text
-        assert len(answer.text) < 2000
+        response = httpx.post(url, json={"name": value, "password": "x"}, timeout=PATIENCE_S)
+        assert response.status_code == 422
+        assert response.json()["error"].startswith("name=['x=y x=y"), response.text
+        assert len(response.text) < 2000
         return time.process_time() - began_s
 
     seconds(["x=y x=y"])  # loads the routes

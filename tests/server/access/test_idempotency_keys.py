@@ -13,7 +13,7 @@ import pytest
 from fastapi import Body, HTTPException
 from sqlalchemy import select
 
-from runvitals.server.access.idempotency_keys import MAX_ANSWER
+from runvitals.server.access.idempotency_keys import MAX_RESPONSE
 from runvitals.server.access.permission import needs
 from runvitals.server.access.storage.idempotent_requests import KEPT_MS, LEASE_MS
 from runvitals.server.accounts.secret_box import SecretBox
@@ -116,8 +116,8 @@ def test_keys_of_principals_and_credentials_are_apart(people: People, numbers: N
     secret, _ = people.accounts.keys.create("a", CLI, people.now_ms, user_id=ada.id, scope="full")
     people.rights_changed()
     clients = [people.browser("ada"), people.browser("ada"), people.browser("bob"), people.program(secret)]
-    answers = [client.post("/numbers", json={"size": 1}, headers=KEY) for client in clients]
-    assert [answer.json()["number"] for answer in answers] == [1, 2, 3, 4]
+    responses = [client.post("/numbers", json={"size": 1}, headers=KEY) for client in clients]
+    assert [response.json()["number"] for response in responses] == [1, 2, 3, 4]
     assert [
         client.post("/numbers", json={"size": 1}, headers=KEY).json()["number"] for client in clients
     ] == [
@@ -184,9 +184,9 @@ def test_responses_are_kept_for_a_day(people: People, numbers: Numbers) -> None:
 @pytest.mark.parametrize("status", [400, 409, 410, 422])
 def test_final_refusals_are_repeated(people: People, numbers: Numbers, status: int) -> None:
     ada = people.browser("ada")
-    answers = [ada.post("/numbers", json={"status": status}, headers=KEY) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [status] * 2
-    assert (replayed(answers[1]), numbers.count) == (True, 1)
+    responses = [ada.post("/numbers", json={"status": status}, headers=KEY) for _ in range(2)]
+    assert [response.status_code for response in responses] == [status] * 2
+    assert (replayed(responses[1]), numbers.count) == (True, 1)
 
 
 @pytest.mark.parametrize("status", [401, 403, 404, 428, 429, 500, 503])
@@ -194,9 +194,9 @@ def test_what_may_be_different_a_moment_later_is_not_kept(
     people: People, numbers: Numbers, status: int
 ) -> None:
     ada = people.browser("ada")
-    answers = [ada.post("/numbers", json={"status": status}, headers=KEY) for _ in range(2)]
-    assert [answer.status_code for answer in answers] == [status] * 2
-    assert (replayed(answers[1]), numbers.count) == (False, 2)
+    responses = [ada.post("/numbers", json={"status": status}, headers=KEY) for _ in range(2)]
+    assert [response.status_code for response in responses] == [status] * 2
+    assert (replayed(responses[1]), numbers.count) == (False, 2)
     assert rows(people) == []
 
 
@@ -204,8 +204,8 @@ def test_a_response_that_is_too_long_is_not_repeated_nor_is_the_request(
     people: People, numbers: Numbers
 ) -> None:
     ada = people.browser("ada")
-    assert ada.post("/numbers", json={"size": MAX_ANSWER}, headers=KEY).status_code == 200
-    again = ada.post("/numbers", json={"size": MAX_ANSWER}, headers=KEY)
+    assert ada.post("/numbers", json={"size": MAX_RESPONSE}, headers=KEY).status_code == 200
+    again = ada.post("/numbers", json={"size": MAX_RESPONSE}, headers=KEY)
     assert again.status_code == 409
     assert "was carried out, with status 200" in again.json()["error"]
     assert numbers.count == 1
@@ -214,9 +214,9 @@ def test_a_response_that_is_too_long_is_not_repeated_nor_is_the_request(
 @pytest.mark.parametrize("key", ["", "x" * 256, "schlüssel", "a\tb"])
 def test_an_invalid_key_is_rejected(people: People, numbers: Numbers, key: str) -> None:
     ada = people.browser("ada")
-    answer = ada.post("/numbers", json={}, headers={"idempotency-key": key.encode()})  # type: ignore[dict-item]
-    assert answer.status_code == 422
-    assert "1 to 255 printable ASCII characters" in answer.json()["error"]
+    response = ada.post("/numbers", json={}, headers={"idempotency-key": key.encode()})  # type: ignore[dict-item]
+    assert response.status_code == 422
+    assert "1 to 255 printable ASCII characters" in response.json()["error"]
     assert ada.post("/numbers", json={}, headers=[*KEY.items()] * 2).status_code == 422
     assert ada.post("/numbers", json={"size": 1}, headers={"idempotency-key": "k" * 255}).status_code == 200
     assert numbers.count == 1

@@ -49,8 +49,8 @@ def marked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisat
                 [2, "event", {"t": now_ms, "name": "alert", "level": "warn", "text": f"{MARK} alert"}],
             ],
         }
-        answer = served.ask("bob", "POST", "/api/v1/ingest", json=envelope)
-        assert answer.status_code == 200, answer.text
+        response = served.ask("bob", "POST", "/api/v1/ingest", json=envelope)
+        assert response.status_code == 200, response.text
         served.accounts.guest_links.create(CLI, NOW, project_id=served.metadata_store.projects.id("team"))
         yield served
 
@@ -72,7 +72,7 @@ QUERIES = (
 
 def crawl(served: ServedOrganisation, who: str | None) -> dict[str, httpx.Response]:
     """The answer of every GET route, with queries that would find what is marked."""
-    found = {}
+    texts = {}
     values = {
         "run": f"{MARK}-run",
         "project": f"{MARK}-project",
@@ -90,11 +90,11 @@ def crawl(served: ServedOrganisation, who: str | None) -> dict[str, httpx.Respon
             for name in route.parameters:
                 path = path.replace(f"{{{name}}}", values.get(name, "1"))
             for query in QUERIES if not route.parameters else ("",):
-                with client.stream("GET", path + query) as answer:
-                    if not is_stream(answer):
-                        answer.read()
-                    found[path + query] = answer
-    return found
+                with client.stream("GET", path + query) as response:
+                    if not is_stream(response):
+                        response.read()
+                    texts[path + query] = response
+    return texts
 
 
 GIVEN = (
@@ -110,23 +110,23 @@ GIVEN = (
 
 @pytest.mark.parametrize("who", ["otto", None], ids=str)
 def test_nothing_of_another_team_is_in_any_answer(marked: ServedOrganisation, who: str | None) -> None:
-    for path, answer in crawl(marked, who).items():
-        assert not is_stream(answer), path
-        text = answer.text.replace(f'"metric":"{MARK}.key"', "")
-        if answer.status_code >= 400:
+    for path, response in crawl(marked, who).items():
+        assert not is_stream(response), path
+        text = response.text.replace(f'"metric":"{MARK}.key"', "")
+        if response.status_code >= 400:
             for part in GIVEN:
                 text = text.replace(part, "")
-        assert answer.status_code < 500, (path, text)
-        assert MARK not in text, (path, answer.status_code, text[:500])
+        assert response.status_code < 500, (path, text)
+        assert MARK not in text, (path, response.status_code, text[:500])
 
 
 def test_the_crawl_finds_it_for_the_team_itself(marked: ServedOrganisation) -> None:
-    answers = {
-        path: answer.text
-        for path, answer in crawl(marked, "bob").items()
-        if answer.status_code == 200 and not is_stream(answer)
+    responses = {
+        path: response.text
+        for path, response in crawl(marked, "bob").items()
+        if response.status_code == 200 and not is_stream(response)
     }
-    found = {path for path, text in answers.items() if MARK in text}
+    texts = {path for path, text in responses.items() if MARK in text}
     for path in (
         "/api/v1/projects",
         "/api/v1/runs",
@@ -134,9 +134,9 @@ def test_the_crawl_finds_it_for_the_team_itself(marked: ServedOrganisation) -> N
         "/api/v1/latest?keys=*",
         "/api/v1/hosts",
     ):
-        assert path in found
-    assert OTHER_TEAM not in answers["/api/v1/projects"]
+        assert path in texts
+    assert OTHER_TEAM not in responses["/api/v1/projects"]
 
 
-def is_stream(answer: httpx.Response) -> bool:
-    return answer.headers.get("content-type", "").startswith("text/event-stream")
+def is_stream(response: httpx.Response) -> bool:
+    return response.headers.get("content-type", "").startswith("text/event-stream")

@@ -38,20 +38,20 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisat
 
 def same(served: ServedOrganisation, method: str, path: str, names: tuple[str, str], **how: Any) -> None:
     """Check that carol gets the same response with a name that is secret and with one that is none."""
-    answers = []
+    responses = []
     for name in names:
         body = {field: value.replace("NAME", name) for field, value in how.get("json", {}).items()}
         more = {"json": body} if body else {}
         headers = how.get("headers", {})
-        answer = served.ask("carol", method, path.replace("NAME", name), headers=headers, **more)
-        assert answer.status_code in (403, 404), (path, answer.status_code, answer.text)
+        response = served.ask("carol", method, path.replace("NAME", name), headers=headers, **more)
+        assert response.status_code in (403, 404), (path, response.status_code, response.text)
         shown = {
             key: value
-            for key, value in answer.headers.items()
+            for key, value in response.headers.items()
             if key not in ("date", "content-length", "x-request-id")
         }
-        answers.append((answer.status_code, answer.text.replace(name, "NAME"), shown))
-    assert answers[0] == answers[1], path
+        responses.append((response.status_code, response.text.replace(name, "NAME"), shown))
+    assert responses[0] == responses[1], path
 
 
 @pytest.mark.parametrize(
@@ -65,12 +65,12 @@ def test_files_of_a_run(served: ServedOrganisation, table: str, accept: str) -> 
 def test_live_streams_and_long_polls_of_a_run(served: ServedOrganisation) -> None:
     for query in ("", "?since=0", "?wait_s=1"):
         path = f"/api/v1/runs/NAME/live{query}"
-        answers = [
+        responses = [
             served.ask("carol", "GET", path.replace("NAME", name), headers={"last-event-id": "1"})
             for name in (HIDDEN, MISSING)
         ]
-        assert answers[0].status_code == answers[1].status_code != 200
-        assert answers[0].text.replace(HIDDEN, "") == answers[1].text.replace(MISSING, "")
+        assert responses[0].status_code == responses[1].status_code != 200
+        assert responses[0].text.replace(HIDDEN, "") == responses[1].text.replace(MISSING, "")
 
 
 def test_every_route_of_a_hidden_team(served: ServedOrganisation) -> None:
@@ -115,7 +115,9 @@ def test_names_of_projects_elsewhere(served: ServedOrganisation) -> None:
         )
         for name in ("voice", "vowel")
     ]
-    texts = [answer.text.replace(name, "") for answer, name in zip(refused, ("voice", "vowel"), strict=True)]
+    texts = [
+        response.text.replace(name, "") for response, name in zip(refused, ("voice", "vowel"), strict=True)
+    ]
     assert refused[0].status_code == refused[1].status_code != 200
     assert texts[0] == texts[1]
     assert "voice" in [row["name"] for row in served.ask("carol", "GET", "/api/v1/projects").json()]
@@ -164,9 +166,9 @@ def test_runs_of_one_device_elsewhere(served: ServedOrganisation) -> None:
     for path in ("runs", "latest", "aggregate?metric=gpu.0.gpu&group_by=host"):
         for device in (used, "GPU-other", "secret-node/0000:01:00.0"):
             query = f"{'&' if '?' in path else '?'}device={device}"
-            answer = served.ask("carol", "GET", f"/api/v1/{path}{query}")
-            assert "on-device" not in answer.text
-            assert "secret-node" not in answer.text.replace(device, "")
+            response = served.ask("carol", "GET", f"/api/v1/{path}{query}")
+            assert "on-device" not in response.text
+            assert "secret-node" not in response.text.replace(device, "")
 
 
 def test_what_a_browser_kept_of_anothers_response_is_not_confirmed(served: ServedOrganisation) -> None:
@@ -178,8 +180,8 @@ def test_what_a_browser_kept_of_anothers_response_is_not_confirmed(served: Serve
             "if-none-match": first.headers.get("etag", "*"),
             "if-modified-since": "Sun, 22 Nov 2099 00:00:00 GMT",
         }
-        answer = served.ask("otto", "GET", path, headers=validators)
-        assert answer.status_code != 304, path
+        response = served.ask("otto", "GET", path, headers=validators)
+        assert response.status_code != 304, path
 
 
 def test_the_metrics_of_the_server_name_nobody(served: ServedOrganisation) -> None:
@@ -191,8 +193,8 @@ def test_the_metrics_of_the_server_name_nobody(served: ServedOrganisation) -> No
 
 def test_completions_of_users_show_names_and_nothing_else(served: ServedOrganisation) -> None:
     served.accounts.emails.add(served.users["otto"], "otto@private.example", CLI, NOW)
-    found = served.ask("carol", "GET", "/api/v1/users?query=otto").json()["users"]
-    assert [set(row) for row in found] == [{"name", "display_name"}]
+    users = served.ask("carol", "GET", "/api/v1/users?query=otto").json()["users"]
+    assert [set(row) for row in users] == [{"name", "display_name"}]
     for text in ("private", "otto@", "@private.example"):
         assert served.ask("carol", "GET", "/api/v1/users", params={"query": text}).json()["users"] == []
 
@@ -208,9 +210,9 @@ def test_a_new_project_at_the_old_name_of_another(served: ServedOrganisation) ->
     served.add_run("run-new", "second", TEAM, "bob")
     projects.update(store.projects.id("second"), CLI, NOW, owner_id=served.users["bob"], visibility="private")
     served.rights_changed()
-    answers = [served.ask("carol", "GET", path) for path in paths]
-    assert [answer.status_code for answer in answers] == [307, 307]
-    assert answers[0].text.replace("first", "NAME") == answers[1].text.replace("second", "NAME")
+    responses = [served.ask("carol", "GET", path) for path in paths]
+    assert [response.status_code for response in responses] == [307, 307]
+    assert responses[0].text.replace("first", "NAME") == responses[1].text.replace("second", "NAME")
 
 
 @pytest.mark.parametrize(

@@ -107,16 +107,16 @@ class Walk:
             how = {"json": {"name": path.rpartition("/")[2]}}
         if route.method != "GET":
             headers["content-type"] = "application/json"
-        with self.client.stream(route.method, path, headers=headers, **how) as answer:
-            if not answer.headers.get("content-type", "").startswith("text/event-stream"):
-                answer.read()
-        if route.method == "DELETE" and answer.status_code < 300:
+        with self.client.stream(route.method, path, headers=headers, **how) as response:
+            if not response.headers.get("content-type", "").startswith("text/event-stream"):
+                response.read()
+        if route.method == "DELETE" and response.status_code < 300:
             if "project" in route.parameters:
                 number = self.served.metadata_store.projects.id(path.rpartition("/")[2])
                 self.served.accounts.owned_projects.restore(number, CLI, NOW)
                 self.served.served.app.services.access.rights_changed()
             self._restore_runs()
-        return answer
+        return response
 
     def _principal(self, who: str | None) -> Principal:
         if who is None:
@@ -128,14 +128,14 @@ class Walk:
         return identity.principal
 
     def run(self, uid: str) -> ProjectItem:
-        (place,) = self.served.metadata_store.runs.places(uid)
+        (run_place,) = self.served.metadata_store.runs.places(uid)
         return ProjectItem(
             "run",
-            place.run_id,
-            self.served.served.app.services.access.directory.project(place.project_id),
-            place.author_id,
-            place.service_account_id,
-            place.deleted,
+            run_place.run_id,
+            self.served.served.app.services.access.directory.project(run_place.project_id),
+            run_place.author_id,
+            run_place.service_account_id,
+            run_place.deleted,
         )
 
     def project(self, name: str) -> Project:
@@ -215,7 +215,10 @@ def pairs(row: dict[str, str]) -> list[tuple[str, str]]:
     if len(permissions) == 1:
         return [(permissions[0], row["on"])]
     places = row["on"].split(";") if ";" in row["on"] else row["on"].split()
-    return [(permission, place.strip()) for permission, place in zip(permissions, places * 4, strict=False)]
+    return [
+        (permission, run_place.strip())
+        for permission, run_place in zip(permissions, places * 4, strict=False)
+    ]
 
 
 def routes_of(walk: Walk, row: dict[str, str]) -> list[tuple[DeclaredRoute, str]]:
@@ -248,17 +251,17 @@ def check_cell(walk: Walk, row: dict[str, str], route: DeclaredRoute, on: str) -
         allowed = decided == "yes" or (decided == "own" and own)
         with ExitStack() as switches:
             if decided.startswith("if "):
-                answer = walk.ask(who, route, path)
-                assert answer.status_code in REFUSED, (row, str(route), path, answer.status_code)
+                response = walk.ask(who, route, path)
+                assert response.status_code in REFUSED, (row, str(route), path, response.status_code)
                 switches.enter_context(walk.switched(decided[3:]))
                 allowed = True
             if allowed and route.method != "GET" and str(route) not in REPEATABLE:
                 continue
-            answer = walk.ask(who, route, path)
+            response = walk.ask(who, route, path)
             sent += 1
-            refused = answer.status_code in REFUSED
-            assert refused is not allowed, (row, str(route), path, answer.status_code, answer.text[:200])
-            assert answer.status_code < 500, (row, str(route), answer.text[:200])
+            refused = response.status_code in REFUSED
+            assert refused is not allowed, (row, str(route), path, response.status_code, response.text[:200])
+            assert response.status_code < 500, (row, str(route), response.text[:200])
     return sent
 
 
@@ -286,8 +289,8 @@ def test_every_route_of_a_run_answers_as_decided(walk: Walk) -> None:
                 allowed = decided(walk, principal, route, resource) is Decision.ALLOWED
                 if allowed and str(route) in WITH_BODY:
                     continue
-                answer = walk.ask(who, route, route.path.replace("{run}", uid))
-                check_decision(walk, principal, route, uid, resource, answer)
+                response = walk.ask(who, route, route.path.replace("{run}", uid))
+                check_decision(walk, principal, route, uid, resource, response)
 
 
 def test_every_route_of_a_project_answers_as_decided(walk: Walk) -> None:
@@ -297,8 +300,8 @@ def test_every_route_of_a_project_answers_as_decided(walk: Walk) -> None:
         for number, name in enumerate((*VISIBILITIES, "voice")):
             path, project = route.path.replace("{project:path}", name), walk.project(name)
             for who in one_for_each_outcome(walk, USERS, route, project, number):
-                answer = walk.ask(who, route, path)
-                check_decision(walk, walk.principals[who], route, name, project, answer)
+                response = walk.ask(who, route, path)
+                check_decision(walk, walk.principals[who], route, name, project, response)
 
 
 def one_for_each_outcome(
@@ -340,26 +343,26 @@ def check_decision(
     route: DeclaredRoute,
     name: str,
     resource: Resource,
-    answer: httpx.Response,
+    response: httpx.Response,
 ) -> None:
     decision = decided(walk, principal, route, resource)
-    what = (principal, str(route), name, decision, answer.status_code)
+    what = (principal, str(route), name, decision, response.status_code)
     if decision is Decision.ALLOWED:
         in_trash = isinstance(resource, ProjectItem) and resource.deleted
         if route.method != "GET" and str(route) not in REPEATABLE:
-            assert answer.status_code == 422, what  # the right was there, the body was not
+            assert response.status_code == 422, what  # the right was there, the body was not
             return
         expected = (404,) if in_trash else (200, 409)
-        assert answer.status_code in expected, what
-        assert not in_trash or "is in the trash" in answer.text, what
+        assert response.status_code in expected, what
+        assert not in_trash or "is in the trash" in response.text, what
     elif isinstance(principal, Anonymous):
-        assert answer.status_code == 401, what
+        assert response.status_code == 401, what
     elif decision is Decision.DENIED:
-        assert answer.status_code == 403, what
-        assert answer.json()["error"].startswith("you may not "), what
+        assert response.status_code == 403, what
+        assert response.json()["error"].startswith("you may not "), what
     else:
-        assert answer.status_code == 404, what
-        assert answer.json()["error"].startswith("there is no "), what
+        assert response.status_code == 404, what
+        assert response.json()["error"].startswith("there is no "), what
 
 
 @pytest.mark.parametrize("who", ["otto", "rita", "frank", None], ids=str)
@@ -373,14 +376,14 @@ def test_what_may_not_be_known_answers_as_what_does_not_exist(walk: Walk, who: s
                 continue
             if who == "rita" and name in ("team", "entity", "user"):
                 continue  # administrators of the organisation know all teams and users
-            answers = []
+            responses = []
             for value in (secrets[name], "x" * len(secrets[name])):
                 path = filled(route, {**secrets, name: value})
-                answer = walk.ask(who, route, path)
-                answers.append((answer.status_code, answer.text.replace(value, "NAME")))
-            if answers[0][0] not in (401, 404):
+                response = walk.ask(who, route, path)
+                responses.append((response.status_code, response.text.replace(value, "NAME")))
+            if responses[0][0] not in (401, 404):
                 continue  # who may know of it: the team of the service account, its public profile
-            assert answers[0] == answers[1], (str(route), name)
+            assert responses[0] == responses[1], (str(route), name)
             checked += 1
     assert checked >= (10 if who in ("otto", None) else 0)
 
@@ -409,8 +412,8 @@ def test_a_key_of_one_team_knows_no_more_of_others_than_a_stranger(walk: Walk) -
             path, statuses = filled(route, names), []
             for key in (limited, stranger):
                 headers = {"authorization": f"Bearer {key}", "content-type": "application/json"}
-                with client.stream(route.method, path, headers=headers) as answer:
-                    statuses.append(answer.status_code)
+                with client.stream(route.method, path, headers=headers) as response:
+                    statuses.append(response.status_code)
             if statuses[0] == 403 and statuses[1] == 404:
                 different[str(route)] = statuses
     accounts.members.remove(OTHER_TEAM, "bob", CLI, NOW)

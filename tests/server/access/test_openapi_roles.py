@@ -169,8 +169,8 @@ def mark(served: ServedOrganisation) -> None:
         "v": [[1.0], [2.0]],
         "records": [[1, "info", facts]],
     }
-    answer = served.ask("otto", "POST", "/api/v1/ingest", json=sent)
-    assert answer.status_code == 200, answer.text
+    response = served.ask("otto", "POST", "/api/v1/ingest", json=sent)
+    assert response.status_code == 200, response.text
     assert SECRET in served.ask("otto", "GET", "/api/v1/runs").text
     accounts = served.accounts
     team_id = accounts.teams.by_name(OTHER_TEAM).id
@@ -184,10 +184,10 @@ def operations(roles: Roles) -> list[Any]:
     document = json.loads(json.dumps(roles.served.served.app.api.openapi()))
     schema = schemathesis.openapi.from_dict(document)
     schema.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-    found = [result.ok() for result in schema.get_all_operations()]
+    calls = [result.ok() for result in schema.get_all_operations()]
     return [
         operation
-        for operation in found
+        for operation in calls
         if operation.path not in NOT_SENT and not operation.path.endswith("/live")  # a stream has no end
     ]
 

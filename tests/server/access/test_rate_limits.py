@@ -53,11 +53,11 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_only_the_server_itself_marks_browsers() -> None:
     box = SecretBox({"k": bytes(32)})
     cookie = new_known_browser(box, 7)
-    found = known_browser(box, cookie)
-    assert found is not None
-    assert found.user_id == 7
+    browser = known_browser(box, cookie)
+    assert browser is not None
+    assert browser.user_id == 7
     assert new_known_browser(box, 7) != cookie
     other = SecretBox({"k": bytes(31) + b"x"})
     for wrong in (None, "", "x", "é", cookie[:-6] + "AAAAA=", cookie * 9, new_known_browser(other, 7)):
         assert known_browser(box, wrong) is None
-    assert known_browser(box, cookie) == KnownBrowser(7, found.id)
+    assert known_browser(box, cookie) == KnownBrowser(7, browser.id)

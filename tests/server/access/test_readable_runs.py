@@ -55,11 +55,11 @@ def allowed(principal: Any, run: ProjectItem, policy: OrganisationPolicies) -> b
     return decide(principal, Action.RUN_READ, run, policy) is Decision.ALLOWED
 
 
-def is_listed(found: ReadableRuns, run: ProjectItem) -> bool:
-    place = RunPlace(
+def is_listed(readable: ReadableRuns, run: ProjectItem) -> bool:
+    run_place = RunPlace(
         run.id, "", run.project.id, None, None, run.author_id, run.service_account_id, run.deleted, ""
     )
-    return found.has(place)
+    return readable.has(run_place)
 
 
 @given(principals, project_lists, policies, owners, st.none() | st.just(6) | st.just(5), switches)
@@ -71,21 +71,21 @@ def test_a_run_is_listed_if_and_only_if_it_may_be_read(
     service_account_id: int | None,
     deleted: bool,
 ) -> None:
-    found = readable_runs(principal, projects, policy)
+    readable = readable_runs(principal, projects, policy)
     for project in projects:
         run = ProjectItem("run", 9, project, author_id, service_account_id, deleted)
-        assert is_listed(found, run) is allowed(principal, run, policy)
+        assert is_listed(readable, run) is allowed(principal, run, policy)
 
 
 @given(users | services | st.just(Anonymous()), project_lists, policies)
 def test_the_projects_whose_runs_are_listed_may_be_read(
     principal: Any, projects: list[Project], policy: OrganisationPolicies
 ) -> None:
-    found = readable_runs(principal, projects, policy).projects
+    readable = readable_runs(principal, projects, policy).projects
     living = [project for project in projects if not project.deleted]
     for project in living:
         may_read = decide(principal, Action.PROJECT_READ, project, policy) is Decision.ALLOWED
-        assert (project.id in found) is may_read
+        assert (project.id in readable) is may_read
 
 
 class Server:
@@ -155,10 +155,10 @@ def test_a_change_of_rights_changes_the_lists(server: Server) -> None:
 
 
 def test_a_link_to_a_run_reads_that_run_alone(server: Server) -> None:
-    place = server.metadata_store.runs.places("otter-1")[0]
-    link = GuestLink("run", place.run_id)
-    assert server.directory.readable_runs(link) == ReadableRuns(run_id=place.run_id)
-    server.metadata_store.runs.delete([place.run_id], T0)
+    run_place = server.metadata_store.runs.places("otter-1")[0]
+    link = GuestLink("run", run_place.run_id)
+    assert server.directory.readable_runs(link) == ReadableRuns(run_id=run_place.run_id)
+    server.metadata_store.runs.delete([run_place.run_id], T0)
     assert server.directory.readable_runs(link) == ReadableRuns()
     assert server.directory.readable_runs(GuestLink("run", 999)) == ReadableRuns()
     project = server.directory.readable_runs(GuestLink("project", server.letters))

@@ -51,9 +51,9 @@ def test_a_refused_change_is_recorded_with_the_id_of_its_request(server: Account
 
 def test_every_response_has_another_id_and_changes_name_it(server: AccountsServer) -> None:
     with server.client("ada") as ada:
-        answers = [ada.patch("teams/vision", json={"company": "A"}), ada.get("nothing"), ada.get("teams")]
+        responses = [ada.patch("teams/vision", json={"company": "A"}), ada.get("nothing"), ada.get("teams")]
         own_page = ada.get(f"{server.url}/vision")
-    ids = [answer.headers["x-request-id"] for answer in (*answers, own_page)]
+    ids = [response.headers["x-request-id"] for response in (*responses, own_page)]
     assert len(set(ids)) == len(ids)
     [event] = server.accounts.audit.page(AuditFilter(action="team.update"))
     assert event.request_id == ids[0]

@@ -37,9 +37,9 @@ def over_limit(served: ServedOrganisation) -> Iterator[None]:
 def refusal(served: ServedOrganisation, who: str, **envelope: Any) -> str:
     """What a user is told about an envelope that is not admitted."""
     body = {"run": "new", "writer": "w", "seq": 1, "keys": ["a"], "t": [NOW], "v": [[1.0]], **envelope}
-    answer = served.ask(who, "POST", "/api/v1/ingest", json=body)
-    assert answer.status_code == 403, answer.text
-    text: str = answer.json()["error"]
+    response = served.ask(who, "POST", "/api/v1/ingest", json=body)
+    assert response.status_code == 403, response.text
+    text: str = response.json()["error"]
     return text
 
 
@@ -58,8 +58,8 @@ def test_a_key_that_only_reads_finds_no_teams(served: ServedOrganisation, over_l
     served.keys["reader"], _ = served.accounts.keys.create(
         "reader", CLI, NOW, user_id=served.users["carol"], scope="read"
     )
-    answers = [refusal(served, "reader", entity=name) for name in (OTHER_TEAM, "spiral")]
-    assert answers[0] == answers[1]
+    responses = [refusal(served, "reader", entity=name) for name in (OTHER_TEAM, "spiral")]
+    assert responses[0] == responses[1]
 
 
 @pytest.mark.parametrize("project", ["private", "restricted"])
@@ -124,12 +124,12 @@ UPSERT = """mutation($entity: String, $id: String) {
 def test_the_doors_of_other_clients(
     served: ServedOrganisation, over_limit: None, method: str, path: str, how: dict[str, Any], run: str
 ) -> None:
-    answers = []
+    responses = []
     for name in (OTHER_TEAM, "spiral"):
         filled = json.loads(json.dumps([path, how]).replace("NAME", name).replace("RUN", run))
-        answer = served.ask("carol", method, filled[0], **filled[1])
-        answers.append((answer.status_code, answer.text.replace(name, "NAME")))
-    assert answers[0] == answers[1]
+        response = served.ask("carol", method, filled[0], **filled[1])
+        responses.append((response.status_code, response.text.replace(name, "NAME")))
+    assert responses[0] == responses[1]
 
 
 def told(served: ServedOrganisation, who: str, query: str, **variables: Any) -> str:
@@ -163,5 +163,5 @@ def test_a_client_whose_key_only_reads_finds_no_teams(served: ServedOrganisation
         "sight", CLI, NOW, user_id=served.users["carol"], scope="read"
     )
     for run in ("new", "voice-otto"):
-        answers = [told(served, "sight", UPSERT, entity=name, id=run) for name in (OTHER_TEAM, "spiral")]
-        assert answers[0].replace(OTHER_TEAM, "NAME") == answers[1].replace("spiral", "NAME")
+        responses = [told(served, "sight", UPSERT, entity=name, id=run) for name in (OTHER_TEAM, "spiral")]
+        assert responses[0].replace(OTHER_TEAM, "NAME") == responses[1].replace("spiral", "NAME")

@@ -92,6 +92,6 @@ def test_a_route_without_a_permission_answers_nobody(tmp_path: Path) -> None:
         root = served.metadata_store.accounts.users.create("rita", CLI, NOW, org_role="admin")
         key, _ = served.metadata_store.accounts.keys.create("a", CLI, NOW, user_id=root.id)
         served.app.services.access.rights_changed()
-        answer = get(f"{served.url}/api/v1/forgotten", headers={"authorization": f"Bearer {key}"})
-        assert answer.status_code == 500
-        assert "secret" not in answer.text
+        response = get(f"{served.url}/api/v1/forgotten", headers={"authorization": f"Bearer {key}"})
+        assert response.status_code == 500
+        assert "secret" not in response.text

@@ -25,11 +25,11 @@ def put(seen: ServedOrganisation, who: str | None, rules: Any, path: str = PATH)
 
 def test_who_may_change_the_project_changes_its_rules(seen: ServedOrganisation) -> None:
     rules = {"run": ["{trial}"], "host": ["{machine}"]}
-    answer = put(seen, "alice", rules)
-    assert answer.status_code == 200, answer.text
+    response = put(seen, "alice", rules)
+    assert response.status_code == 200, response.text
     read = seen.ask("vera", "GET", PATH).json()
     assert (read["rules"], read["defaults"]["host"]) == (rules, list(DEFAULT_RULES.host))
-    assert read["changed_ms"] == answer.json()["changed_ms"]
+    assert read["changed_ms"] == response.json()["changed_ms"]
     assert seen.ask("vera", "GET", "/api/v1/projects/team/routing-rules").json() == read
     for who, status in (("vera", 403), ("carol", 403), ("otto", 404), (None, 401)):
         assert put(seen, who, rules).status_code == status, who
@@ -49,6 +49,6 @@ def test_who_may_change_the_project_changes_its_rules(seen: ServedOrganisation) 
     ],
 )
 def test_wrong_rules_name_the_field(seen: ServedOrganisation, rules: Any, field: str) -> None:
-    answer = put(seen, "alice", rules)
-    assert answer.status_code == 422
-    assert field in answer.json()["fields"], answer.text
+    response = put(seen, "alice", rules)
+    assert response.status_code == 422
+    assert field in response.json()["fields"], response.text

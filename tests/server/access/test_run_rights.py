@@ -13,9 +13,9 @@ EDITS = ["run:delete", "run:move", "run:stop", "run:update"]
 
 
 def rows(served: ServedOrganisation, who: str, **params: Any) -> dict[str, dict[str, Any]]:
-    answer = served.ask(who, "GET", "/api/v1/runs", params={"limit": 1000, **params})
-    assert answer.status_code == 200, answer.text
-    return {row["id"]: row for row in answer.json()["runs"]}
+    response = served.ask(who, "GET", "/api/v1/runs", params={"limit": 1000, **params})
+    assert response.status_code == 200, response.text
+    return {row["id"]: row for row in response.json()["runs"]}
 
 
 def test_each_row_says_what_the_requester_may_do_with_it(served: ServedOrganisation) -> None:
@@ -74,8 +74,8 @@ def test_a_cursor_is_for_whoever_got_it(served: ServedOrganisation) -> None:
 def test_moving_a_run_needs_the_right_to_it_and_to_the_project(
     served: ServedOrganisation, who: str, project: str, status: int
 ) -> None:
-    answer = served.ask(who, "PATCH", "/api/v1/runs/team-bob", json={"project": project})
-    assert answer.status_code == status, answer.text
+    response = served.ask(who, "PATCH", "/api/v1/runs/team-bob", json={"project": project})
+    assert response.status_code == status, response.text
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_team_administrators_set_the_author_of_a_run(
     served: ServedOrganisation, who: str, author: str | None, status: int
 ) -> None:
     before = rows(served, "alice")["team-ci"]["author"]
-    answer = served.ask(who, "PATCH", "/api/v1/runs/team-ci", json={"author": author})
-    assert answer.status_code == status, answer.text
+    response = served.ask(who, "PATCH", "/api/v1/runs/team-ci", json={"author": author})
+    assert response.status_code == status, response.text
     after = rows(served, "alice")["team-ci"]["author"]
     if status != 200:
         assert after == before

@@ -180,17 +180,17 @@ def allowed(cells: Walk, who: str | None, call: Call, target: dict[str, str]) ->
         elif who is not None:
             headers["authorization"] = f"Bearer {served.keys[who]}"
         body = filled(call.body, target)
-    answer = cells.client.request(call.method, filled(call.path, target), headers=headers, json=body)
-    got = call.allowed(answer)
+    response = cells.client.request(call.method, filled(call.path, target), headers=headers, json=body)
+    got = call.allowed(response)
     if got:
         call.undo(served)
         served.rights_changed()
     else:
-        assert answer.status_code in (*REFUSED, 200), (
+        assert response.status_code in (*REFUSED, 200), (
             who,
             call,
             target,
-            answer.status_code,
-            answer.text[:300],
+            response.status_code,
+            response.text[:300],
         )
     return got

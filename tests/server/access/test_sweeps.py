@@ -79,9 +79,9 @@ def test_agents_need_the_right_to_log(seen: ServedOrganisation) -> None:
 
 
 def test_what_is_wrong_is_named_by_field(seen: ServedOrganisation) -> None:
-    answer = make(seen, "bob", {"method": "grid", "parameters": {"lr": {"values": 3}}, "run_cap": 0})
-    assert answer.status_code == 422
-    assert answer.json()["fields"].keys() == {
+    response = make(seen, "bob", {"method": "grid", "parameters": {"lr": {"values": 3}}, "run_cap": 0})
+    assert response.status_code == 422
+    assert response.json()["fields"].keys() == {
         "configuration.parameters.lr.values",
         "configuration.run_cap",
     }
@@ -106,8 +106,8 @@ def test_what_no_list_of_sweeps_could_be_made_of_is_refused(
     seen: ServedOrganisation, value: Any, problem: str
 ) -> None:
     sent = json.dumps({"configuration": {"method": "random", "parameters": {"x": {"value": value}}}})
-    answer = seen.ask("bob", "POST", PATH, content=sent, headers={"content-type": "application/json"})
-    assert (answer.status_code, problem in answer.text) == (422, True), answer.text[:500]
+    response = seen.ask("bob", "POST", PATH, content=sent, headers={"content-type": "application/json"})
+    assert (response.status_code, problem in response.text) == (422, True), response.text[:500]
 
 
 @pytest.mark.parametrize("number", ["1" + ":1" * 1000, "1" + ":1" * 1000 + ".5", "0x" + "f" * 1000])

@@ -65,19 +65,19 @@ def test_a_revoked_token_ends_a_waiting_request(served: Served, token: str) -> N
     url = f"{served.url}/api/v1/runs/awaited/metrics"
     cursor = httpx.get(url, headers=bearer(other), timeout=PATIENCE_S).json()["cursor"]
     url += f"?wait=30&after={cursor}"
-    answers: list[httpx.Response] = []
+    responses: list[httpx.Response] = []
 
     async def waiting() -> None:
         async with httpx.AsyncClient(timeout=PATIENCE_S) as client, anyio.create_task_group() as tasks:
 
             async def ask() -> None:
-                answers.append(await client.get(url, headers=bearer(other)))
+                responses.append(await client.get(url, headers=bearer(other)))
 
             tasks.start_soon(ask)
             await anyio.to_thread.run_sync(served.metadata_store.tokens.revoke, about.id, NOW)
 
     anyio.run(waiting)
-    assert answers[0].status_code == 401
+    assert responses[0].status_code == 401
 
 
 def test_a_clock_set_back_does_not_restore_a_revoked_token(tmp_path: Path) -> None:
@@ -107,15 +107,15 @@ def test_a_clock_set_back_does_not_restore_a_revoked_token(tmp_path: Path) -> No
 
 
 def test_the_login_limits_size_and_time(served: Served) -> None:
-    answer = httpx.post(f"{served.url}/login", content=b"token=" + b"x" * 5000, timeout=PATIENCE_S)
-    assert answer.status_code == 413
-    assert "more than 4096 bytes" in answer.json()["error"]
+    response = httpx.post(f"{served.url}/login", content=b"token=" + b"x" * 5000, timeout=PATIENCE_S)
+    assert response.status_code == 413
+    assert "more than 4096 bytes" in response.json()["error"]
 
 
 def test_links_from_other_sites_lead_to_the_page_and_not_to_the_login(served: Served, token: str) -> None:
-    answer = httpx.post(f"{served.url}/login", data={"token": token}, timeout=PATIENCE_S)
-    assert answer.status_code == 303
-    cookie = answer.headers["set-cookie"].lower()
+    response = httpx.post(f"{served.url}/login", data={"token": token}, timeout=PATIENCE_S)
+    assert response.status_code == 303
+    cookie = response.headers["set-cookie"].lower()
     assert "samesite=lax" in cookie
     assert "httponly" in cookie
     link = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "accept": "text/html"}
@@ -157,14 +157,14 @@ def test_pages_of_other_sites_cannot_change_anything(
 
 
 def test_pages_of_other_sites_cannot_log_in(served: Served, token: str) -> None:
-    answer = httpx.post(
+    response = httpx.post(
         f"{served.url}/login",
         data={"token": token},
         headers={"sec-fetch-site": "cross-site"},
         timeout=PATIENCE_S,
     )
-    assert answer.status_code == 403
-    assert "set-cookie" not in answer.headers
+    assert response.status_code == 403
+    assert "set-cookie" not in response.headers
 
 
 def test_the_size_of_changes_is_limited(served: Served, token: str) -> None:
@@ -174,25 +174,25 @@ def test_the_size_of_changes_is_limited(served: Served, token: str) -> None:
             yield b"x" * 10_000
 
     for content in (b'{"notes": "' + b"x" * 3_000_000, pieces()):
-        answer = httpx.patch(
+        response = httpx.patch(
             f"{served.url}/api/v1/runs/abc",
             content=content,
             headers={**bearer(token), "content-type": "application/json"},
             timeout=PATIENCE_S,
         )
-        assert answer.status_code == 413
-        assert " 1048576 " in answer.json()["error"]
+        assert response.status_code == 413
+        assert " 1048576 " in response.json()["error"]
 
 
 @pytest.mark.parametrize("content", [b"[" * 500_000, b'{"a":' * 100_000, b"\xff", b"{", b'{"name": 1e999}'])
 def test_invalid_changes_are_rejected(served: Served, token: str, content: bytes) -> None:
-    answer = httpx.patch(
+    response = httpx.patch(
         f"{served.url}/api/v1/runs/abc",
         content=content,
         headers={**bearer(token), "content-type": "application/json"},
         timeout=PATIENCE_S,
     )
-    assert answer.status_code in (400, 422)
+    assert response.status_code in (400, 422)
 
 
 def test_long_tokens_are_not_cached(tmp_path: Path) -> None:

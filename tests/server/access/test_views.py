@@ -25,17 +25,17 @@ def seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisatio
 
 
 def saved(seen: ServedOrganisation, who: str, name: str, **how: Any) -> dict[str, Any]:
-    answer = seen.ask(who, "POST", "/api/v1/views", json={**NEW, "name": name, **how})
-    assert answer.status_code == 201, answer.text
-    view: dict[str, Any] = answer.json()
+    response = seen.ask(who, "POST", "/api/v1/views", json={**NEW, "name": name, **how})
+    assert response.status_code == 201, response.text
+    view: dict[str, Any] = response.json()
     return view
 
 
 def names(seen: ServedOrganisation, who: str, **params: Any) -> list[str]:
     query = {"project": "team", "entity": "vision", **params}
-    answer = seen.ask(who, "GET", "/api/v1/views", params=query)
-    assert answer.status_code == 200, answer.text
-    return [view["name"] for view in answer.json()["views"]]
+    response = seen.ask(who, "GET", "/api/v1/views", params=query)
+    assert response.status_code == 200, response.text
+    return [view["name"] for view in response.json()["views"]]
 
 
 def change(seen: ServedOrganisation, who: str, view: dict[str, Any], **changes: Any) -> httpx.Response:
@@ -113,8 +113,8 @@ def test_nothing_of_another_team_is_seen(seen: ServedOrganisation) -> None:
 
 
 def test_service_accounts_have_no_views_of_their_own(seen: ServedOrganisation) -> None:
-    answer = seen.ask("ci", "POST", "/api/v1/views", json={**NEW, "name": "x"})
-    assert (answer.status_code, list(answer.json()["fields"])) == (422, ["published"])
+    response = seen.ask("ci", "POST", "/api/v1/views", json={**NEW, "name": "x"})
+    assert (response.status_code, list(response.json()["fields"])) == (422, ["published"])
     assert saved(seen, "ci", "by ci", published=True)["owner"] is None
 
 
@@ -139,19 +139,21 @@ def test_kinds_are_listed_apart(seen: ServedOrganisation) -> None:
 def test_wrong_views_name_the_field(seen: ServedOrganisation, how: dict[str, Any], field: str) -> None:
     body = json.dumps({**NEW, "name": "x", **how})
     sent = {"content-type": "application/json"}
-    answer = seen.ask("bob", "POST", "/api/v1/views", content=body, headers=sent)
-    assert (answer.status_code, list(answer.json()["fields"])) == (422, [field])
+    response = seen.ask("bob", "POST", "/api/v1/views", content=body, headers=sent)
+    assert (response.status_code, list(response.json()["fields"])) == (422, [field])
 
 
 def test_there_is_a_limit(seen: ServedOrganisation, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(saved_views, "MAX_VIEWS", len(names(seen, "carol", kind="workspace")) + 1)
     saved(seen, "carol", "one", kind="workspace")
-    answer = seen.ask("carol", "POST", "/api/v1/views", json={**NEW, "name": "two", "kind": "workspace"})
+    response = seen.ask("carol", "POST", "/api/v1/views", json={**NEW, "name": "two", "kind": "workspace"})
     for _ in range(5):
-        if answer.status_code == 409:
+        if response.status_code == 409:
             break
-        answer = seen.ask("carol", "POST", "/api/v1/views", json={**NEW, "name": "more", "kind": "workspace"})
-    assert (answer.status_code, "delete one first" in answer.text) == (409, True)
+        response = seen.ask(
+            "carol", "POST", "/api/v1/views", json={**NEW, "name": "more", "kind": "workspace"}
+        )
+    assert (response.status_code, "delete one first" in response.text) == (409, True)
 
 
 def test_a_local_server_has_none(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def test_the_delay_doubles_up_to_its_longest(clock: Clock) -> None:
     failures = FailedAttempts(AttemptLimit(2, 900, 30, 100), clock)
     waits = []
     for _ in range(6):
-        failures.failed("ada")
+        failures.note_failure("ada")
         waits.append(failures.wait_s("ada"))
     assert waits == [0, 0, 30, 60, 100, 100]
     clock.now_s += 40
@@ -33,15 +33,15 @@ def test_the_delay_doubles_up_to_its_longest(clock: Clock) -> None:
 def test_failures_are_forgotten_after_a_quiet_window_or_a_success(clock: Clock) -> None:
     failures = FailedAttempts(AttemptLimit(1, 900, 30, 100), clock)
     for _ in range(2):
-        failures.failed("ada")
+        failures.note_failure("ada")
     clock.now_s += 929
-    failures.failed("ada")  # within the window: the third in a row
+    failures.note_failure("ada")  # within the window: the third in a row
     assert failures.wait_s("ada") == 60
     clock.now_s += 960
-    failures.failed("ada")
+    failures.note_failure("ada")
     assert failures.wait_s("ada") == 0
-    failures.failed("ada")
-    failures.succeeded("ada")
+    failures.note_failure("ada")
+    failures.note_success("ada")
     assert failures.wait_s("ada") == 0
 
 
@@ -56,7 +56,7 @@ def test_memory_is_bounded(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(attempt_limits, "MAX_SUBJECTS", 100)
     failures = FailedAttempts(AttemptLimit(0, 900, 30, 100), clock)
     for number in range(1000):
-        failures.failed(number)
+        failures.note_failure(number)
     assert failures.wait_s(999) == 30
     assert failures.wait_s(0) == 0
     assert len(failures._subjects) == 100

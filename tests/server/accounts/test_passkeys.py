@@ -55,11 +55,11 @@ class Desk:
 
     def add(self, device: Authenticator, user: UserRow | None = None, **changes: Any) -> int:
         user = user or self.ada
-        made = device.make(self.options(user), **changes)
-        return self.passkeys.register(PARTY, user.id, SESSION, made, "phone", CLI).id
+        passkey = device.make(self.options(user), **changes)
+        return self.passkeys.register(PARTY, user.id, SESSION, passkey, "phone", CLI).id
 
-    def sign_in(self, answer: dict[str, Any]) -> int:
-        return self.passkeys.sign_in(PARTY, answer)
+    def sign_in(self, credential: dict[str, Any]) -> int:
+        return self.passkeys.sign_in(PARTY, credential)
 
     def ask(self) -> dict[str, Any]:
         return self.passkeys.signing_in(PARTY)
@@ -82,27 +82,27 @@ def test_an_answer_counts_once(desk: Desk) -> None:
     for device in (desk.phone, Authenticator(ORIGIN, count=0)):
         if device is not desk.phone:
             desk.add(device)
-        answer = device.answer(desk.ask())
-        assert desk.sign_in(answer) == desk.ada.id
+        credential = device.answer(desk.ask())
+        assert desk.sign_in(credential) == desk.ada.id
         with pytest.raises(PasskeyRefused, match="used already"):
-            desk.sign_in(answer)
+            desk.sign_in(credential)
     desk.now_ms += CHALLENGE_MS
     desk.accounts.passkeys.purge(desk.now_ms)
     with pytest.raises(PasskeyRefused, match="has expired"):
-        desk.sign_in(answer)
+        desk.sign_in(credential)
 
 
 def test_of_equal_answers_at_the_same_time_one_counts(desk: Desk) -> None:
     device = Authenticator(ORIGIN, count=0)
     desk.add(device)
-    answer = device.answer(desk.ask())
+    credential = device.answer(desk.ask())
     results: list[str] = []
     barrier = threading.Barrier(4)
 
     def sign_in() -> None:
         barrier.wait(PATIENCE_S)
         try:
-            desk.sign_in(answer)
+            desk.sign_in(credential)
         except PasskeyRefused:
             results.append("refused")
         else:
@@ -184,9 +184,9 @@ def test_a_question_to_a_user_is_answered_by_a_passkey_of_that_user(desk: Desk) 
     assert [entry["id"] for entry in options["allowCredentials"]] == [text_of(desk.phone.credential_id)]
     with pytest.raises(PasskeyRefused, match="another user"):
         desk.passkeys.confirm(PARTY, desk.ada.id, "confirm", tablet.answer(options), verified=True)
-    answer = desk.phone.answer(options, flags=PRESENT)
+    credential = desk.phone.answer(options, flags=PRESENT)
     with pytest.raises(PasskeyRefused, match="not verified"):
-        desk.passkeys.confirm(PARTY, desk.ada.id, "confirm", answer, verified=True)
+        desk.passkeys.confirm(PARTY, desk.ada.id, "confirm", credential, verified=True)
     desk.passkeys.confirm(PARTY, desk.ada.id, "confirm", desk.phone.answer(options), verified=True)
 
 
@@ -223,12 +223,12 @@ def test_what_is_not_registered(desk: Desk, changes: dict[str, Any], why: str) -
 
 
 def test_a_passkey_is_registered_once_by_the_session_that_asked(desk: Desk) -> None:
-    made = Authenticator(ORIGIN).make(desk.options())
+    passkey = Authenticator(ORIGIN).make(desk.options())
     with pytest.raises(PasskeyRefused, match="made for something else"):
-        desk.passkeys.register(PARTY, desk.ada.id, SESSION + 1, made, "tablet", CLI)
-    desk.passkeys.register(PARTY, desk.ada.id, SESSION, made, "tablet", CLI)
+        desk.passkeys.register(PARTY, desk.ada.id, SESSION + 1, passkey, "tablet", CLI)
+    desk.passkeys.register(PARTY, desk.ada.id, SESSION, passkey, "tablet", CLI)
     with pytest.raises(PasskeyRefused, match="used already"):
-        desk.passkeys.register(PARTY, desk.ada.id, SESSION, made, "tablet", CLI)
+        desk.passkeys.register(PARTY, desk.ada.id, SESSION, passkey, "tablet", CLI)
     with pytest.raises(NameTaken):
         desk.add(desk.phone, desk.user("grace"))
     with pytest.raises(ValueError, match="1 to 64 characters"):
@@ -292,13 +292,13 @@ _VALUES = st.one_of(
     ),
 )
 def test_no_answer_breaks_the_server(busy_desk: Desk, place: str, value: Any) -> None:
-    answer = busy_desk.phone.answer(busy_desk.ask())
-    target = answer if place in answer else answer["response"]
+    credential = busy_desk.phone.answer(busy_desk.ask())
+    target = credential if place in credential else credential["response"]
     if target[place] == value:
         return
     target[place] = value
     try:
-        assert busy_desk.sign_in(answer) == busy_desk.ada.id
+        assert busy_desk.sign_in(credential) == busy_desk.ada.id
     except PasskeyRefused:
         pass
 
@@ -316,10 +316,10 @@ def test_no_answer_breaks_the_server(busy_desk: Desk, place: str, value: Any) ->
     )
 )
 def test_no_registration_breaks_the_server(busy_desk: Desk, attestation: bytes) -> None:
-    made = Authenticator(ORIGIN).make(busy_desk.options())
-    made["response"]["attestationObject"] = text_of(attestation)
+    passkey = Authenticator(ORIGIN).make(busy_desk.options())
+    passkey["response"]["attestationObject"] = text_of(attestation)
     with pytest.raises(PasskeyRefused):
-        busy_desk.passkeys.register(PARTY, busy_desk.ada.id, SESSION, made, "fuzz", CLI)
+        busy_desk.passkeys.register(PARTY, busy_desk.ada.id, SESSION, passkey, "fuzz", CLI)
 
 
 def test_backup_flags_that_contradict_each_other_are_refused(desk: Desk) -> None:

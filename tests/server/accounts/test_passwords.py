@@ -79,7 +79,7 @@ def test_only_so_many_sign_ins_wait(monkeypatch: pytest.MonkeyPatch) -> None:
 def _refused_when_full(slow: Passwords) -> bool:
     """Whether the next attempt is refused, once all threads have taken their places."""
     for _ in range(6000):
-        if slow._places._value == 0:  # type: ignore[attr-defined]
+        if slow._slots._value == 0:  # type: ignore[attr-defined]
             break
         threading.Event().wait(0.01)
     try:

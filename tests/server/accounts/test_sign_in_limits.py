@@ -72,7 +72,7 @@ def test_failures_are_forgotten_after_a_quiet_window_or_a_success(processes: Pro
     assert failures.wait_s("ada") == 0
     assert failures.begin("ada") == 0
     assert failures.wait_s("ada") == 30
-    failures.succeeded("ada")
+    failures.note_success("ada")
     assert failures.wait_s("ada") == 0
     assert processes.table.purge(2**60) == 0
 
@@ -141,7 +141,7 @@ def test_a_known_browser_may_not_guess_forever_either(processes: Processes) -> N
         assert limits.begin("ada", "192.0.2.1", known_browser="b1") == 0
     assert limits.begin("ada", "192.0.2.1", known_browser="b1") == SIGN_IN_ACCOUNT.first_delay_s
     assert limits.begin("ada", "192.0.2.1") == 0
-    limits.succeeded("ada", "192.0.2.1", known_browser="b1")
+    limits.note_success("ada", "192.0.2.1", known_browser="b1")
     assert limits.begin("ada", "192.0.2.1", known_browser="b1") == 0
 
 
@@ -167,7 +167,7 @@ def test_a_success_leaves_the_failures_of_its_network(processes: Processes) -> N
     for number in range(SIGN_IN_NETWORK.free):
         limits.begin(f"user{number}", "192.0.2.1")
     assert limits.begin("ada", "192.0.2.1") == 0
-    limits.succeeded("ada", "192.0.2.1")
+    limits.note_success("ada", "192.0.2.1")
     assert limits.begin("bob", "192.0.2.1") == 0
     assert limits.begin("bob", "192.0.2.1") > 0
 

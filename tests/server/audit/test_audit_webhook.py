@@ -149,7 +149,7 @@ def test_ids_that_never_appear_are_forgotten(
     webhooks = metadata_store.accounts.audit_webhook
     state = webhooks.claim("another", clock() + 120_000, clock() + 120_001)
     assert state is not None
-    webhooks.delivered("another", state, metadata_store.accounts.audit.with_ids([lost + 1]), clock())
+    webhooks.mark_delivered("another", state, metadata_store.accounts.audit.with_ids([lost + 1]), clock())
     state = webhooks.get()
     assert state is not None
     assert state.gaps[lost] == clock()

@@ -97,6 +97,6 @@ def test_what_the_file_sets_is_followed_shown_and_locked(tmp_path: Path) -> None
         assert path in refused.json()["error"]
         mail = rita.get("/organisation/mail")
         assert (mail.json()["host"], mail.json()["configured"]) == ("mail.lab.example", True)
-        for answer in (shown, providers, mail):
-            assert "hunter2" not in answer.text
-            assert "p4ss" not in answer.text
+        for response in (shown, providers, mail):
+            assert "hunter2" not in response.text
+            assert "p4ss" not in response.text

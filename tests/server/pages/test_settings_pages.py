@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from runvitals.server.accounts.beta_features import BetaFeature
+from runvitals.server.account_services import BetaFeature
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.organisation.settings import SETTINGS
 from tests.server.accounts.routes.people import People, serving_people

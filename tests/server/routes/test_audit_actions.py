@@ -161,7 +161,7 @@ class Walk:
     def sign_in(self) -> None:
         hashed = Passwords().hash(PASSWORD)
         self.accounts.credentials.set_password(self.id("ada"), hashed, CLI, T0)
-        self.accounts.users.seen(self.id("ada"), T0)
+        self.accounts.users.note_seen(self.id("ada"), T0)
         headers = {"sec-fetch-site": "same-origin", "content-type": "application/json"}
         url = f"{self.server.url}/api/v1/"
         with httpx.Client(base_url=url, headers=headers, timeout=PATIENCE_S) as browser:

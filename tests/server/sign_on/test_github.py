@@ -36,9 +36,9 @@ def _sign_in(
 ) -> Outcome:
     begun = sso.start("github")
     assert begun.url.startswith(f"{issuer}/login/oauth/authorize?")
-    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(begun.url).query))
-    assert asked["scope"] == scope
-    return sso.finish("github", {"code": "c", "state": asked["state"]}, begun.cookie)
+    parameters = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(begun.url).query))
+    assert parameters["scope"] == scope
+    return sso.finish("github", {"code": "c", "state": parameters["state"]}, begun.cookie)
 
 
 def test_github(configure: Configure, site: Site, accounts: AccountStore) -> None:

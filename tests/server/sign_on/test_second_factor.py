@@ -96,8 +96,8 @@ def _confirm(sso: SingleSignOn, idp: Idp, user_id: int) -> object:
 def test_a_user_confirms_by_signing_in_again(configure: Configure, idp: Idp, accounts: AccountStore) -> None:
     sso, ada = _linked(configure, idp, accounts)
     begun = sso.start("lab", link_user_id=ada, confirmed_session_id=SESSION)
-    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(begun.url).query))
-    assert (asked["prompt"], asked["max_age"]) == ("login", "0")
+    parameters = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(begun.url).query))
+    assert (parameters["prompt"], parameters["max_age"]) == ("login", "0")
     idp.changes = {"auth_time": T0 / 1000}
     assert _confirm(sso, idp, ada) == Confirmed(SESSION, "/-/settings/keys")
 

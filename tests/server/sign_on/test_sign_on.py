@@ -45,11 +45,11 @@ def test_an_unknown_person_gets_an_account(configure: Configure, idp: Idp, accou
 
 def test_the_request_to_the_provider(configure: Configure, idp: Idp) -> None:
     begun = configure(auto_create=True).start("lab")
-    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(begun.url).query))
-    assert asked["redirect_uri"] == "https://runs.lab.example/api/v1/auth/lab/callback"
-    assert asked["scope"] == "openid email profile"
-    assert len({asked["state"], asked["nonce"], asked["code_challenge"], begun.cookie}) == 4
-    assert min(len(asked["state"]), len(asked["nonce"]), len(begun.cookie)) >= 43
+    parameters = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(begun.url).query))
+    assert parameters["redirect_uri"] == "https://runs.lab.example/api/v1/auth/lab/callback"
+    assert parameters["scope"] == "openid email profile"
+    assert len({parameters["state"], parameters["nonce"], parameters["code_challenge"], begun.cookie}) == 4
+    assert min(len(parameters["state"]), len(parameters["nonce"]), len(begun.cookie)) >= 43
 
 
 def test_without_auto_create_unknown_people_are_refused(
@@ -81,8 +81,12 @@ def test_names_are_made_from_what_the_provider_says(
 ) -> None:
     sso = configure(auto_create=True)
     names = []
-    for subject, wanted in enumerate(("Ada", "ada", "admin", "Çelik Öz@x", "../..", "", None)):
-        idp.changes = {"sub": f"s{subject}", "preferred_username": wanted, "email": f"u{subject}@lab.example"}
+    for subject, expected in enumerate(("Ada", "ada", "admin", "Çelik Öz@x", "../..", "", None)):
+        idp.changes = {
+            "sub": f"s{subject}",
+            "preferred_username": expected,
+            "email": f"u{subject}@lab.example",
+        }
         outcome = _sign_in(sso, idp)
         assert isinstance(outcome, SignedIn)
         names.append(accounts.users.get(outcome.user_id).name)
@@ -420,8 +424,8 @@ class TestProvider:
     def test_a_token_of_another_sign_in_is_refused(self, configure: Configure, idp: Idp) -> None:
         sso = configure(auto_create=True)
         old = sso.start("lab")
-        asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(old.url).query))
-        replayed = idp.id_token(asked["nonce"])
+        parameters = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(old.url).query))
+        replayed = idp.id_token(parameters["nonce"])
         idp.site.answers["/token"] = answer(
             {"access_token": "x", "token_type": "Bearer", "id_token": replayed}
         )

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.server.user_content.image_links import ImageLinks
-from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of, mentioned
+from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of, mentions_of
 
 PROXIED, LINKED = ImageLinks(bytes(32)), ImageLinks(bytes(32), enabled=False)
 ATTACKS = (Path(__file__).parent / "xss.txt").read_text(encoding="utf-8").splitlines()
@@ -155,7 +155,7 @@ def test_our_own_pictures_keep_their_path() -> None:
 
 def test_mentions_link_to_those_who_may_be_read() -> None:
     text = "@ada, @bob x@ada.example `@ada` [@ada](https://x.example) @Ada"
-    assert mentioned(text) == {"ada", "bob"}
+    assert mentions_of(text) == {"ada", "bob"}
     rendered = html_of(text, PROXIED, {"ada"})
     assert rendered.count('href="/ada"') == 1
     assert rendered.startswith(

@@ -47,8 +47,8 @@ def _opened(body: bytes) -> Image.Image:
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "WEBP", "GIF"])
 def test_a_picture_becomes_two_squares(kind: str) -> None:
-    made = square_picture(_file(_halves(), kind))
-    large, small = _opened(made.large), _opened(made.small)
+    picture = square_picture(_file(_halves(), kind))
+    large, small = _opened(picture.large), _opened(picture.small)
     assert (large.format, large.size, small.format, small.size) == ("WEBP", (512, 512), "WEBP", (64, 64))
     # The centre of 90 × 60 is x 15 to 75: blue begins at three quarters.
     assert _near(large.getpixel((300, 256)), RED)
@@ -56,8 +56,8 @@ def test_a_picture_becomes_two_squares(kind: str) -> None:
 
 
 def test_the_crop_of_the_user() -> None:
-    made = square_picture(_file(_halves(), "PNG"), (60, 0, 30, 30))
-    assert _near(_opened(made.large).getpixel((5, 256)), BLUE)
+    picture = square_picture(_file(_halves(), "PNG"), (60, 0, 30, 30))
+    assert _near(_opened(picture.large).getpixel((5, 256)), BLUE)
     outside = square_picture(_file(_halves(), "PNG"), (80, 50, 1000, 1000))
     assert _near(_opened(outside.large).getpixel((256, 256)), BLUE)
     for crop in ((90, 0, 10, 10), (0, 0, 0, 10), (-1, 0, 10, 10), (0, 0, 10, 10**12)):
@@ -72,13 +72,13 @@ def test_metadata_is_applied_and_dropped() -> None:
     exif.get_ifd(0x8825)[1] = "N"
     upload = _file(_halves(90, 90), "JPEG", exif=exif, comment=b"secret", quality=95)
     assert b"taken at home" in upload
-    made = square_picture(upload)
-    large = _opened(made.large)
+    picture = square_picture(upload)
+    large = _opened(picture.large)
     assert _near(large.getpixel((256, 20)), RED)
     assert _near(large.getpixel((256, 490)), BLUE)
     assert not large.getexif()
-    assert b"taken at home" not in made.large
-    assert b"secret" not in made.large
+    assert b"taken at home" not in picture.large
+    assert b"secret" not in picture.large
 
 
 def test_transparency_and_palettes() -> None:
@@ -92,9 +92,9 @@ def test_transparency_and_palettes() -> None:
 def test_the_first_frame_of_an_animation() -> None:
     frames = [Image.new("RGB", (20, 20), colour) for colour in (RED, BLUE)]
     for kind in ("GIF", "WEBP"):
-        made = square_picture(_file(frames[0], kind, save_all=True, append_images=frames[1:]))
-        assert _near(_opened(made.large).getpixel((256, 256)), RED)
-        assert getattr(_opened(made.large), "n_frames", 1) == 1
+        picture = square_picture(_file(frames[0], kind, save_all=True, append_images=frames[1:]))
+        assert _near(_opened(picture.large).getpixel((256, 256)), RED)
+        assert getattr(_opened(picture.large), "n_frames", 1) == 1
 
 
 @pytest.mark.parametrize(
@@ -149,14 +149,14 @@ def test_bombs_in_metadata_are_refused() -> None:
 
 def test_the_largest_picture_is_decoded_within_the_limits() -> None:
     pixels = zlib.compress(bytes((1 + 4 * 6300) * 6300), 1)
-    made = square_picture(_png(6300, 6300, pixels))
-    assert _opened(made.large).size == (512, 512)
+    picture = square_picture(_png(6300, 6300, pixels))
+    assert _opened(picture.large).size == (512, 512)
 
 
 def test_noise_fits_into_the_table() -> None:
     noise = Image.frombytes("RGB", (600, 600), os.urandom(600 * 600 * 3))
-    made = square_picture(_file(noise, "PNG"))
-    assert len(made.large) <= MAX_STORED_BYTES
+    picture = square_picture(_file(noise, "PNG"))
+    assert len(picture.large) <= MAX_STORED_BYTES
 
 
 def test_the_process_knows_no_secrets(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -42,28 +42,7 @@ export interface Preferences {
 }
 
 /** Who is signed in. */
-export interface Account extends Preferences {
-  name: string;
-  display_name: string;
-  state: 'active' | 'unverified';
-  email: string | null;
-  org_role: 'member' | 'admin';
-  access: Access;
-  teams: { name: string; display_name: string; role: string; custom_role?: string | null }[];
-  default_entity: string;
-  /** Whether users have projects in a space of their own. */
-  personal_entities: boolean;
-  /** An administrator has set the password, and nothing else may be done before it is changed. */
-  must_change_password?: boolean;
-  /** Whether there is one. */
-  password: boolean;
-  /** The digest of the picture. */
-  picture?: string | null;
-  /** Actions in the organisation, such as `team:create`. */
-  may: string[];
-  /** When the account will be deleted, if that was requested. */
-  delete_after_ms?: number | null;
-}
+export type Account = wire.IdentifiedUser;
 
 /** A series of a run, from the plan of its charts. */
 export interface SeriesInfo {

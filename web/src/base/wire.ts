@@ -99,6 +99,7 @@ export interface components {
                 [key: string]: boolean;
             };
         };
+        /** @description What the user decided about a device. */
         Answer: {
             code: string;
             allow: boolean;
@@ -136,6 +137,12 @@ export interface components {
             project?: string | null;
             /** Format: date */
             valid_from: string;
+        };
+        /** @description A page of events. */
+        AuditPage: {
+            events: components["schemas"]["AuditEvent"][];
+            total: number;
+            next: string | null;
         };
         /** @description What is left out does not change. */
         AutomationChanges: {
@@ -182,6 +189,12 @@ export interface components {
         /** @description The automations of a team. */
         AutomationsPage: {
             automations: components["schemas"]["Automation"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A page of features. */
+        BetaFeaturesPage: {
+            features: components["schemas"]["BetaFeature"][];
             total: number;
             next: string | null;
         };
@@ -265,6 +278,7 @@ export interface components {
             custom: components["schemas"]["EventChoice"];
             findings: components["schemas"]["EventChoice"];
         };
+        /** @description A code of an authenticator app. */
         Code: {
             code: string;
         };
@@ -285,6 +299,7 @@ export interface components {
             left_out: number;
             statistics: components["schemas"]["StatisticRow"][];
         };
+        /** @description What proves who makes the request. */
         Confirmation: {
             password?: string | null;
             /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
@@ -292,10 +307,24 @@ export interface components {
                 [key: string]: Json;
             } | null;
         };
+        /** @description Where the user confirms who they are, and where the page goes then. */
         ConfirmationStart: {
             provider: string;
             /** @default / */
             next: string;
+        };
+        /** @description How a user can confirm who they are. */
+        ConfirmationWays: {
+            password: boolean;
+            /** @description What a browser needs to ask for one. */
+            passkey: {
+                [key: string]: Json;
+            } | null;
+            providers: components["schemas"]["NamedProvider"][];
+        };
+        /** @description Until when the confirmation counts. */
+        ConfirmedUntil: {
+            until_ms: number;
         };
         /** @description The newest output of a run. */
         ConsoleAnswer: {
@@ -356,6 +385,28 @@ export interface components {
             /** @description Which values are better. */
             goal?: ("minimize" | "maximize") | null;
         };
+        /** @description What the deletion of a user left behind. */
+        DeletedMember: {
+            teams_without_administrator: string[];
+        };
+        /** @description How many people had the role. */
+        DeletedRole: {
+            people: number;
+        };
+        /** @description A team in the trash, and when it is removed for good. */
+        DeletedTeam: {
+            team: string;
+            deleted_ms: number;
+            purged_ms: number;
+        };
+        /** @description How much of each kind a deletion removes, and the teams that the user leaves. */
+        DeletedThings: {
+            projects: number;
+            runs: number;
+            api_keys: number;
+            teams: string[];
+        };
+        /** @description What confirms that an account is to be deleted, and when. */
         Deletion: {
             /** @description The user name, typed again. */
             confirm: string;
@@ -365,12 +416,41 @@ export interface components {
              */
             wait_days: number;
         };
+        /** @description What a deletion of an account removes, and what stays. */
+        DeletionEffects: {
+            delete_after_ms: number | null;
+            goes: components["schemas"]["DeletedThings"];
+            stays: components["schemas"]["KeptThings"];
+        };
+        /** @description When an account will be deleted. */
+        DeletionTime: {
+            delete_after_ms: number;
+        };
+        /** @description The codes of a login that begins. */
+        DeviceCodes: {
+            /** @description The secret with which the device asks for its key. */
+            device_code: string;
+            /** @description What the user confirms in the browser. */
+            user_code: string;
+            /** @description Of the page where the user does so. */
+            path: string;
+            expires_ms: number;
+            /** @description How long to wait between two requests for the key. */
+            interval_s: number;
+        };
+        /** @description The device that wants a key. */
         DeviceName: {
             /** @description Of the machine; the key gets it. */
             name: string;
         };
+        /** @description What a device asks for its key with. */
         DeviceSecret: {
             device_code: string;
+        };
+        /** @description The user has not decided yet. */
+        DeviceWaits: {
+            /** @constant */
+            state: "waiting";
         };
         /** @description The values of a series inside or outside a time range. */
         DifferencePart: {
@@ -411,8 +491,19 @@ export interface components {
             /** @default 7 */
             days: number;
         };
+        /** @description A change of an address. */
         EmailChanges: {
             primary: boolean;
+        };
+        /** @description A page of addresses. */
+        EmailsPage: {
+            emails: components["schemas"]["Email"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description How many sessions were ended. */
+        EndedSessions: {
+            ended: number;
         };
         /** @description What a team or user stores, by kind and together. */
         EntityBytes: {
@@ -460,6 +551,22 @@ export interface components {
             crashed?: components["schemas"]["Choice"] | null;
             custom?: components["schemas"]["Choice"] | null;
             findings?: components["schemas"]["Choice"] | null;
+        };
+        /** @description The device's key, and whose it is. */
+        FetchedKey: {
+            /** @description The shown part of the key. */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            scope: "ingest" | "read" | "write" | "full";
+            /** @description Those that it works in; empty: all. */
+            teams: string[];
+            created_ms: number;
+            expires_ms: number | null;
+            last_used_ms: number | null;
+            revoked_ms: number | null;
+            key: string;
+            user: string;
         };
         /** @description What one receiver was sent about a firing. */
         FiringNotification: {
@@ -569,6 +676,65 @@ export interface components {
             /** @description How often a monitor was started; more than 1 means that it was restarted. */
             monitors: number;
         };
+        /** @description Who uses a server that has no accounts. */
+        IdentifiedOperator: {
+            /** @constant */
+            kind: "operator";
+            name: string;
+        };
+        /** @description A service account. `key`: the shown part of its key. */
+        IdentifiedServiceAccount: {
+            /** @constant */
+            kind: "service_account";
+            name: string;
+            key: string | null;
+        };
+        /** @description An account, with what is known of the session or of the key that the request came with. */
+        IdentifiedUser: {
+            /** @constant */
+            kind: "user";
+            name: string;
+            display_name: string;
+            /** @description The digest of the picture. */
+            picture: string | null;
+            /** @enum {string} */
+            state: "active" | "unverified" | "suspended" | "deleted";
+            /** @description The primary address. */
+            email: string | null;
+            /** @enum {string} */
+            org_role: "member" | "admin";
+            /** @enum {string} */
+            access: "full" | "viewer" | "none";
+            /** @enum {string} */
+            billing_role: "none" | "viewer" | "admin";
+            teams: components["schemas"]["OwnTeam"][];
+            /** @description Where runs go that name no entity; empty: nowhere. */
+            default_entity: string;
+            time_zone: string;
+            locale: string;
+            /** @enum {string} */
+            theme: "" | "system" | "light" | "dark";
+            /** @description The path that the user sees first. */
+            landing_page: string;
+            second_factor: boolean;
+            /** @description Whether there is one. */
+            password: boolean;
+            /** @description An administrator has set the password: nothing else may be done before it is changed. */
+            must_change_password: boolean;
+            /** @description When it will be deleted, if that was requested. */
+            delete_after_ms: number | null;
+            /** @description Actions in the organisation, such as `team:create`. */
+            may: string[];
+            /** @enum {string} */
+            api_key_creation: "members" | "admins";
+            /** @description Whether users have projects in a space of their own. */
+            personal_entities: boolean;
+            /** @description Until when the password counts as confirmed. */
+            sudo_until_ms?: number | null;
+            /** @description The shown part of the key. */
+            key?: string | null;
+        };
+        /** @description An invitation to a team or to the organisation. */
         Invitation: {
             id: number;
             /** @description None: to the organisation only. */
@@ -601,9 +767,11 @@ export interface components {
             /** @description Where the server sends no mail: the link to pass on. */
             url?: string | null;
         };
+        /** @description What became of each invitation. */
         InvitationResults: {
             results: components["schemas"]["InvitationResult"][];
         };
+        /** @description A page of invitations. */
         InvitationsPage: {
             invitations: components["schemas"]["Invitation"][];
             total: number;
@@ -617,6 +785,7 @@ export interface components {
             /** @description A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
             keys?: string | null;
         };
+        /** @description Whose tokens act as which service account. */
         IssuerSubject: {
             /** @description As the issuer's tokens have it; `*` stands for any characters, not at the beginning. */
             subject: string;
@@ -624,6 +793,13 @@ export interface components {
             /** @description Of the service account; null: none. */
             team?: string | null;
         };
+        /** @description A page of issuers. */
+        IssuersPage: {
+            issuers: components["schemas"]["Issuer"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A request to join a team. */
         JoinMessage: {
             /**
              * @description For the administrators of the team.
@@ -644,6 +820,7 @@ export interface components {
             created_ms: number;
             ended_ms: number | null;
         };
+        /** @description A page of requests to join. */
         JoinRequestsPage: {
             join_requests: components["schemas"]["JoinRequest"][];
             total: number;
@@ -661,6 +838,7 @@ export interface components {
              */
             join: "ask" | "auto";
         };
+        /** @description A page of teams. */
         JoinableTeamsPage: {
             teams: components["schemas"]["JoinableTeam"][];
             total: number;
@@ -673,9 +851,15 @@ export interface components {
             /** @constant */
             state: "approved";
         };
+        /** @description How many a deletion leaves. `runs`: those in teams. */
+        KeptThings: {
+            runs: number;
+        };
+        /** @description A new name for a key. */
         KeyChanges: {
             name: string;
         };
+        /** @description A page of keys. */
         KeysPage: {
             api_keys: components["schemas"]["Key"][];
             total: number;
@@ -691,10 +875,20 @@ export interface components {
             /** @default false */
             refuse_new_runs: boolean;
         };
+        /** @description Where a login is linked, and where the page goes then. */
         LinkStart: {
             provider: string;
             /** @default /-/settings/emails */
             next: string;
+        };
+        /** @description A login at a provider that is linked to the account. */
+        LinkedLogin: {
+            id: number;
+            provider: string;
+            label: string;
+            address: string | null;
+            created_ms: number;
+            last_used_ms: number | null;
         };
         /** @description A page of projects, by name. */
         ListedProjectsPage: {
@@ -753,6 +947,7 @@ export interface components {
                 [key: string]: (number | null)[];
             } | null;
         };
+        /** @description A name or an address, and what proves whose it is. */
         Login: {
             name?: string | null;
             email?: string | null;
@@ -769,6 +964,18 @@ export interface components {
              */
             next: string;
         };
+        /** @description A page of logins. */
+        LoginsPage: {
+            logins: components["schemas"]["LinkedLogin"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description The mail server took the mail. */
+        MailSent: {
+            /** @constant */
+            done: "sent";
+        };
+        /** @description The mail server and the sender. */
         MailServer: {
             host: string;
             port: number;
@@ -783,6 +990,24 @@ export interface components {
             /** @description The address of this server, for links. */
             url?: string | null;
         };
+        /** @description How mail is sent, without the password. */
+        MailServerState: {
+            configured: boolean;
+            host: string;
+            port: number | null;
+            /** @enum {string} */
+            encryption: "starttls" | "tls" | "none";
+            user: string;
+            has_password: boolean;
+            mail_from: string;
+            url: string;
+            editable: boolean;
+            enforced_by: string | null;
+            mail_from_enforced_by: string | null;
+            /** @description Why mail cannot be sent at the moment. */
+            problem: string | null;
+        };
+        /** @description Where a mail is sent, to try the mail server. */
         MailTest: {
             address: string;
         };
@@ -807,11 +1032,19 @@ export interface components {
             /** @description null: the role in the team. */
             role: ("viewer" | "member" | "admin") | null;
         };
+        /** @description Fields that are left out do not change. */
         MemberChanges: {
             org_role?: ("member" | "admin") | null;
             access?: ("full" | "viewer" | "none") | null;
             billing_role?: ("none" | "viewer" | "admin") | null;
             state?: ("active" | "suspended") | null;
+        };
+        /** @description A page of members, and what the requester may do with them. */
+        MembersPage: {
+            members: components["schemas"]["Member"][];
+            total: number;
+            next: string | null;
+            may: string[];
         };
         /** @description What a metric means. */
         MetricDefinition: {
@@ -883,6 +1116,20 @@ export interface components {
             entity: string;
             project: string;
         };
+        /** @description A page of the requester's teams. */
+        MyTeamsPage: {
+            teams: components["schemas"]["MyTeam"][];
+            total: number;
+            next: string | null;
+            may: string[];
+            /** @description Whom to ask for a team. */
+            administrators?: string[] | null;
+        };
+        /** @description A provider at which users sign in. */
+        NamedProvider: {
+            id: string;
+            label: string;
+        };
         /** @description A service of Apprise to add. */
         NewAppriseDestination: {
             /** @description What the team calls it. */
@@ -929,9 +1176,11 @@ export interface components {
             /** @default  */
             purchase_order: string;
         };
+        /** @description An address to add. */
         NewEmail: {
             address: string;
         };
+        /** @description A service whose tokens are to be accepted. */
         NewIssuer: {
             name: string;
             url: string;
@@ -939,6 +1188,7 @@ export interface components {
             /** @description A JWKS document with its keys, for an issuer that the server cannot reach. Left out or empty: the server asks the issuer. */
             keys?: string | null;
         };
+        /** @description A key of a user, to be created. */
         NewKey: {
             name: string;
             /**
@@ -962,6 +1212,7 @@ export interface components {
             service_account: boolean;
             role?: ("viewer" | "member" | "admin") | null;
         };
+        /** @description A passkey that a browser has made. */
         NewPasskey: {
             /** @description Of the device, for its owner. */
             name: string;
@@ -970,6 +1221,7 @@ export interface components {
                 [key: string]: Json;
             };
         };
+        /** @description A new password, with the secret of the link. */
         NewPassword: {
             token: string;
             password: string;
@@ -994,6 +1246,7 @@ export interface components {
             /** @default  */
             note: string;
         };
+        /** @description A custom role to be created. */
         NewRole: {
             name: string;
             /** @default  */
@@ -1012,6 +1265,7 @@ export interface components {
             /** @default true */
             enabled: boolean;
         };
+        /** @description A service account to be created. */
         NewServiceAccount: {
             name: string;
             /**
@@ -1035,6 +1289,7 @@ export interface components {
              */
             scope: "ingest" | "read" | "write" | "full";
         };
+        /** @description A key of a service account, to be created. */
         NewServiceAccountKey: {
             name: string;
             /**
@@ -1051,6 +1306,7 @@ export interface components {
             /** @description `https://hooks.slack.com/services/…` */
             webhook_url: string;
         };
+        /** @description A team to be created. */
         NewTeam: {
             /** @description Letters a to z, digits, - and _; it never changes. */
             name: string;
@@ -1128,6 +1384,20 @@ export interface components {
             token?: string | null;
             id?: number | null;
         };
+        /** @description A page of users, and what the requester may do with them. */
+        OrgMembersPage: {
+            members: components["schemas"]["OrgMember"][];
+            total: number;
+            next: string | null;
+            may: string[];
+        };
+        /** @description A page of teams. */
+        OrgTeamsPage: {
+            teams: components["schemas"]["OrgTeam"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description Who is invited, and their role in the organisation. */
         OrganisationPeople: {
             /** @default [] */
             people: string[];
@@ -1148,6 +1418,16 @@ export interface components {
              * @enum {string}
              */
             org_role: "member" | "admin";
+        };
+        /** @description A setting with what is allowed, and whether and why it cannot be changed. */
+        OrganisationSetting: {
+            value: Json;
+            editable: boolean;
+            enforced_by: string | null;
+            default: Json;
+            choices?: Json[] | null;
+            /** @description The lowest and the highest value. */
+            limits?: Json[] | null;
         };
         /** @description Values of several runs on one axis. */
         Overlay: {
@@ -1225,10 +1505,42 @@ export interface components {
             /** @description Since when Slack does not accept it; None: it does. */
             disabled_ms: number | null;
         };
+        /** @description A team that a user is in. */
+        OwnTeam: {
+            name: string;
+            display_name: string;
+            role: string;
+            custom_role: string | null;
+        };
+        /** @description A key with its owner. Of a team's service account, the name begins with the team. */
+        OwnedKey: {
+            /** @description The shown part of the key. */
+            id: string;
+            name: string;
+            /** @enum {string} */
+            scope: "ingest" | "read" | "write" | "full";
+            /** @description Those that it works in; empty: all. */
+            teams: string[];
+            created_ms: number;
+            expires_ms: number | null;
+            last_used_ms: number | null;
+            revoked_ms: number | null;
+            owner: string;
+            /** @enum {string} */
+            owner_kind: "user" | "service_account";
+        };
+        /** @description A page of keys. */
+        OwnedKeysPage: {
+            api_keys: components["schemas"]["OwnedKey"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A new name for a passkey. */
         PasskeyChanges: {
             /** @description Of the device, for its owner. */
             name: string;
         };
+        /** @description The response of a passkey, without a name. */
         PasskeyLogin: {
             /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
             passkey: {
@@ -1240,9 +1552,23 @@ export interface components {
              */
             next: string;
         };
+        /** @description What a browser needs to make or to ask for a passkey. */
+        PasskeyOptions: {
+            options: {
+                [key: string]: Json;
+            };
+        };
+        /** @description Whether a passkey is asked for after the password. */
         PasskeysAsked: {
             enabled: boolean;
         };
+        /** @description A page of passkeys. */
+        PasskeysPage: {
+            passkeys: components["schemas"]["Passkey"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description The present password and a new one. */
         PasswordChange: {
             /** @description Not needed if none is set. */
             old?: string | null;
@@ -1366,6 +1692,7 @@ export interface components {
             /** @description Where such mail goes: a verified address; empty: the primary one. */
             mail_address?: string | null;
         };
+        /** @description A link on the page of a user. */
         ProfileLink: {
             /** @default  */
             label: string;
@@ -1427,16 +1754,40 @@ export interface components {
             /** @description One of its projects. */
             project: string;
         };
+        /** @description Where the browser goes to sign in at a provider. */
+        ProviderAddress: {
+            url: string;
+        };
+        /** @description Where the page goes after a sign-in, and an invitation that it accepts. */
         ProviderStart: {
             /** @default / */
             next: string;
             invitation?: string | null;
         };
+        /** @description All providers, in place of those before. */
         Providers: {
             /** @description Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, client_secret; optional: scopes, trust_email, trust_second_factor, auto_create, group_claim, group_map, admin_group. */
             providers: {
                 [key: string]: Json;
             }[];
+        };
+        /** @description A page of providers without their secrets, and whether and why they cannot be changed. */
+        ProvidersPage: {
+            providers: {
+                [key: string]: Json;
+            }[];
+            total: number;
+            next: string | null;
+            editable: boolean;
+            enforced_by: string | null;
+        };
+        /** @description Provisioning of users and teams by an identity provider. */
+        Provisioning: {
+            enabled: boolean;
+            created_ms: number | null;
+            last_used_ms: number | null;
+            /** @description Where the provider sends its requests on this server. */
+            path: string;
         };
         /** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
         Quiet: {
@@ -1473,6 +1824,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Where the audit log is to be sent. */
         Receiver: {
             /** @description https://… */
             url: string;
@@ -1485,14 +1837,43 @@ export interface components {
             error: string | null;
             took_ms: number;
         };
+        /** @description New recovery codes, which are shown once. */
+        RecoveryCodes: {
+            recovery_codes: string[];
+        };
+        /** @description A name that may be given again. */
+        ReleasedName: {
+            name: string;
+            released: boolean;
+        };
+        /** @description A link for a new password. `url`: to pass on, where the server sends no mail. */
+        ResetLink: {
+            sent: boolean;
+            url?: string | null;
+        };
+        /** @description Whose password is to be replaced. */
         ResetRequest: {
             email: string;
+        };
+        /** @description A link is sent, if the address belongs to anyone. */
+        ResetRequested: {
+            /** @constant */
+            done: "reset";
+        };
+        /** @description Whose password was replaced. */
+        ResetUser: {
+            name: string;
+        };
+        /** @description How many keys were revoked. */
+        RevokedKeys: {
+            revoked: number;
         };
         /**
          * @description A role in a team or project, in ascending order of rights.
          * @enum {string}
          */
         Role: "viewer" | "member" | "admin";
+        /** @description Fields that are left out do not change. */
         RoleChanges: {
             name?: string | null;
             description?: string | null;
@@ -1500,6 +1881,15 @@ export interface components {
             base?: Json;
             permissions?: string[] | null;
         };
+        /** @description A page of roles, the actions that one may add, and what the requester may do with roles. */
+        RolesPage: {
+            roles: components["schemas"]["CustomRole"][];
+            total: number;
+            next: string | null;
+            permissions: string[];
+            may: string[];
+        };
+        /** @description How a key is replaced. */
         Rotation: {
             /**
              * @description How long the old key still works.
@@ -1660,6 +2050,7 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A code, or the response of a passkey. */
         SecondFactor: {
             /** @description Of the second factor, or a recovery code. */
             code?: string | null;
@@ -1667,6 +2058,19 @@ export interface components {
             passkey?: {
                 [key: string]: Json;
             } | null;
+        };
+        /** @description What an authenticator app needs, while the second factor is being set up. */
+        SecondFactorSetup: {
+            secret: string;
+            uri: string;
+        };
+        /** @description The second factors of an account. */
+        SecondFactorState: {
+            /** @description A code of an authenticator app is asked for. */
+            enabled: boolean;
+            /** @description A passkey is asked for after the password. */
+            passkeys: boolean;
+            recovery_codes_left: number;
         };
         /** @description The value of a secret. */
         SecretValue: {
@@ -1701,12 +2105,14 @@ export interface components {
             /** @description None if MLflow has no name for it. */
             mlflow: components["schemas"]["MlflowName"] | null;
         };
+        /** @description Fields that are left out do not change. */
         ServiceAccountChanges: {
             name?: string | null;
             default_team?: string | null;
             reads_only?: boolean | null;
             disabled?: boolean | null;
         };
+        /** @description How a key is replaced. */
         ServiceAccountKeyRotation: {
             /**
              * @description Hours until the old key ends.
@@ -1714,8 +2120,19 @@ export interface components {
              */
             overlap_h: number;
         };
+        /** @description A page of service accounts. */
         ServiceAccountsPage: {
             service_accounts: components["schemas"]["ServiceAccount"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description Who is signed in. `account`: null for a visitor. */
+        SessionAccount: {
+            account: components["schemas"]["IdentifiedUser"] | components["schemas"]["IdentifiedServiceAccount"] | components["schemas"]["IdentifiedOperator"] | null;
+        };
+        /** @description A page of sessions. */
+        SessionsPage: {
+            sessions: components["schemas"]["Session"][];
             total: number;
             next: string | null;
         };
@@ -1761,6 +2178,7 @@ export interface components {
             /** @default  */
             purchase_order: string;
         };
+        /** @description The first administrator. */
         Setup: {
             token: string;
             name: string;
@@ -1808,6 +2226,42 @@ export interface components {
             revoked_ms: number | null;
             key: string;
         };
+        /** @description A link on the page of a user or team. */
+        ShownLink: {
+            label: string;
+            url: string;
+        };
+        /** @description A member on the page of a team. */
+        ShownMember: {
+            name: string;
+            display_name: string;
+            /** @description The name of the custom role, where they have one. */
+            role: string;
+            picture: string | null;
+        };
+        /** @description A secret, which is shown once. */
+        ShownSecret: {
+            secret: string;
+        };
+        /** @description How to sign in here. */
+        SignInMethods: {
+            password: boolean;
+            /** @description Where passkeys work; null: nowhere. */
+            passkey_origin: string | null;
+            providers: components["schemas"]["NamedProvider"][];
+            /** @enum {string} */
+            signup: "closed" | "invite" | "domain" | "open";
+            support_contact: string;
+            /** @description Whether this server sends mail. */
+            mail: boolean;
+            /** @description There is no administrator yet. */
+            setup: boolean;
+            /** @description Its name; empty: it has none. */
+            organisation: string;
+            /** @description The digest of its picture. */
+            picture: string | null;
+        };
+        /** @description The secret of a login to link, and what proves whose the account is. */
         SignOnConfirmation: {
             secret: string;
             password: string;
@@ -1818,6 +2272,7 @@ export interface components {
                 [key: string]: Json;
             } | null;
         };
+        /** @description A new user. */
         SignUp: {
             email: string;
             name: string;
@@ -1825,6 +2280,11 @@ export interface components {
             /** @default  */
             display_name: string;
             invitation?: string | null;
+        };
+        /** @description The account was created, or its owner has got a mail. */
+        SignedUp: {
+            /** @constant */
+            done: "signup";
         };
         /** @description The id and secret of an app of Slack. */
         SlackCredentials: {
@@ -1891,6 +2351,16 @@ export interface components {
             trash_bytes: number;
             by_project: components["schemas"]["ProjectBytes"][];
         };
+        /** @description The digest of a picture, by which it is shown. */
+        StoredPicture: {
+            picture: string;
+        };
+        /** @description A page of subjects. */
+        SubjectsPage: {
+            subjects: components["schemas"]["Subject"][];
+            total: number;
+            next: string | null;
+        };
         /** @description An agent that begins to work on a sweep. */
         SweepAgentSent: {
             /** @description Where it runs. */
@@ -1919,9 +2389,16 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Whether a user wants a feature. */
         Switch: {
             on: boolean;
         };
+        /** @description What a user chose for a feature. */
+        SwitchedFeature: {
+            name: string;
+            on: boolean;
+        };
+        /** @description Who was asked for a team. */
         TeamAsked: {
             /** @description The users who were asked. */
             administrators: string[];
@@ -1936,6 +2413,7 @@ export interface components {
                 [key: string]: string[];
             } | null;
         };
+        /** @description Fields that are left out do not change. */
         TeamChanges: {
             /** @description It cannot be changed: 422. */
             name?: Json;
@@ -1949,10 +2427,12 @@ export interface components {
             /** @description `auto`: they join at once, as members. `ask`: an administrator approves. */
             join_by_domain?: ("ask" | "auto") | null;
         };
+        /** @description What confirms that a team is to be deleted. */
         TeamConfirmation: {
             /** @description The name of the team. */
             confirm: string;
         };
+        /** @description A link on the page of a team. */
         TeamLink: {
             /** @default  */
             label: string;
@@ -1965,6 +2445,36 @@ export interface components {
             /** @description ms UTC; null: never. */
             expires_ms?: number | null;
         };
+        /** @description What a team shows about itself, with the projects that the requester may read. */
+        TeamPage: {
+            /** @constant */
+            kind: "team";
+            name: string;
+            display_name: string;
+            /** @description The digest of the picture. */
+            picture: string | null;
+            description: string;
+            /** @enum {string} */
+            type: "work" | "academic";
+            company: string;
+            created_ms: number;
+            /** @description Since when it is in the trash. */
+            deleted_ms: number | null;
+            may: string[];
+            /** @description Markdown. */
+            intro: string;
+            intro_html: string;
+            links: components["schemas"]["ShownLink"][];
+            pinned_projects: string[];
+            projects: {
+                [key: string]: Json;
+            }[];
+            /** @description How the requester may join it; null for members. */
+            join: components["schemas"]["WayToJoin"] | null;
+            /** @description For those who may read them. */
+            members?: components["schemas"]["ShownMember"][] | null;
+        };
+        /** @description Who is invited, and their role in the team. */
         TeamPeople: {
             /** @default [] */
             people: string[];
@@ -1983,12 +2493,22 @@ export interface components {
             role?: components["schemas"]["Role"] | null;
             custom_role?: string | null;
         };
+        /** @description Fields that are left out do not change. */
         TeamProfileChanges: {
             /** @description Markdown. */
             intro?: string | null;
             links?: components["schemas"]["TeamLink"][] | null;
             pinned_projects?: string[] | null;
         };
+        /** @description A page of the projects of a team. */
+        TeamProjectsPage: {
+            projects: {
+                [key: string]: Json;
+            }[];
+            total: number;
+            next: string | null;
+        };
+        /** @description A request for a new team. */
         TeamRequest: {
             /**
              * @description How the team could be called.
@@ -2007,10 +2527,18 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A setting with whether and why it cannot be changed. */
+        TeamSetting: {
+            value: Json;
+            editable: boolean;
+            enforced_by: string | null;
+        };
+        /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
             token: string;
         };
+        /** @description The secret of a link. */
         TokenBody: {
             token: string;
         };
@@ -2093,8 +2621,47 @@ export interface components {
             /** @description What the month will have cost; None: not known. */
             forecast: number | null;
         };
+        /** @description The code that a device shows. */
         UserCode: {
             code: string;
+        };
+        /** @description What a user shows, with the projects and teams that the requester may see. */
+        UserPage: {
+            /** @constant */
+            kind: "user";
+            name: string;
+            display_name: string;
+            institution: string;
+            bio: string;
+            location: string;
+            links: components["schemas"]["ShownLink"][];
+            /** @description Markdown. */
+            intro: string;
+            intro_html: string;
+            /** @description The digest of the picture. */
+            picture: string | null;
+            state: string;
+            created_ms: number;
+            teams: components["schemas"]["Named"][];
+            projects: {
+                [key: string]: Json;
+            }[];
+            may: string[];
+        };
+        /** @description Users whose name begins so. */
+        UsersPage: {
+            users: components["schemas"]["Named"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A mail that confirms an address was sent. */
+        VerificationSent: {
+            /** @constant */
+            done: "verification";
+        };
+        /** @description An address that was confirmed. */
+        VerifiedEmail: {
+            email: string;
         };
         /** @description Changes of a view; what is left out does not change. */
         ViewChanges: {
@@ -2107,10 +2674,27 @@ export interface components {
             published?: boolean | null;
         };
         /**
-         * @description Who sees a project, from the narrowest to the widest.
+         * @description The visibility of a project, from the narrowest to the widest.
          * @enum {string}
          */
         Visibility: "private" | "restricted" | "team" | "organisation" | "public" | "open";
+        /** @description A device that shows a code. */
+        WaitingDevice: {
+            name: string;
+            ip: string;
+            created_ms: number;
+            expires_ms: number;
+        };
+        /** @description How a user may join a team whose page they see. */
+        WayToJoin: {
+            /**
+             * @description `auto`: at once. `requested`: they asked.
+             * @enum {string}
+             */
+            how: "ask" | "auto" | "requested";
+            /** @description The id of the request. */
+            request: number | null;
+        };
         /** @description What is left out does not change; null takes a secret or the payload away. */
         WebhookChanges: {
             /** @default  */
@@ -2128,11 +2712,57 @@ export interface components {
             /** @description Sent instead of the webhook's own payload. */
             payload?: string | null;
         };
+        /** @description The receiver took the request. */
+        WebhookTested: {
+            /** @constant */
+            done: "sent";
+        };
         /** @description The webhooks of a team. */
         WebhooksPage: {
             webhooks: components["schemas"]["Webhook"][];
             total: number;
             next: string | null;
+        };
+        /** @description A user's account. */
+        Account: {
+            /** @constant */
+            kind: "user";
+            name: string;
+            display_name: string;
+            /** @description The digest of the picture. */
+            picture: string | null;
+            /** @enum {string} */
+            state: "active" | "unverified" | "suspended" | "deleted";
+            /** @description The primary address. */
+            email: string | null;
+            /** @enum {string} */
+            org_role: "member" | "admin";
+            /** @enum {string} */
+            access: "full" | "viewer" | "none";
+            /** @enum {string} */
+            billing_role: "none" | "viewer" | "admin";
+            teams: components["schemas"]["OwnTeam"][];
+            /** @description Where runs go that name no entity; empty: nowhere. */
+            default_entity: string;
+            time_zone: string;
+            locale: string;
+            /** @enum {string} */
+            theme: "" | "system" | "light" | "dark";
+            /** @description The path that the user sees first. */
+            landing_page: string;
+            second_factor: boolean;
+            /** @description Whether there is one. */
+            password: boolean;
+            /** @description An administrator has set the password: nothing else may be done before it is changed. */
+            must_change_password: boolean;
+            /** @description When it will be deleted, if that was requested. */
+            delete_after_ms: number | null;
+            /** @description Actions in the organisation, such as `team:create`. */
+            may: string[];
+            /** @enum {string} */
+            api_key_creation: "members" | "admins";
+            /** @description Whether users have projects in a space of their own. */
+            personal_entities: boolean;
         };
         /** @description What an agent is to do next. */
         AgentCommands: {
@@ -2190,6 +2820,42 @@ export interface components {
             plan: string;
             valid_from: string;
         };
+        /** @description An event, without internal ids. `before` and `after`: what was changed, by name. */
+        AuditEvent: {
+            id: number;
+            time_ms: number;
+            action: string;
+            outcome: string;
+            actor_kind: string;
+            actor_name: string;
+            via: string;
+            key_public_id: string | null;
+            ip: string | null;
+            agent: string | null;
+            request_id: string | null;
+            entity: string | null;
+            project: string | null;
+            run: string | null;
+            target: string | null;
+            before: {
+                [key: string]: Json;
+            } | null;
+            after: {
+                [key: string]: Json;
+            } | null;
+        };
+        /** @description Where the audit log is sent; without a URL, nowhere. */
+        AuditWebhook: {
+            url: string | null;
+            created_ms?: number | null;
+            delivered_ms?: number | null;
+            /** @description How many events wait. */
+            waiting?: number | null;
+            /** @description Why they could not be sent. */
+            problem?: string | null;
+            /** @description What signs the requests; shown once. */
+            secret?: string | null;
+        };
         /** @description Which runs and artifacts an automation is about; what is empty excludes none. */
         AutomationFilter: {
             projects: string[];
@@ -2232,6 +2898,19 @@ export interface components {
             changed_ms: number;
             /** @description Why the server switched it off. */
             problem: string | null;
+        };
+        /** @description A feature under development. */
+        BetaFeature: {
+            name: string;
+            /** @description What it does. */
+            text: string;
+            /** @description The version that has it first. */
+            since: string;
+            /** @enum {string} */
+            stage: "beta" | "retiring";
+            on: boolean;
+            /** @description What the organisation decided for all. */
+            forced: ("on" | "off") | null;
         };
         /** @description What became of one run. */
         BulkResult: {
@@ -2285,6 +2964,20 @@ export interface components {
             contact: string;
             purchase_order: string;
         };
+        /** @description A custom role. */
+        CustomRole: {
+            id: number;
+            name: string;
+            description: string;
+            /** @enum {string} */
+            base: "viewer" | "member";
+            /** @description Actions that it adds to its base. */
+            permissions: string[];
+            /** @description How many memberships have it. */
+            people: number;
+            /** @description In how many teams. */
+            teams: number;
+        };
         /** @description How much one series differs. */
         Difference: {
             /** @enum {string} */
@@ -2316,6 +3009,18 @@ export interface components {
             firings: components["schemas"]["PastFiring"][];
             /** @description Some of what it was evaluated on, to draw. */
             metrics: components["schemas"]["EvaluatedMetric"][];
+        };
+        /** @description An address of a user. */
+        Email: {
+            id: number;
+            address: string;
+            verified_ms: number | null;
+            primary: boolean;
+            /** @description Mail to it was refused lately. */
+            failing: boolean;
+            /** @description What signs in by it: `password`, and ids of providers. */
+            login_methods: string[];
+            created_ms: number;
         };
         /** @description How a run of a sweep ended. */
         Ending: {
@@ -2379,6 +3084,14 @@ export interface components {
             values: Json[];
             /** @description Places of the runs that do not have it. */
             absent: number[];
+        };
+        /** @description The second factors that a user may choose from. */
+        Factors: {
+            code: boolean;
+            /** @description What a browser needs to ask for one. */
+            passkey: {
+                [key: string]: Json;
+            } | null;
         };
         /** @description A name that a filter can compare. */
         FieldChoice: {
@@ -2476,6 +3189,17 @@ export interface components {
             last_ms: number;
             /** @description Indexes of the devices that it used; None: not known. */
             devices: number[] | null;
+        };
+        /** @description A service whose tokens programs may show instead of keys. */
+        Issuer: {
+            id: number;
+            name: string;
+            url: string;
+            audience: string;
+            enabled: boolean;
+            created_ms: number;
+            /** @description Its keys were entered here: the server does not ask the issuer. */
+            pasted_keys: boolean;
         };
         /** @description A key without its secret. */
         Key: {
@@ -2605,6 +3329,24 @@ export interface components {
                 [key: string]: Json;
             }[];
         };
+        /** @description A member of a team. */
+        Member: {
+            name: string;
+            display_name: string;
+            role: components["schemas"]["Role"];
+            custom_role: string | null;
+            /** @enum {string} */
+            access: "full" | "viewer" | "none";
+            created_ms: number;
+            last_seen_ms: number | null;
+            /** @description When the membership ends. */
+            expires_ms: number | null;
+            added_by: string | null;
+            /** @description For those who may see it. */
+            email?: string | null;
+            /** @description The digest of the picture; in lists. */
+            picture?: string | null;
+        };
         /** @description What a link can mute, named as in the mail. */
         Mute: {
             entity: string;
@@ -2613,11 +3355,25 @@ export interface components {
             scopes: ("team" | "project" | "run")[];
             muted: ("team" | "project" | "run")[];
         };
+        /** @description A team of the requester, with their role. */
+        MyTeam: {
+            name: string;
+            display_name: string;
+            role: string;
+            custom_role: string | null;
+            members: number;
+            created_ms: number;
+        };
         /** @description A run of a request. */
         NamedRun: {
             id: string;
             /** @description Where several teams or users have a run of this id. */
             entity?: string | null;
+        };
+        /** @description A user or team in a list. */
+        Named: {
+            name: string;
+            display_name: string;
         };
         /** @description A row that the training has logged. */
         NewRow: {
@@ -2658,6 +3414,53 @@ export interface components {
             /** @description When it is tried again; None: it is not. */
             next_ms: number | null;
             ended_ms: number | null;
+        };
+        /** @description A user as administrators see them. */
+        OrgMember: {
+            name: string;
+            display_name: string;
+            email: string | null;
+            /** @enum {string} */
+            org_role: "member" | "admin";
+            /** @enum {string} */
+            access: "full" | "viewer" | "none";
+            /** @enum {string} */
+            billing_role: "none" | "viewer" | "admin";
+            /** @description `inactive`: not seen for half a year. */
+            state: string;
+            teams: string[];
+            login_methods: string[];
+            last_seen_ms: number | null;
+            created_ms: number;
+            delete_after_ms: number | null;
+        };
+        /** @description A team as administrators of the organisation see it. */
+        OrgTeam: {
+            name: string;
+            display_name: string;
+            /** @enum {string} */
+            type: "work" | "academic";
+            company: string;
+            members: number;
+            created_ms: number;
+            deleted_ms: number | null;
+            without_administrator: boolean;
+        };
+        /** @description The settings by name. `picture`: the digest of the organisation's picture. */
+        OrganisationSettings: {
+            settings: {
+                [key: string]: components["schemas"]["OrganisationSetting"];
+            };
+            picture: string | null;
+        };
+        /** @description A passkey of a user. */
+        Passkey: {
+            id: number;
+            name: string;
+            /** @description It is synced to other devices of the user. */
+            backed_up: boolean;
+            created_ms: number;
+            last_used_ms: number | null;
         };
         /** @description A time at which the rule would have fired. `ended_ms`: None while it would fire. */
         PastFiring: {
@@ -2705,6 +3508,27 @@ export interface components {
             included: number;
             limit: number | null;
             refuse_new_runs: boolean;
+        };
+        /** @description A profile with all its fields, as its owner sees it. */
+        Profile: {
+            display_name: string;
+            institution: string;
+            bio: string;
+            location: string;
+            links: components["schemas"]["ShownLink"][];
+            /** @description Markdown. */
+            intro: string;
+            hide_teams: boolean;
+            default_visibility: string;
+            code_saving: boolean;
+            time_zone: string;
+            locale: string;
+            /** @enum {string} */
+            theme: "" | "system" | "light" | "dark";
+            landing_page: string;
+            mail_switched_off: ("reminders" | "teams")[];
+            mail_address: string;
+            default_entity: string;
         };
         /** @description A project. Of one that the requester may change but not read: its name, owner and visibility only. */
         ProjectDetail: {
@@ -2936,6 +3760,33 @@ export interface components {
             /** @description When one of its keys was used. */
             last_used_ms: number | null;
         };
+        /** @description A browser in which a user is signed in. */
+        Session: {
+            id: number;
+            /** @description It is the session of this request. */
+            current: boolean;
+            /** @description The network of the client, without the last part of its address. */
+            ip: string;
+            agent: string;
+            method: string;
+            created_ms: number;
+            seen_ms: number;
+            expires_ms: number;
+        };
+        /** @description The first administrator, who is signed in now. */
+        SetUp: {
+            account: components["schemas"]["Account"];
+            next: string;
+            /** @description What requests had made of accounts before: names by kind. */
+            removed: {
+                [key: string]: string[];
+            };
+        };
+        /** @description What a sign-in returns. `next`: the path of the page that follows. */
+        SignedIn: {
+            account: components["schemas"]["Account"];
+            next: string;
+        };
         /** @description The app of Slack, without its secret. */
         SlackApp: {
             configured: boolean;
@@ -3017,6 +3868,12 @@ export interface components {
             /** @description Increase of a counter, without resets; None for a gauge. */
             total: number | null;
         };
+        /** @description Tokens with this subject act as a service account. `team`: null for one of the organisation. */
+        Subject: {
+            subject: string;
+            service_account: string;
+            team: string | null;
+        };
         /** @description An agent, by its id. */
         SweepAgent: {
             id: string;
@@ -3079,6 +3936,23 @@ export interface components {
             targets: components["schemas"]["RuleTarget"][];
             editable: boolean;
         };
+        /** @description A team, and what the requester may do with it. */
+        Team: {
+            /** @constant */
+            kind: "team";
+            name: string;
+            display_name: string;
+            /** @description The digest of the picture. */
+            picture: string | null;
+            description: string;
+            /** @enum {string} */
+            type: "work" | "academic";
+            company: string;
+            created_ms: number;
+            /** @description Since when it is in the trash. */
+            deleted_ms: number | null;
+            may: string[];
+        };
         /** @description A secret without its value. */
         TeamSecret: {
             name: string;
@@ -3088,6 +3962,13 @@ export interface components {
             changed_by: string | null;
             /** @description The webhooks that use it. */
             webhooks: string[];
+        };
+        /** @description The settings of a team by name, and what the requester may do with it. */
+        TeamSettings: {
+            settings: {
+                [key: string]: components["schemas"]["TeamSetting"];
+            };
+            may: string[];
         };
         /** @description How much of a category a team, a user or the organisation has used this month. */
         Use: {
@@ -3165,10 +4046,12 @@ export type AppriseDestinationsPage = components['schemas']['AppriseDestinations
 export type Approval = components['schemas']['Approval'];
 export type ArtifactsPage = components['schemas']['ArtifactsPage'];
 export type Assignment = components['schemas']['Assignment'];
+export type AuditPage = components['schemas']['AuditPage'];
 export type AutomationChanges = components['schemas']['AutomationChanges'];
 export type AutomationPreview = components['schemas']['AutomationPreview'];
 export type AutomationTest = components['schemas']['AutomationTest'];
 export type AutomationsPage = components['schemas']['AutomationsPage'];
+export type BetaFeaturesPage = components['schemas']['BetaFeaturesPage'];
 export type Billing = components['schemas']['Billing'];
 export type BillingAdministrator = components['schemas']['BillingAdministrator'];
 export type BillingAdministratorsPage = components['schemas']['BillingAdministratorsPage'];
@@ -3183,26 +4066,39 @@ export type CollectionsPage = components['schemas']['CollectionsPage'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
+export type ConfirmationWays = components['schemas']['ConfirmationWays'];
+export type ConfirmedUntil = components['schemas']['ConfirmedUntil'];
 export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
 export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignmentsPage'];
 export type CostCentreChange = components['schemas']['CostCentreChange'];
 export type CostCentresPage = components['schemas']['CostCentresPage'];
 export type CreatedServiceAccount = components['schemas']['CreatedServiceAccount'];
 export type DefinedMetric = components['schemas']['DefinedMetric'];
+export type DeletedMember = components['schemas']['DeletedMember'];
+export type DeletedRole = components['schemas']['DeletedRole'];
+export type DeletedTeam = components['schemas']['DeletedTeam'];
+export type DeletedThings = components['schemas']['DeletedThings'];
 export type Deletion = components['schemas']['Deletion'];
+export type DeletionEffects = components['schemas']['DeletionEffects'];
+export type DeletionTime = components['schemas']['DeletionTime'];
+export type DeviceCodes = components['schemas']['DeviceCodes'];
 export type DeviceName = components['schemas']['DeviceName'];
 export type DeviceSecret = components['schemas']['DeviceSecret'];
+export type DeviceWaits = components['schemas']['DeviceWaits'];
 export type DifferencePart = components['schemas']['DifferencePart'];
 export type Differences = components['schemas']['Differences'];
 export type Done = components['schemas']['Done'];
 export type DryRunRequest = components['schemas']['DryRunRequest'];
 export type EmailChanges = components['schemas']['EmailChanges'];
+export type EmailsPage = components['schemas']['EmailsPage'];
+export type EndedSessions = components['schemas']['EndedSessions'];
 export type EntityBytes = components['schemas']['EntityBytes'];
 export type EntityBytesPage = components['schemas']['EntityBytesPage'];
 export type EntityProjectChanges = components['schemas']['EntityProjectChanges'];
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
+export type FetchedKey = components['schemas']['FetchedKey'];
 export type FiringNotification = components['schemas']['FiringNotification'];
 export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
@@ -3213,40 +4109,52 @@ export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
 export type HostSeries = components['schemas']['HostSeries'];
 export type HostState = components['schemas']['HostState'];
+export type IdentifiedOperator = components['schemas']['IdentifiedOperator'];
+export type IdentifiedServiceAccount = components['schemas']['IdentifiedServiceAccount'];
+export type IdentifiedUser = components['schemas']['IdentifiedUser'];
 export type Invitation = components['schemas']['Invitation'];
 export type InvitationResult = components['schemas']['InvitationResult'];
 export type InvitationResults = components['schemas']['InvitationResults'];
 export type InvitationsPage = components['schemas']['InvitationsPage'];
 export type IssuerChanges = components['schemas']['IssuerChanges'];
 export type IssuerSubject = components['schemas']['IssuerSubject'];
+export type IssuersPage = components['schemas']['IssuersPage'];
 export type JoinMessage = components['schemas']['JoinMessage'];
 export type JoinRequest = components['schemas']['JoinRequest'];
 export type JoinRequestsPage = components['schemas']['JoinRequestsPage'];
 export type JoinableTeam = components['schemas']['JoinableTeam'];
 export type JoinableTeamsPage = components['schemas']['JoinableTeamsPage'];
 export type Joined = components['schemas']['Joined'];
+export type KeptThings = components['schemas']['KeptThings'];
 export type KeyChanges = components['schemas']['KeyChanges'];
 export type KeysPage = components['schemas']['KeysPage'];
 export type LimitForm = components['schemas']['LimitForm'];
 export type LinkStart = components['schemas']['LinkStart'];
+export type LinkedLogin = components['schemas']['LinkedLogin'];
 export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
 export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
+export type LoginsPage = components['schemas']['LoginsPage'];
+export type MailSent = components['schemas']['MailSent'];
 export type MailServer = components['schemas']['MailServer'];
+export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
 export type MemberChange = components['schemas']['MemberChange'];
 export type MemberChanges = components['schemas']['MemberChanges'];
+export type MembersPage = components['schemas']['MembersPage'];
 export type MetricDefinition = components['schemas']['MetricDefinition'];
 export type MetricGroup = components['schemas']['MetricGroup'];
 export type Metrics = components['schemas']['Metrics'];
 export type MlflowName = components['schemas']['MlflowName'];
 export type MlflowUnit = components['schemas']['MlflowUnit'];
 export type MovedRun = components['schemas']['MovedRun'];
+export type MyTeamsPage = components['schemas']['MyTeamsPage'];
+export type NamedProvider = components['schemas']['NamedProvider'];
 export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
 export type NewAutomation = components['schemas']['NewAutomation'];
 export type NewCostCentre = components['schemas']['NewCostCentre'];
@@ -3270,7 +4178,10 @@ export type NewWebhook = components['schemas']['NewWebhook'];
 export type News = components['schemas']['News'];
 export type NotificationsPage = components['schemas']['NotificationsPage'];
 export type Offer = components['schemas']['Offer'];
+export type OrgMembersPage = components['schemas']['OrgMembersPage'];
+export type OrgTeamsPage = components['schemas']['OrgTeamsPage'];
 export type OrganisationPeople = components['schemas']['OrganisationPeople'];
+export type OrganisationSetting = components['schemas']['OrganisationSetting'];
 export type Overlay = components['schemas']['Overlay'];
 export type OverlayGroup = components['schemas']['OverlayGroup'];
 export type OverlayKey = components['schemas']['OverlayKey'];
@@ -3280,9 +4191,14 @@ export type OverlayPlan = components['schemas']['OverlayPlan'];
 export type OverlayRun = components['schemas']['OverlayRun'];
 export type OwnSlack = components['schemas']['OwnSlack'];
 export type OwnSlackChannel = components['schemas']['OwnSlackChannel'];
+export type OwnTeam = components['schemas']['OwnTeam'];
+export type OwnedKey = components['schemas']['OwnedKey'];
+export type OwnedKeysPage = components['schemas']['OwnedKeysPage'];
 export type PasskeyChanges = components['schemas']['PasskeyChanges'];
 export type PasskeyLogin = components['schemas']['PasskeyLogin'];
+export type PasskeyOptions = components['schemas']['PasskeyOptions'];
 export type PasskeysAsked = components['schemas']['PasskeysAsked'];
+export type PasskeysPage = components['schemas']['PasskeysPage'];
 export type PasswordChange = components['schemas']['PasswordChange'];
 export type PaymentMethod = components['schemas']['PaymentMethod'];
 export type PersonalChange = components['schemas']['PersonalChange'];
@@ -3306,17 +4222,27 @@ export type ProjectDefaults = components['schemas']['ProjectDefaults'];
 export type ProjectDone = components['schemas']['ProjectDone'];
 export type ProjectMembersPage = components['schemas']['ProjectMembersPage'];
 export type ProjectOfRun = components['schemas']['ProjectOfRun'];
+export type ProviderAddress = components['schemas']['ProviderAddress'];
 export type ProviderStart = components['schemas']['ProviderStart'];
 export type Providers = components['schemas']['Providers'];
+export type ProvidersPage = components['schemas']['ProvidersPage'];
+export type Provisioning = components['schemas']['Provisioning'];
 export type Quiet = components['schemas']['Quiet'];
 export type Rate = components['schemas']['Rate'];
 export type RateEnd = components['schemas']['RateEnd'];
 export type RatesPage = components['schemas']['RatesPage'];
 export type Receiver = components['schemas']['Receiver'];
 export type ReceiverResponse = components['schemas']['ReceiverResponse'];
+export type RecoveryCodes = components['schemas']['RecoveryCodes'];
+export type ReleasedName = components['schemas']['ReleasedName'];
+export type ResetLink = components['schemas']['ResetLink'];
 export type ResetRequest = components['schemas']['ResetRequest'];
+export type ResetRequested = components['schemas']['ResetRequested'];
+export type ResetUser = components['schemas']['ResetUser'];
+export type RevokedKeys = components['schemas']['RevokedKeys'];
 export type Role = components['schemas']['Role'];
 export type RoleChanges = components['schemas']['RoleChanges'];
+export type RolesPage = components['schemas']['RolesPage'];
 export type Rotation = components['schemas']['Rotation'];
 export type RuleChanges = components['schemas']['RuleChanges'];
 export type RuleRoutes = components['schemas']['RuleRoutes'];
@@ -3330,19 +4256,28 @@ export type RunChanges = components['schemas']['RunChanges'];
 export type RunDetail = components['schemas']['RunDetail'];
 export type SavedFilesPage = components['schemas']['SavedFilesPage'];
 export type SecondFactor = components['schemas']['SecondFactor'];
+export type SecondFactorSetup = components['schemas']['SecondFactorSetup'];
+export type SecondFactorState = components['schemas']['SecondFactorState'];
 export type SecretValue = components['schemas']['SecretValue'];
 export type SeriesInfo = components['schemas']['SeriesInfo'];
 export type ServiceAccountChanges = components['schemas']['ServiceAccountChanges'];
 export type ServiceAccountKeyRotation = components['schemas']['ServiceAccountKeyRotation'];
 export type ServiceAccountsPage = components['schemas']['ServiceAccountsPage'];
+export type SessionAccount = components['schemas']['SessionAccount'];
+export type SessionsPage = components['schemas']['SessionsPage'];
 export type Settlement = components['schemas']['Settlement'];
 export type SettlementForm = components['schemas']['SettlementForm'];
 export type Setup = components['schemas']['Setup'];
 export type SharedPlace = components['schemas']['SharedPlace'];
 export type ShownGuestLink = components['schemas']['ShownGuestLink'];
 export type ShownKey = components['schemas']['ShownKey'];
+export type ShownLink = components['schemas']['ShownLink'];
+export type ShownMember = components['schemas']['ShownMember'];
+export type ShownSecret = components['schemas']['ShownSecret'];
+export type SignInMethods = components['schemas']['SignInMethods'];
 export type SignOnConfirmation = components['schemas']['SignOnConfirmation'];
 export type SignUp = components['schemas']['SignUp'];
+export type SignedUp = components['schemas']['SignedUp'];
 export type SlackCredentials = components['schemas']['SlackCredentials'];
 export type SlackDestinationChanges = components['schemas']['SlackDestinationChanges'];
 export type SlackDestinationsPage = components['schemas']['SlackDestinationsPage'];
@@ -3351,21 +4286,27 @@ export type StatementWithLines = components['schemas']['StatementWithLines'];
 export type StatementsPage = components['schemas']['StatementsPage'];
 export type StorageUse = components['schemas']['StorageUse'];
 export type StoredBytes = components['schemas']['StoredBytes'];
+export type StoredPicture = components['schemas']['StoredPicture'];
+export type SubjectsPage = components['schemas']['SubjectsPage'];
 export type SweepAgentSent = components['schemas']['SweepAgentSent'];
 export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
 export type SweepRunsPage = components['schemas']['SweepRunsPage'];
 export type SweepsPage = components['schemas']['SweepsPage'];
 export type Switch = components['schemas']['Switch'];
+export type SwitchedFeature = components['schemas']['SwitchedFeature'];
 export type TeamAsked = components['schemas']['TeamAsked'];
 export type TeamChange = components['schemas']['TeamChange'];
 export type TeamChanges = components['schemas']['TeamChanges'];
 export type TeamConfirmation = components['schemas']['TeamConfirmation'];
 export type TeamLink = components['schemas']['TeamLink'];
 export type TeamMemberChanges = components['schemas']['TeamMemberChanges'];
+export type TeamPage = components['schemas']['TeamPage'];
 export type TeamPeople = components['schemas']['TeamPeople'];
 export type TeamProfileChanges = components['schemas']['TeamProfileChanges'];
+export type TeamProjectsPage = components['schemas']['TeamProjectsPage'];
 export type TeamRequest = components['schemas']['TeamRequest'];
 export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
+export type TeamSetting = components['schemas']['TeamSetting'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
@@ -3376,32 +4317,46 @@ export type UsageAlertSettings = components['schemas']['UsageAlertSettings'];
 export type UsageFigures = components['schemas']['UsageFigures'];
 export type UsageReport = components['schemas']['UsageReport'];
 export type UserCode = components['schemas']['UserCode'];
+export type UserPage = components['schemas']['UserPage'];
+export type UsersPage = components['schemas']['UsersPage'];
+export type VerificationSent = components['schemas']['VerificationSent'];
+export type VerifiedEmail = components['schemas']['VerifiedEmail'];
 export type ViewChanges = components['schemas']['ViewChanges'];
 export type Visibility = components['schemas']['Visibility'];
+export type WaitingDevice = components['schemas']['WaitingDevice'];
+export type WayToJoin = components['schemas']['WayToJoin'];
 export type WebhookChanges = components['schemas']['WebhookChanges'];
 export type WebhookTest = components['schemas']['WebhookTest'];
+export type WebhookTested = components['schemas']['WebhookTested'];
 export type WebhooksPage = components['schemas']['WebhooksPage'];
+export type Account = components['schemas']['Account'];
 export type AgentCommands = components['schemas']['AgentCommands'];
 export type AlertException = components['schemas']['AlertException'];
 export type AppriseDestination = components['schemas']['AppriseDestination'];
 export type Artifact = components['schemas']['Artifact'];
 export type AssignedPlan = components['schemas']['AssignedPlan'];
+export type AuditEvent = components['schemas']['AuditEvent'];
+export type AuditWebhook = components['schemas']['AuditWebhook'];
 export type AutomationFilter = components['schemas']['AutomationFilter'];
 export type Automation = components['schemas']['Automation'];
+export type BetaFeature = components['schemas']['BetaFeature'];
 export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
 export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
 export type CostCentre = components['schemas']['CostCentre'];
+export type CustomRole = components['schemas']['CustomRole'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
+export type Email = components['schemas']['Email'];
 export type Ending = components['schemas']['Ending'];
 export type Entry = components['schemas']['Entry'];
 export type EvaluatedMetric = components['schemas']['EvaluatedMetric'];
 export type EventChoice = components['schemas']['EventChoice'];
 export type Event = components['schemas']['Event'];
 export type FactRow = components['schemas']['FactRow'];
+export type Factors = components['schemas']['Factors'];
 export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
 export type Firing = components['schemas']['Firing'];
@@ -3409,21 +4364,30 @@ export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
+export type Issuer = components['schemas']['Issuer'];
 export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
+export type Member = components['schemas']['Member'];
 export type Mute = components['schemas']['Mute'];
+export type MyTeam = components['schemas']['MyTeam'];
 export type NamedRun = components['schemas']['NamedRun'];
+export type Named = components['schemas']['Named'];
 export type NewRow = components['schemas']['NewRow'];
 export type NewSample = components['schemas']['NewSample'];
 export type Notification = components['schemas']['Notification'];
+export type OrgMember = components['schemas']['OrgMember'];
+export type OrgTeam = components['schemas']['OrgTeam'];
+export type OrganisationSettings = components['schemas']['OrganisationSettings'];
+export type Passkey = components['schemas']['Passkey'];
 export type PastFiring = components['schemas']['PastFiring'];
 export type Payment = components['schemas']['Payment'];
 export type PersonalAlerts = components['schemas']['PersonalAlerts'];
 export type PlanLimit = components['schemas']['PlanLimit'];
+export type Profile = components['schemas']['Profile'];
 export type ProjectDetail = components['schemas']['ProjectDetail'];
 export type ProjectMember = components['schemas']['ProjectMember'];
 export type Project = components['schemas']['Project'];
@@ -3439,17 +4403,23 @@ export type RunRow = components['schemas']['RunRow'];
 export type RunServiceAccount = components['schemas']['RunServiceAccount'];
 export type SavedFile = components['schemas']['SavedFile'];
 export type ServiceAccount = components['schemas']['ServiceAccount'];
+export type Session = components['schemas']['Session'];
+export type SetUp = components['schemas']['SetUp'];
+export type SignedIn = components['schemas']['SignedIn'];
 export type SlackApp = components['schemas']['SlackApp'];
 export type SlackDestination = components['schemas']['SlackDestination'];
 export type StatementLine = components['schemas']['StatementLine'];
 export type Statement = components['schemas']['Statement'];
 export type StatisticRow = components['schemas']['StatisticRow'];
 export type Statistics = components['schemas']['Statistics'];
+export type Subject = components['schemas']['Subject'];
 export type SweepAgent = components['schemas']['SweepAgent'];
 export type SweepRun = components['schemas']['SweepRun'];
 export type Sweep = components['schemas']['Sweep'];
 export type TeamAlerts = components['schemas']['TeamAlerts'];
+export type Team = components['schemas']['Team'];
 export type TeamSecret = components['schemas']['TeamSecret'];
+export type TeamSettings = components['schemas']['TeamSettings'];
 export type Use = components['schemas']['Use'];
 export type View = components['schemas']['View'];
 export type Views = components['schemas']['Views'];

@@ -27,7 +27,7 @@ NO_ADMINISTRATOR: Final = (
 
 
 class Action(str, Enum):
-    """What a principal wants to do with a resource."""
+    """An action of a principal on a resource."""
 
     ACCOUNT_READ = "account:read"
     ACCOUNT_UPDATE = "account:update"

@@ -86,6 +86,7 @@ class RequesterMiddleware:
         self._open: ASGIApp = LoopbackNames(self._as_open)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Find out who makes a request, and pass it on with them."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -107,7 +108,7 @@ class RequesterMiddleware:
             await rejection(error)(scope, receive, send)
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request is known to be authenticated before there are accounts, without a look-up."""
+        """Return whether a request is known to be authenticated before there are accounts."""
         if self._authenticator.accounts_exist:
             return False
         return is_for_loopback(headers) if self._tokens is None else self._tokens.admits(headers)
@@ -120,7 +121,7 @@ class RequesterMiddleware:
             await self._app(scope, receive, send)
 
     async def _still_open(self) -> Response | None:
-        """The end of a request from before accounts, once they exist."""
+        """Return the end of a request from before accounts, once they exist."""
         if not self._authenticator.accounts_exist:
             return None
         return rejection(HttpRejection(401, "this server has accounts now: sign in"))
@@ -183,7 +184,7 @@ class _Recheck:
 
 
 def rejection(error: HttpRejection) -> Response:
-    """The response to a rejected request."""
+    """Return the response to a rejected request."""
     response = error_response(error)
     if error.status == 401:
         response.headers["www-authenticate"] = "Bearer"
@@ -199,7 +200,7 @@ def _of_scope(principal: Anonymous | Operator, scope: Scope) -> Requester:
 
 
 def _to_sign_in(scope: Scope) -> Response:
-    """The address of the sign-in page of tokens leads to that of accounts."""
+    """Redirect from the sign-in page of tokens to that of accounts."""
     query = scope["query_string"].decode("latin-1")
     return RedirectResponse(f"{SIGN_IN_PATH}?{query}" if query else SIGN_IN_PATH, status_code=303)
 

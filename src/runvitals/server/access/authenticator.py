@@ -78,7 +78,7 @@ class Authenticator:
         return self._directory.generation
 
     async def requester(self, scope: Scope, while_away: bool = False) -> Requester:
-        """Who makes a request; a visitor if it has no credential, or a session that has ended.
+        """Return who makes a request; a visitor if it has no credential, or a session that has ended.
 
         Args:
             while_away: accept a key that was valid a while ago if the metadata store is away.
@@ -109,16 +109,17 @@ class Authenticator:
         )
 
     def known_key(self, headers: Iterable[tuple[bytes, bytes]]) -> Identity | None:
-        """The owner of the key of a request, if it is known without reading the database. While that is away,
-        the owner of before.
+        """Return the owner of a request's key if they are known without a look-up in the database.
+
+        While the metadata store is away, the owner of before.
         """
         credential = credential_of(headers, secure=True)
         if credential is None or credential.kind != "key" or len(credential.secret) > MAX_SECRET:
             return None
-        known = self._directory.known(credential)
-        if isinstance(known, Missing):
+        owner = self._directory.known(credential)
+        if isinstance(owner, Missing):
             return self._verified_before(credential)
-        return self._note(credential, known)
+        return self._note(credential, owner)
 
     def _note(self, credential: Credential, owner: Identity | None) -> Identity | None:
         """Note the owner of a key, as it is now."""
@@ -133,8 +134,9 @@ class Authenticator:
         return owner
 
     def _verify_again(self) -> None:
-        """Look up keys in use again after a change of rights: the metadata store may go away before they are
-        used the next time.
+        """Look up keys in use again after a change of rights.
+
+        The metadata store may go away before they are used the next time.
         """
         generation = self._directory.generation
         if generation == self._all_verified:
@@ -152,8 +154,9 @@ class Authenticator:
             self._all_verified = generation
 
     def _verified_before(self, credential: Credential) -> Identity | None:
-        """The owner of a key before the metadata store went away; None if it is there, or for too long
-        away.
+        """Return the owner that a key had before the metadata store went away.
+
+        None if it is there, or away for too long.
         """
         verified = self._verified.get(credential.secret)
         if verified is None or not self._directory.away_s():
@@ -182,10 +185,10 @@ class Authenticator:
     async def _identify(self, credential: Credential) -> Identity | None:
         if not credential.secret or len(credential.secret) > MAX_SECRET:
             return None
-        known = self._directory.known(credential)
-        if isinstance(known, Missing):
+        identity = self._directory.known(credential)
+        if isinstance(identity, Missing):
             return await self._look_up(partial(self._directory.identify, credential))
-        return known
+        return identity
 
     async def _look_up(self, read: Callable[[], T]) -> T:
         if self._lookups.statistics().tasks_waiting >= _MAX_WAITING:
@@ -204,7 +207,7 @@ class Authenticator:
             why = await self._look_up(partial(self._directory.link_problem, credential.secret))
             if why is not None:  # whoever has the secret did not guess it
                 raise HttpRejection(401, why)
-        self._wrong_keys.failed(network)
+        self._wrong_keys.note_failure(network)
         if wait_s > 0:
             text = "too many invalid keys came from your network: try again later"
             raise HttpRejection(429, text, retry_after_s=max(1, round(wait_s)))
@@ -212,8 +215,9 @@ class Authenticator:
 
 
 def client_of(scope: Scope) -> str:
-    """The client's address; behind a trusted proxy, of the client of the proxy. Empty if that is no address:
-    the header of a proxy may hold anything that its client sent.
+    """Return the client's address; behind a trusted proxy, that of the proxy's client.
+
+    Empty if that is no address: the header of a proxy may hold anything that its client sent.
     """
     client = scope.get("client")
     return _address(str(client[0])) if client else ""
@@ -228,16 +232,16 @@ def _address(text: str) -> str:
 
 
 def is_loopback_client(scope: Scope) -> bool:
-    """Whether a request comes from a program on this machine, and not through a proxy."""
+    """Return whether a request comes from a program on this machine, and not through a proxy."""
     try:
         return ipaddress.ip_address(client_of(scope)).is_loopback
     except ValueError:
         return False
 
 
-def _header(scope: Scope, wanted: bytes) -> str:
+def _header(scope: Scope, header: bytes) -> str:
     for name, value in scope["headers"]:
-        if name == wanted:
+        if name == header:
             text: str = value.decode("latin-1")
             return text
     return ""

@@ -19,8 +19,9 @@ _SIGNATURE_CHARACTERS: Final = 16
 
 
 class BoundCursors:
-    """Signs cursors for who makes a request, and checks the signatures. Before there are accounts, cursors
-    stay as they are.
+    """Signs cursors for who makes a request, and checks the signatures.
+
+    Before there are accounts, cursors stay as they are.
 
     Args:
         read_key: reads what signs them, once.
@@ -33,13 +34,13 @@ class BoundCursors:
     def _key(self) -> bytes:
         return self._read_key()
 
-    def bound(self, request: Request, cursor: str) -> str:
-        """The cursor for a response to a request."""
+    def bind(self, request: Request, cursor: str) -> str:
+        """Return the cursor for a response to a request."""
         principal = requester_of(request).principal
         return cursor if isinstance(principal, Operator) else self._signature(principal, cursor) + cursor
 
-    def opened(self, request: Request, bound: str) -> str:
-        """The cursor in one that `bound` returned.
+    def open(self, request: Request, bound: str) -> str:
+        """Return the cursor in one that `bind` returned.
 
         Raises:
             ValueError: it is not one that this requester got.

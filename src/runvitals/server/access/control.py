@@ -95,12 +95,13 @@ class AccessControl:
         return self.metadata_store.accounts
 
     def may(self, requester: Requester, action: Action, resource: Resource) -> bool:
-        """Whether the requester may do an action on a resource."""
+        """Return whether the requester may do an action on a resource."""
         return self.directory.may(requester.principal, action, resource)
 
     def may_of_sender(self, sender: Principal | None, action: Action, project_id: int) -> bool:
-        """Whether the owner of the key that sent a record may do something with the artifacts of a project,
-        with that key. Without accounts all is allowed.
+        """Return whether the sender of a record may do something with a project's artifacts, with their key.
+
+        Without accounts all is allowed.
 
         A key that only sends runs logs and uses artifacts like one that writes: a record returns no content.
         """
@@ -115,7 +116,7 @@ class AccessControl:
         return self.directory.may(_with_artifacts(sender), action, ProjectItem("artifact", 0, project))
 
     def may_list(self, requester: Requester, resource: Resource, actions: frozenset[Action]) -> list[str]:
-        """Those of some actions that the requester may do on a resource: the `may` of a response."""
+        """Return those of some actions that the requester may do on a resource: the `may` of a response."""
         return sorted(action.value for action in actions if self.may(requester, action, resource))
 
     def require(
@@ -146,17 +147,17 @@ class AccessControl:
             self._require_sudo(requester)
 
     def named_project(self, requester: Requester, action: Action, name: str, entity: str | None) -> Project:
-        """The project of this name, for something in it that the requester may do.
+        """Return the project of this name, for something in it that the requester may do.
 
         Raises:
             HTTPException: 401, 403 or 404; 409 if several readable projects have the name.
         """
         path = {"project": name} if entity is None else {"project": name, "entity": entity}
-        found, what, _ = self._resources.find(requester.principal, action, path, {})
-        if not isinstance(found, Project) or found.deleted:
+        project, what, _ = self._resources.find(requester.principal, action, path, {})
+        if not isinstance(project, Project) or project.deleted:
             self.hide(requester, what)
-        self.require(requester, action, ProjectItem("workspace", 0, found), what, changes=False)
-        return found
+        self.require(requester, action, ProjectItem("workspace", 0, project), what, changes=False)
+        return project
 
     def hide(self, requester: Requester, what: str) -> NoReturn:
         """Answer as if there were no such resource."""
@@ -165,13 +166,13 @@ class AccessControl:
         raise HTTPException(404, f"there is no {what}")
 
     def readable_runs(self, request: Request) -> ReadableRuns | None:
-        """The runs that the requester may read, for lists; None: all."""
+        """Return the runs that the requester may read, for lists; None: all."""
         return self.directory.readable_runs(requester_of(request).principal)
 
     def projects_with_artifacts(self, request: Request, ids: Collection[int], to: str = "read") -> set[int]:
-        """Those of some projects whose artifacts the requester may see or download; with accounts."""
+        """Return those of some projects whose artifacts the requester may see or download; with accounts."""
         principal, action, find = requester_of(request).principal, Action(f"artifact:{to}"), self.directory
-        return {one for one in ids if find.may(principal, action, find.project(one))}
+        return {project_id for project_id in ids if find.may(principal, action, find.project(project_id))}
 
     def rights_changed(self) -> None:
         """Forget cached rights in this process, after a change of rights."""
@@ -200,7 +201,7 @@ class AccessControl:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
 
     def run_of_path(self, request: Request, action: Action) -> ProjectItem:
-        """The run of the path, for an action that the requester may do on it.
+        """Return the run of the path, for an action that the requester may do on it.
 
         Raises:
             HTTPException: 401, 403, 404 or 409.
@@ -210,7 +211,7 @@ class AccessControl:
         return run
 
     def _find_run(self, request: Request, action: Action) -> tuple[ProjectItem, str]:
-        """The run of the path, and how the request names it."""
+        """Return the run of the path, and how the request names it."""
         requester = requester_of(request)
         run, what, _ = self._resources.find(
             requester.principal, action, request.path_params, request.query_params
@@ -220,35 +221,36 @@ class AccessControl:
         return run, what
 
     def may_of_runs(self, request: Request, runs: Sequence[Run], deleted: bool = False) -> list[list[str]]:
-        """What the requester may do with each of some runs, all in the trash or all not."""
+        """Return what the requester may do with each of some runs, all in the trash or all not."""
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):
             return [list(_OF_OPERATOR)] * len(runs)
-        known: dict[Hashable, list[str]] = {}
-        found = []
+        actions: dict[Hashable, list[str]] = {}
+        listed = []
         for run in runs:
             author_id = None if run.author is None else run.author.id
             account_id = None if run.service_account is None else run.service_account.id
             key = run.entity, run.project, author_id, account_id
-            if key not in known:
+            if key not in actions:
                 owner = self.directory.entity_named(run.entity or "")
                 project = None if owner is None else self.directory.project_named(owner.id, run.project)
                 if project is None:  # renamed or moved a moment ago
-                    known[key] = []
+                    actions[key] = []
                 else:
                     item = ProjectItem("run", 0, project, author_id, account_id, deleted)
-                    known[key] = self.may_list(requester, item, _RUN_ACTIONS)
-            found.append(known[key])
-        return found
+                    actions[key] = self.may_list(requester, item, _RUN_ACTIONS)
+            listed.append(actions[key])
+        return listed
 
     def mode(self) -> Mode:
-        """What requests need at the moment."""
+        """Return what requests need at the moment."""
         if self.directory.accounts_exist:
             return "accounts"
         return "tokens" if self._token_required else "open"
 
     async def check_route(self, request: Request, permission: str, or_else: str | None = None) -> None:
         """Check that the requester may do an action on the resource that the path names, or the other one.
+
         The check is made again while the request lasts.
 
         Raises:
@@ -322,7 +324,7 @@ class AccessControl:
     def _may_know(
         self, requester: Requester, action: Action, or_else: str | None, resource: Resource
     ) -> bool:
-        """Whether the requester may know that the resource exists."""
+        """Return whether the requester may know that the resource exists."""
         if self.directory.decide(requester.principal, action, resource) is not Decision.HIDDEN:
             return True
         return or_else is not None and self.may(requester, Action(or_else), resource)
@@ -394,7 +396,7 @@ def _check_before_accounts(permission: str, or_else: str | None) -> None:
 
 
 def _with_artifacts(sender: Principal) -> Principal:
-    """The sender; one with a key that only sends runs, as if it were a key that writes."""
+    """Return the sender; one with a key that only sends runs, as if it were a key that writes."""
     if not isinstance(sender, (User, ServiceAccount)) or sender.key is None:
         return sender
     if sender.key.scope is not KeyScope.INGEST:

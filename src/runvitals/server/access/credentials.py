@@ -1,4 +1,4 @@
-"""What a request proves its identity with: a key, a guest link or a session cookie, in this order."""
+"""Credentials of requests: a key, a guest link or a session cookie, in this order."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MAX_SECRET: Final = 16 * 1024
 
 
 def credential_of(headers: Iterable[tuple[bytes, bytes]], secure: bool) -> Credential | None:
-    """The credential of a request; None for a visitor.
+    """Return the credential of a request; None for a visitor.
 
     A request with an `Authorization` header is one of a program, even if it has cookies.
 
@@ -74,7 +74,7 @@ def clear_session_cookie(response: Response, secure: bool) -> None:
 
 
 def _key_of(authorization: str) -> str:
-    """The key of an `Authorization` header; empty, and so invalid, if there is none in it."""
+    """Return the key of an `Authorization` header; empty, and so invalid, if there is none in it."""
     scheme, _, value = authorization.strip().partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()
@@ -88,7 +88,7 @@ def _key_of(authorization: str) -> str:
 
 
 def cookie_of(headers: Iterable[tuple[bytes, bytes]], name: str) -> str:
-    """The value of a cookie; empty if there is none.
+    """Return the value of a cookie; empty if there is none.
 
     Takes time proportional to the headers, which may be those of strangers.
 

@@ -52,17 +52,17 @@ def custom_role(name: str, base: str, actions: Iterable[str], description: str =
 
 
 def added_actions(actions: Iterable[str]) -> frozenset[Action]:
-    """The actions that a custom role adds.
+    """Return the actions that a custom role adds.
 
     Raises:
         ValueError: an action that does not exist, or that a custom role may not add: one that would let its
             holder change roles, their own included.
     """
     allowed = {action.value: action for action in CUSTOM_ACTIONS}
-    wanted = set(actions)
-    rejected = sorted(wanted - allowed.keys())
+    requested = set(actions)
+    rejected = sorted(requested - allowed.keys())
     if rejected:
         raise ValueError(
             f"a custom role cannot add {rejected[0]!r}; expected some of {', '.join(sorted(allowed))}"
         )
-    return frozenset(allowed[action] for action in wanted)
+    return frozenset(allowed[action] for action in requested)

@@ -38,8 +38,7 @@ from runvitals.server.access.matrix import (
     OrgRole,
     Role,
 )
-from runvitals.server.access.own_spaces import own_space_has
-from runvitals.server.access.policies import DEFAULT_POLICIES, OrganisationPolicies
+from runvitals.server.access.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
 from runvitals.server.access.principals import (
     SCOPE_ACTIONS,
     Access,
@@ -120,7 +119,7 @@ def decide(
         >>> decide(alice, Action.RUN_DELETE, ProjectItem("run", 5, Project(3, team), author_id=1))
         <Decision.ALLOWED: 'allowed'>
     """
-    if _allowed(principal, action, resource, policies):
+    if _allows(principal, action, resource, policies):
         return Decision.ALLOWED
     return Decision.DENIED if _readable(principal, resource, policies) else Decision.HIDDEN
 
@@ -128,7 +127,7 @@ def decide(
 def _readable(principal: Principal, resource: Resource, policies: OrganisationPolicies) -> bool:
     if isinstance(resource, Organisation):
         return isinstance(principal, User) and principal.state == "active"
-    return _allowed(principal, _read_of(resource), resource, policies)
+    return _allows(principal, _read_of(resource), resource, policies)
 
 
 def _read_of(resource: Resource) -> Action:
@@ -141,9 +140,7 @@ def _read_of(resource: Resource) -> Action:
     return Action.ACCOUNT_READ if isinstance(resource, Account) else Action.TEAM_READ
 
 
-def _allowed(
-    principal: Principal, action: Action, resource: Resource, policies: OrganisationPolicies
-) -> bool:
+def _allows(principal: Principal, action: Action, resource: Resource, policies: OrganisationPolicies) -> bool:
     if isinstance(principal, Operator):
         return action in OPERATOR_ACTIONS
     if isinstance(principal, CommandLine):  # it has the database; an account of its own it has not
@@ -253,11 +250,11 @@ def _entity_allows(
     membership = _membership(principal, action, entity, project)
     if membership is not None:
         grant = rule.of(membership.role)
-        granted = _granted(grant, principal, resource, entity, project, policies) or (
-            # A custom role adds an action as administrators have it: on what others made too.
+        granted = _grants(grant, principal, resource, entity, project, policies) or (
+            # As for administrators, the actions that a custom role adds hold for what others made too.
             action in membership.added
             and rule.custom
-            and _granted(rule.admin, principal, resource, entity, project, policies)
+            and _grants(rule.admin, principal, resource, entity, project, policies)
         )
         if granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource)):
             return True
@@ -265,7 +262,7 @@ def _entity_allows(
         if (
             principal.org_admin
             and entity.owner_id is None
-            and _granted(rule.org_admin, principal, resource, entity, project, policies)
+            and _grants(rule.org_admin, principal, resource, entity, project, policies)
         ):
             return True
         if isinstance(resource, Registry) and membership is not None and resource.id in principal.registries:
@@ -278,7 +275,7 @@ def _entity_allows(
 
 
 def _action_fits(action: Action, resource: Resource) -> bool:
-    """Whether an action makes sense for this kind of resource; what does not fit is denied."""
+    """Return whether an action makes sense for this kind of resource; what does not fit is denied."""
     if isinstance(resource, ProjectItem):
         return action.kind == resource.kind
     if isinstance(resource, Project):
@@ -302,7 +299,7 @@ def _trash_allows(
     resource: Entity | Member | Project | ProjectItem | Registry,
     policies: OrganisationPolicies,
 ) -> bool:
-    """What is in the trash is there for those only who may delete it, to see and restore it."""
+    """Return whether a thing in the trash is shown: only to who may delete it, to see and restore it."""
     if isinstance(resource, Entity):
         return action is Action.TEAM_DELETE or (
             action is Action.TEAM_READ and isinstance(principal, User) and principal.org_admin
@@ -318,13 +315,13 @@ def _trash_allows(
         delete, read = Action.PROJECT_DELETE, Action.PROJECT_READ
     if action is delete:
         return True
-    return action is read and _allowed(principal, delete, resource, policies)
+    return action is read and _allows(principal, delete, resource, policies)
 
 
 def _membership(
     principal: Principal, action: Action, entity: Entity, project: Project | None
 ) -> Membership | None:
-    """The role in the entity or project, lowered to what the organisation allows; None: no role."""
+    """Return the role in the entity or project, lowered to what the organisation allows; None: no role."""
     if isinstance(principal, ServiceAccount):
         return _service_membership(principal, entity, project)
     if not isinstance(principal, User) or principal.access is Access.NONE:
@@ -349,12 +346,12 @@ def _project_membership(user: User, action: Action, team: Membership, project: P
     added = project.visibility is Visibility.RESTRICTED and project.id in user.projects
     if project.visibility in _ADDED_ONLY and not (owner or added):
         return None
-    given = user.projects.get(project.id)
-    if given is None:
+    membership = user.projects.get(project.id)
+    if membership is None:
         return team
     if team.role is Role.VIEWER:
-        return Membership(Role.VIEWER, given.added if given.role is Role.VIEWER else frozenset())
-    return given
+        return Membership(Role.VIEWER, membership.added if membership.role is Role.VIEWER else frozenset())
+    return membership
 
 
 def _service_membership(
@@ -370,7 +367,7 @@ def _service_membership(
     return Membership(Role.ADMIN if account.legacy else Role.MEMBER)
 
 
-def _granted(
+def _grants(
     grant: Grant,
     principal: Principal,
     resource: Resource,
@@ -435,7 +432,7 @@ def _visible_to_all(
     project: Project,
     policies: OrganisationPolicies,
 ) -> bool:
-    """What the project's visibility allows to those without a role in it."""
+    """Return what the project's visibility allows to those without a role in it."""
     if project.visibility not in _WORLD_READABLE:
         return False
     signed_in = not isinstance(principal, Anonymous)

@@ -67,12 +67,12 @@ class DecisionCache:
         age_s = self._clock() - self._checked_s
         return max(age_s, 0.001) if self._failed or age_s > AWAY_S else 0.0
 
-    def failed(self) -> None:
+    def note_failure(self) -> None:
         """Note that the metadata store could not be reached; until the generation is read again."""
         self._failed = True
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """The value under this key; computes it if it is not there, or from before the last change."""
+        """Return the value under this key; computes it if it is not there, or from before the last change."""
         if self._clock() - self._checked_s >= self._check_s:
             self.check()
         entries = self._entries
@@ -86,12 +86,12 @@ class DecisionCache:
             raise
         if len(entries) >= MAX_ENTRIES:
             entries.clear()
-        # Into the entries of the generation before the computation: what changed meanwhile replaced them.
+        # Under the generation from before the computation: a change meanwhile has replaced its entries.
         entries[key] = computed
         return cast(T, computed)
 
     def known(self, key: Hashable) -> Any:
-        """The value under this key; `Missing.MISSING` if it would have to be computed.
+        """Return the value under this key; `Missing.MISSING` if it would have to be computed.
 
         It never reads the database, so that an event loop can call it.
         """

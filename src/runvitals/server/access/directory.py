@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from runvitals.model.durations import DAY_MS
@@ -38,6 +38,8 @@ from runvitals.server.organisation.settings import enforced_switches, policies_o
 from runvitals.store.errors import NotFound
 
 if TYPE_CHECKING:
+    from runvitals.server.access.storage.grants import EntityFacts
+    from runvitals.server.account_store import AccountStore
     from runvitals.server.accounts.storage.keys import KeyRow
     from runvitals.server.accounts.storage.sessions import SessionLife, SessionRow
     from runvitals.server.metadata_store import MetadataStore
@@ -89,35 +91,37 @@ class Directory:
 
     def store_failed(self) -> None:
         """Note that the metadata store could not be reached."""
-        self._cache.failed()
+        self._cache.note_failure()
 
     def away_s(self) -> float:
         """For how long the metadata store has not answered; 0 if it does."""
         return self._cache.away_s
 
     def policies(self) -> OrganisationPolicies:
-        """The organisation's settings that change who may do what."""
+        """Return the organisation's settings that change who may do what."""
         return self._cache.get("policies", self._policies)
 
     def visitors_may_read(self) -> bool | None:
-        """Whether visitors may read what is public; None if the database would have to be read for it."""
-        known: OrganisationPolicies | Missing = self._cache.known("policies")
-        return None if isinstance(known, Missing) else known.anonymous_read
+        """Return whether visitors may read what is public; None if that needs a look-up."""
+        policies: OrganisationPolicies | Missing = self._cache.known("policies")
+        return None if isinstance(policies, Missing) else policies.anonymous_read
 
     def user(self, user_id: int) -> User | None:
-        """A user who is signed in, with all rights; None if there is no such user."""
+        """Return a user who is signed in, with all rights; None if there is no such user."""
         return self._cache.get(("user", user_id, self._period()), lambda: self._signed_in(user_id))
 
     def identify(self, credential: Credential) -> Identity | None:
-        """The owner of a credential, limited to what the credential allows; None if it is not valid.
+        """Return the owner of a credential, limited to what the credential allows; None if it is not valid.
 
         Tokens from before accounts act as the service account of the team that adopted them.
         """
         return self._cache.get(self._key_of(credential), lambda: self._identify(credential))
 
     def owner_now(self, owner: CredentialOwner) -> Identity | None:
-        """The owner of something with the rights that they have now; None if they have no account any more,
-        or if the key that they made it with is not valid any more. Known for a few seconds.
+        """Return the owner of something with the rights that they have now, known for a few seconds.
+
+        None if they have no account any more, or if the key that they made it with is not valid any
+        more.
         """
         without = owner.without_account
         if without is not None:
@@ -125,7 +129,7 @@ class Directory:
         return self._cache.get(("owner", owner, self._period()), lambda: self._owner_now(owner))
 
     def has_expired(self, owner: Identity) -> bool:
-        """Whether the key of an owner has ended since it was looked up."""
+        """Return whether the key of an owner has ended since it was looked up."""
         return owner.expires_ms is not None and self._now_ms() >= owner.expires_ms
 
     def link_problem(self, secret: str) -> str | None:
@@ -133,25 +137,25 @@ class Directory:
         return self._accounts.guest_links.problem(secret, self._now_ms())
 
     def known(self, credential: Credential) -> Identity | Missing | None:
-        """The same from the cache, without reading the database: `Missing.MISSING` if it is not there."""
-        found: Identity | Missing | None = self._cache.known(self._key_of(credential))
-        return found
+        """Return what `identify` does, from the cache alone: `Missing.MISSING` if it is not there."""
+        identity: Identity | Missing | None = self._cache.known(self._key_of(credential))
+        return identity
 
     def accept_tokens(self, account_of: Callable[[str], int | None]) -> None:
         """Accept tokens of other services as keys. `account_of`: the service account that shows a token."""
         self._account_of = account_of
 
     def session_life(self) -> SessionLife:
-        """How long sessions last, by the organisation's settings."""
+        """Return how long sessions last, by the organisation's settings."""
         return self._cache.get("session life", self._session_life)
 
     def entity_named(self, name: str) -> Entity | None:
-        """A team or a user's own space by name; None if there is none."""
+        """Return a team or a user's own space by name; None if there is none."""
         entity_id = self._cache.get(("name", name), lambda: self._accounts.entity_id(name))
         return None if entity_id is None else self.entity(entity_id)
 
     def entity(self, entity_id: int) -> Entity:
-        """A team, or a user's own space.
+        """Return a team, or a user's own space.
 
         Raises:
             NotFound: there is none with this id.
@@ -159,7 +163,7 @@ class Directory:
         return self._cache.get(("entity", entity_id), lambda: self._entity(entity_id))
 
     def project(self, project_id: int) -> Project:
-        """A project with what decides who may see it.
+        """Return a project with what decides who may see it.
 
         Raises:
             UnknownProject: there is no project with this id.
@@ -168,17 +172,17 @@ class Directory:
         return self._cache.get(("project", project_id), lambda: self._project(project_id))
 
     def projects_of(self, entity_id: int) -> dict[int, Project]:
-        """The projects of a team or user, by their ids."""
+        """Return the projects of a team or user, by their ids."""
         projects: list[Project] = self._cache.get("projects", self._projects)
         return {project.id: project for project in projects if project.entity.id == entity_id}
 
     def project_named(self, entity_id: int, name: str) -> Project | None:
-        """A project by its owner and name; None if there is none."""
+        """Return a project by its owner and name; None if there is none."""
         number = dict(self._metadata_store.projects.named(name)).get(entity_id)
         return None if number is None else self.project(number)
 
     def readable_runs(self, principal: Principal) -> ReadableRuns | None:
-        """The runs that a principal may read, for `Filter.readable`; None: all."""
+        """Return the runs that a principal may read, for `Filter.readable`; None: all."""
         if isinstance(principal, Operator):
             return None
         if isinstance(principal, GuestLink) and principal.kind == "run":
@@ -193,14 +197,14 @@ class Directory:
         return decide(principal, action, resource, self.policies())
 
     def may(self, principal: Principal, action: Action, resource: Resource) -> bool:
-        """Whether a principal may do an action on a resource."""
+        """Return whether a principal may do an action on a resource."""
         return self.decide(principal, action, resource) is Decision.ALLOWED
 
     def _readable_runs(self, principal: Principal) -> ReadableRuns:
         return readable_runs(principal, self._cache.get("projects", self._projects), self.policies())
 
     def find_run(self, principal: Principal, uid: str, entity: str | None = None) -> ProjectItem:
-        """The run with this run id that a principal may read. Known for up to a second.
+        """Return the run with this run id that a principal may read. Known for up to a second.
 
         Args:
             entity: name of the team or user that has it. Without it: the run of the principal's default
@@ -211,25 +215,24 @@ class Directory:
             AmbiguousName: several teams or users have one.
         """
         readable = self.readable_runs(principal)
-        found = [
-            place
-            for place in self._places(uid)
-            if (entity is None or place.entity == entity.lower())
-            and (readable is None or readable.has(place))
+        runs = [
+            run
+            for run in self._places(uid)
+            if (entity is None or run.entity == entity.lower()) and (readable is None or readable.has(run))
         ]
         home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
-        if len(found) > 1:
-            found = [place for place in found if place.entity_id == home] or found
-        if not found:
+        if len(runs) > 1:
+            runs = [run for run in runs if run.entity_id == home] or runs
+        if not runs:
             raise UnknownRun(f"there is no run {uid!r}")
-        if len(found) > 1:
-            names = sorted(place.entity or "" for place in found)
+        if len(runs) > 1:
+            names = sorted(run.entity or "" for run in runs)
             text = f"{', '.join(names)} each have a run {uid!r}; add ?entity= and one of these names"
             raise AmbiguousName(text, names)
-        return self._item(found[0])
+        return self._item(runs[0])
 
     def find_sent_run(self, principal: Principal, uid: str, entity: str | None = None) -> ProjectItem:
-        """The run with this run id that a principal may add to: its own, or one that it may change.
+        """Return the run with this run id that a principal may add to: its own, or one that it may change.
 
         Args:
             entity: name of the team or user that has it; default: as in `find_run`.
@@ -238,24 +241,24 @@ class Directory:
             UnknownRun: there is none.
             AmbiguousName: several teams or users have one.
         """
-        found = []
-        for place in self._metadata_store.runs.places(uid):  # it may have been created a moment ago
-            if place.entity_id is None or (entity is not None and place.entity != entity.lower()):
+        runs = []
+        for run in self._metadata_store.runs.places(uid):  # it may have been created a moment ago
+            if run.entity_id is None or (entity is not None and run.entity != entity.lower()):
                 continue
-            item = self._item(place)
+            item = self._item(run)
             if self._may_add_to(principal, item):
-                found.append((place, item))
-        if len(found) > 1 and isinstance(principal, (User, ServiceAccount)):
-            found = [pair for pair in found if pair[0].entity_id == principal.home] or found
-        if not found:
+                runs.append((run, item))
+        if len(runs) > 1 and isinstance(principal, (User, ServiceAccount)):
+            runs = [pair for pair in runs if pair[0].entity_id == principal.home] or runs
+        if not runs:
             raise UnknownRun(f"there is no run {uid!r}")
-        if len(found) > 1:
-            names = sorted(place.entity or "" for place, _ in found)
+        if len(runs) > 1:
+            names = sorted(run.entity or "" for run, _ in runs)
             raise AmbiguousName(f"{', '.join(names)} each have a run {uid!r}; add ?entity=", names)
-        return found[0][1]
+        return runs[0][1]
 
     def may_add_to(self, principal: Principal, run_id: int) -> bool:
-        """Whether a principal may add to a run, by its number in the metadata store."""
+        """Return whether a principal may add to a run, by its number in the metadata store."""
         if isinstance(principal, Operator):
             return self._metadata_store.runs.place(run_id) is not None
         run = self._run_item(run_id)
@@ -279,21 +282,21 @@ class Directory:
         return ReadableRuns(run_id=link.id if allowed else None)
 
     def _run_item(self, run_id: int) -> ProjectItem | None:
-        place = self._metadata_store.runs.place(run_id)
-        return None if place is None else self._item(place)
+        run = self._metadata_store.runs.place(run_id)
+        return None if run is None else self._item(run)
 
-    def _item(self, place: RunPlace) -> ProjectItem:
+    def _item(self, run: RunPlace) -> ProjectItem:
         return ProjectItem(
             "run",
-            place.run_id,
-            self.project(place.project_id),
-            place.author_id,
-            place.service_account_id,
-            place.deleted,
+            run.run_id,
+            self.project(run.project_id),
+            run.author_id,
+            run.service_account_id,
+            run.deleted,
         )
 
     def _projects(self) -> list[Project]:
-        """All projects that a user or team owns."""
+        """Return all projects that a user or team owns."""
         return [self._of_row(row) for row in self._accounts.project_members.all() if row.entity_id]
 
     def _period(self) -> int:
@@ -445,3 +448,25 @@ def _is_own(principal: Principal, item: ProjectItem) -> bool:
     if isinstance(principal, User):
         return item.author_id == principal.id
     return isinstance(principal, ServiceAccount) and item.service_account_id == principal.id
+
+
+@dataclass(frozen=True, slots=True)
+class EntityDefaults:
+    """The defaults of a team or own space: whether code is saved, and the visibility of new projects."""
+
+    code_saving: bool
+    visibility: str
+
+
+def entity_defaults(accounts: AccountStore, entity: EntityFacts) -> EntityDefaults:
+    """Return the defaults of a team or own space: what the user or else the organisation chose."""
+    stored = accounts.settings.all()
+    if entity.owner_id is None:
+        team = accounts.teams.by_name(entity.name)
+        code_saving = enforced_switches(stored).get("code_saving", team.code_saving)
+        return EntityDefaults(code_saving, entity.default_visibility)
+    settings, chosen = with_defaults(stored), accounts.profiles.get(entity.owner_id).fields
+    return EntityDefaults(
+        chosen.get("code_saving", settings["code_saving_default"]),
+        chosen.get("default_visibility") or settings["personal_visibility"],
+    )

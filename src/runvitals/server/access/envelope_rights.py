@@ -13,12 +13,11 @@ from runvitals.model.account_names import address_key
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decision import Decision
-from runvitals.server.access.directory import Directory
-from runvitals.server.access.entity_defaults import entity_defaults
+from runvitals.server.access.directory import Directory, entity_defaults
+from runvitals.server.access.policies import visibility_problem
 from runvitals.server.access.principals import SCOPE_ACTIONS, ServiceAccount, User
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem, Visibility
-from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.server.ingest.envelope import Envelope
@@ -46,9 +45,10 @@ class Attribution:
 
 @dataclass(slots=True)
 class _Decided:
-    """An envelope that may be stored once its new projects, by name, were created. `called`: the entity, as
-    the request named it. `ignored_run`: run id and project of a new run whose author is not the one who was
-    named.
+    """An envelope that may be stored once its new projects, by name, were created.
+
+    `called`: the entity, as the request named it. `ignored_run`: run id and project of a new run whose
+    author is not the one who was named.
     """
 
     admitted: AdmittedEnvelope
@@ -59,7 +59,7 @@ class _Decided:
 
 
 class KeyIngestRights:
-    """What one key may send: an `IngestRights`.
+    """The rights of one key to send envelopes: an `IngestRights`.
 
     Decisions are kept as long as this object; `IngestRightsCache` drops it when rights change.
 
@@ -102,7 +102,7 @@ class KeyIngestRights:
         self._authors: dict[int, int | None] = {}
 
     def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
-        """The envelope, if it is known to be admitted without a look-up in the database. Thread-safe."""
+        """Return the envelope if it is known to be admitted, without a look-up. Thread-safe."""
         return self._known(SentEnvelope(envelope))
 
     def _known(self, sent: SentEnvelope) -> AdmittedEnvelope | None:
@@ -118,18 +118,18 @@ class KeyIngestRights:
             HttpRejection: 403 with the index of the first one that is not admitted; 503 if it cannot be
                 decided.
         """
-        known = [self._known(sent) for sent in envelopes]
-        if all(known):
-            return [admitted for admitted in known if admitted is not None]
+        decisions = [self._known(sent) for sent in envelopes]
+        if all(decisions):
+            return [admitted for admitted in decisions if admitted is not None]
         if self._threads.statistics().tasks_waiting >= _MAX_WAITING:
             raise unavailable("too many requests wait for a decision about their rights: try again later")
         try:
             return await anyio.to_thread.run_sync(self._admit, envelopes, limiter=self._threads)
         except MetadataStoreUnavailable as error:
             self._directory.store_failed()
-            known = [self._known(sent) for sent in envelopes]
-            if all(known):
-                return [admitted for admitted in known if admitted is not None]
+            decisions = [self._known(sent) for sent in envelopes]
+            if all(decisions):
+                return [admitted for admitted in decisions if admitted is not None]
             raise unavailable("rights cannot be checked: see /readyz and the server log") from error
 
     def _admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
@@ -154,60 +154,62 @@ class KeyIngestRights:
     # Decisions
 
     def _decide(self, sent: SentEnvelope, project: str | None) -> _Decided:
-        """Args:
-        project: the project that the request names for the run; None if it names none.
+        """Decide where an envelope is stored.
+
+        Args:
+            project: the project that the request names for the run; None if it names none.
         """
         envelope = sent.envelope
         self._check_scope(envelope)
-        entity, place = self._find(envelope)
-        author_id, ignored = self._author(entity) if place is None else (None, None)
+        entity, run = self._find(envelope)
+        author_id, ignored = self._author(entity) if run is None else (None, None)
         service_account_id = None if isinstance(self.principal, User) else self.principal.id
         key_id = None if self.principal.key is None else self.principal.key.id
         sender = Sender(entity.id, author_id, service_account_id, key_id)
-        of_new = project if place is None else None
+        of_new = project if run is None else None
         called = envelope.entity or self._name_of(entity)
         decided = _Decided(AdmittedEnvelope(sender, ignored, of_new, self.principal), entity, called)
         named = project_name(envelope.project)
-        if place is None:
+        if run is None:
             self._decide_project(decided, project_name(project))
             self._check_limit(entity)
             if ignored is not None:
                 decided.ignored_run = envelope.run, project_name(project)
         else:
-            self._check_run(decided, place, project_name(project))
-            if envelope.project and place.project == DEFAULT_PROJECT != named:
+            self._check_run(decided, run, project_name(project))
+            if envelope.project and run.project == DEFAULT_PROJECT != named:
                 self._decide_project(decided, named)
         for target in sent.projects:
-            if place is None or target != place.project:
+            if run is None or target != run.project:
                 self._decide_project(decided, target)
-                self._check_move(place)
+                self._check_move(run)
         return decided
 
     def _find(self, envelope: Envelope) -> tuple[Entity, RunPlace | None]:
-        """The entity of the envelope's run, and the run if it exists."""
-        places = self._metadata_store.runs.places(envelope.run)
+        """Return the entity of the envelope's run, and the run if it exists."""
+        runs = self._metadata_store.runs.places(envelope.run)
         if envelope.entity is not None:
             entity = self._directory.entity_named(envelope.entity.lower())
             if entity is None:
                 raise self._no_entity(envelope.entity)
-            return entity, next((place for place in places if place.entity_id == entity.id), None)
+            return entity, next((run for run in runs if run.entity_id == entity.id), None)
         home = self.principal.home
-        mine = [place for place in places if place.entity_id == home] or self._sent(envelope.run, places)
+        mine = [run for run in runs if run.entity_id == home] or self._runs_sent(envelope.run, runs)
         if len(mine) == 1 and mine[0].entity_id is not None:
             return self._directory.entity(mine[0].entity_id), mine[0]
         if home is None:
             raise HttpRejection(403, "entity is missing: name the team or user that the run belongs to")
         return self._directory.entity(home), None
 
-    def _sent(self, uid: str, places: list[RunPlace]) -> list[RunPlace]:
-        """The runs with this id that the owner of the key has sent before."""
-        if not places:
+    def _runs_sent(self, uid: str, runs: list[RunPlace]) -> list[RunPlace]:
+        """Return the runs with this id that the owner of the key has sent before."""
+        if not runs:
             return []
         if isinstance(self.principal, User):
             sent = self._metadata_store.runs.sent_by(uid, user_id=self.principal.id)
         else:
             sent = self._metadata_store.runs.sent_by(uid, service_account_id=self.principal.id)
-        return [place for place in places if place.run_id in sent]
+        return [run for run in runs if run.run_id in sent]
 
     def _check_scope(self, envelope: Envelope) -> None:
         """Check the scope of the key, before anything is looked up that it may not know."""
@@ -227,36 +229,36 @@ class KeyIngestRights:
             refused = f"{self._name_of(entity)} may start no more runs this month: its plan is used up"
         raise HttpRejection(403, refused)
 
-    def _check_run(self, decided: _Decided, place: RunPlace, wanted: str) -> None:
+    def _check_run(self, decided: _Decided, run: RunPlace, named: str) -> None:
         """Check that envelopes may be added to a run. One in the trash is checked as if it were not there.
 
         Args:
-            wanted: the project of the run, if it did not exist: one that is hidden is refused like that.
+            named: the project of the run, if it did not exist: one that is hidden is refused like that.
         """
-        project = self._directory.project(place.project_id)
-        if not self._may_add(project, f"{place.entity}/{place.project}"):
-            self._decide_project(decided, wanted)
-            raise HttpRejection(403, f"the run id {place.uid!r} is taken in {decided.called}")
-        if not self._owns(place) and not self._directory.may(
-            self._unlimited, Action.RUN_UPDATE, _item(place, project)
+        project = self._directory.project(run.project_id)
+        if not self._may_add(project, f"{run.entity}/{run.project}"):
+            self._decide_project(decided, named)
+            raise HttpRejection(403, f"the run id {run.uid!r} is taken in {decided.called}")
+        if not self._owns(run) and not self._directory.may(
+            self._unlimited, Action.RUN_UPDATE, _item(run, project)
         ):
             raise HttpRejection(
-                403, f"the run {place.uid!r} is somebody else's, and {self._name} may not write to it"
+                403, f"the run {run.uid!r} is somebody else's, and {self._name} may not write to it"
             )
 
-    def _check_move(self, place: RunPlace | None) -> None:
-        if place is None or self._owns(place):
+    def _check_move(self, run: RunPlace | None) -> None:
+        if run is None or self._owns(run):
             return
-        project = self._directory.project(place.project_id)
-        if not self._directory.may(self._unlimited, Action.RUN_MOVE, _item(place, project)):
+        project = self._directory.project(run.project_id)
+        if not self._directory.may(self._unlimited, Action.RUN_MOVE, _item(run, project)):
             raise HttpRejection(
-                403, f"the run {place.uid!r} is somebody else's, and {self._name} may not move it"
+                403, f"the run {run.uid!r} is somebody else's, and {self._name} may not move it"
             )
 
-    def _owns(self, place: RunPlace) -> bool:
+    def _owns(self, run: RunPlace) -> bool:
         if isinstance(self.principal, User):
-            return place.author_id == self.principal.id
-        return place.service_account_id == self.principal.id
+            return run.author_id == self.principal.id
+        return run.service_account_id == self.principal.id
 
     def _decide_project(self, decided: _Decided, name: str) -> None:
         """Check that a run may be in a project, and note the project if it is to be created."""
@@ -276,12 +278,12 @@ class KeyIngestRights:
         if number is not None:  # as the name is taken, it cannot be created
             raise HttpRejection(403, f"there is no project {what} that this key may log to")
         if not can_be_addressed(name):
-            # 403, of which relays keep the journal: nothing is lost.
+            # After a 403, relays keep the journal: nothing is lost.
             raise HttpRejection(403, f"invalid project name {name[:100]!r}; expected {PROJECT_NAME_ALLOWED}")
         decided.new_projects[name] = self._visibility(decided)
 
     def _may_add(self, project: Project, what: str) -> bool:
-        """Whether runs may be added to a project; False if it is hidden.
+        """Return whether runs may be added to a project; False if it is hidden.
 
         Raises:
             HttpRejection: 403, the project may only be read.
@@ -307,7 +309,7 @@ class KeyIngestRights:
     # Authors and new projects
 
     def _author(self, entity: Entity) -> tuple[int | None, str | None]:
-        """The author of a new run, and why it is not the user who was named."""
+        """Return the author of a new run, and why it is not the user who was named."""
         if isinstance(self.principal, User):
             return self.principal.id, None
         named = self.attribution
@@ -322,33 +324,34 @@ class KeyIngestRights:
         return None, f"the {what} given for this run belongs to no active member of its team"
 
     def _member(self, entity: Entity) -> int | None:
-        """The id of the user who was named, if they are an active member of the entity. A user name takes
-        precedence.
+        """Return the id of the user who was named, if they are an active member of the entity.
+
+        A user name takes precedence.
         """
         accounts, named = self._metadata_store.accounts, self.attribution
         try:
             if named.username:
                 user_id = accounts.users.by_name(named.username).id
             else:
-                found = accounts.users.by_address(address_key(named.address))
-                if found is None:
+                member = accounts.users.by_address(address_key(named.address))
+                if member is None:
                     return None
-                user_id = found.id
+                user_id = member.id
         except (NotFound, ValueError):  # also: not an address
             return None
         user = self._directory.user(user_id)
         return user_id if user is not None and user.state == "active" and entity.id in user.teams else None
 
     def _visibility(self, decided: _Decided) -> Visibility:
-        """The visibility of a new project: the default of its entity, where it is allowed."""
+        """Return the visibility of a new project: the default of its entity, where it is allowed."""
         facts = self._metadata_store.accounts.entity(decided.entity.id)
-        wanted = Visibility.TEAM
+        visibility = Visibility.TEAM
         if facts is not None:
-            wanted = Visibility(entity_defaults(self._metadata_store.accounts, facts).visibility)
+            visibility = Visibility(entity_defaults(self._metadata_store.accounts, facts).visibility)
         project = Project(0, decided.entity, Visibility.TEAM, decided.admitted.sender.author_id)
-        if visibility_problem(project, wanted, self._directory.policies()) is None:
-            return wanted
-        return Visibility.RESTRICTED if wanted is Visibility.PRIVATE else Visibility.TEAM
+        if visibility_problem(project, visibility, self._directory.policies()) is None:
+            return visibility
+        return Visibility.RESTRICTED if visibility is Visibility.PRIVATE else Visibility.TEAM
 
     def _create_projects(self, decided: Sequence[_Decided]) -> None:
         accounts, now_ms, actor = self._metadata_store.accounts, self._clock(), self._actor()
@@ -364,9 +367,9 @@ class KeyIngestRights:
                     )
             if decision.ignored_run is not None:
                 run, project = decision.ignored_run
-                place = decision.entity.id, accounts.entity_names([decision.entity.id])[decision.entity.id]
+                entity = decision.entity.id, accounts.entity_names([decision.entity.id])[decision.entity.id]
                 accounts.audit.record(
-                    now_ms, actor, "run.attribution_ignored", entity=place, project=project, run=run
+                    now_ms, actor, "run.attribution_ignored", entity=entity, project=project, run=run
                 )
 
     def _actor(self) -> Actor:
@@ -389,7 +392,7 @@ def _run_key(sent: SentEnvelope) -> _RunKey:
 
 
 def _named_projects(envelopes: Sequence[SentEnvelope]) -> dict[tuple[str | None, str], str]:
-    """The projects that a request names for its runs: in an envelope, or else in records.
+    """Return the projects that a request names for its runs: in an envelope, or else in records.
 
     Only the first envelope of a writer names one. Without this, the others would create the project
     `default`, which then stays empty.
@@ -398,5 +401,5 @@ def _named_projects(envelopes: Sequence[SentEnvelope]) -> dict[tuple[str | None,
     return named | {_run_key(sent): sent.envelope.project for sent in envelopes if sent.envelope.project}
 
 
-def _item(place: RunPlace, project: Project) -> ProjectItem:
-    return ProjectItem("run", place.run_id, project, place.author_id, place.service_account_id)
+def _item(run: RunPlace, project: Project) -> ProjectItem:
+    return ProjectItem("run", run.run_id, project, run.author_id, run.service_account_id)

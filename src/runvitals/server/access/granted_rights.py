@@ -15,7 +15,7 @@ _ACTIONS: Final = {action.value: action for action in Action}
 
 
 def user_of(grants: UserGrants, key: KeyLimits | None, has_own_space: bool) -> User:
-    """The user with these grants, limited to what a key allows."""
+    """Return the user with these grants, limited to what a key allows."""
     teams = {team: _membership(grant) for team, grant in grants.teams.items()}
     billing: Any = grants.billing_role
     state: Any = grants.state
@@ -33,7 +33,7 @@ def user_of(grants: UserGrants, key: KeyLimits | None, has_own_space: bool) -> U
 
 
 def _home(grants: UserGrants, has_own_space: bool) -> int | None:
-    """Where runs go that name no team: the default team while the user is in it, else their own space."""
+    """Return where runs go that name no team: the default team, or else the user's own space."""
     default = grants.default_entity_id
     if default is not None and default in grants.teams:
         return default

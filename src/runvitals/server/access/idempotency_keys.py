@@ -11,10 +11,11 @@ import json
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import anyio
 import anyio.to_thread
+from fastapi import FastAPI
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from runvitals.server.access.authentication import CHECKS_KEY
@@ -40,13 +41,21 @@ PREFIX: Final = "/api/v1/"
 OF_SESSIONS: Final = "/api/v1/auth/"
 """Its calls change the session that they come with, which a repeated response would not do."""
 MAX_KEY: Final = 255
-MAX_ANSWER: Final = 128 * 1024
+MAX_RESPONSE: Final = 128 * 1024
 """The longest response that is kept, with its headers."""
 RETRY_S: Final = 2
 _MAX_AT_ONCE: Final = 4
 _DECIDED_AGAIN: Final = (401, 403, 404, 408, 428, 429)
 """Refusals that may be different a moment later: nothing was changed, and the request may be repeated."""
 _NOT_KEPT_HEADERS: Final = (b"content-length", b"set-cookie")
+_PARAMETER: Final = {
+    "name": HEADER,
+    "in": "header",
+    "required": False,
+    "description": "A new random text for each request, such as a UUID. The same request again with the same "
+    f"key gets the first response again, with the header `{REPLAYED}: true`, for 24 hours.",
+    "schema": {"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[ -~]+$"},
+}
 
 Headers = list[tuple[bytes, bytes]]
 T = TypeVar("T")
@@ -73,6 +82,7 @@ class IdempotencyKeys:
         self._threads = anyio.CapacityLimiter(_MAX_AT_ONCE)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Carry out a request, or repeat the response that its key has already."""
         keys = _keys_of(scope)
         requester = scope.get(SCOPE_KEY) if keys else None
         if requester is None or not isinstance(requester.principal, (User, ServiceAccount)):
@@ -113,9 +123,11 @@ class IdempotencyKeys:
     async def _replay(
         self, digest: bytes, request: bytes, earlier: EarlierRequest, scope: Scope, send: Send
     ) -> None:
-        """Raises:
-        HttpRejection: 422 if the key belongs to another request; 409 if that request is not finished, or
-            its response was not kept.
+        """Send the response that was kept for an earlier request.
+
+        Raises:
+            HttpRejection: 422 if the key belongs to another request; 409 if that request is not finished, or
+                its response was not kept.
         """
         if not hmac.compare_digest(earlier.request, request):
             raise HttpRejection(
@@ -128,7 +140,7 @@ class IdempotencyKeys:
         try:
             if earlier.answer is None:
                 raise SecretUnreadable("it was too long to be kept")
-            headers, body = _unpacked(self._box.open(earlier.answer, _purpose(digest)))
+            headers, body = _unpack(self._box.open(earlier.answer, _purpose(digest)))
         except SecretUnreadable as error:
             text = f"{HEADER}: the request with this key was carried out, with status {earlier.status}"
             raise HttpRejection(409, f"{text}; its response cannot be repeated: {error}") from None
@@ -142,8 +154,8 @@ class IdempotencyKeys:
     async def _keep(self, attempt: RequestLease, status: int, headers: Headers, body: bytes) -> None:
         """Keep a response, or let the request be carried out again."""
         if _is_kept(status, headers):
-            packed = _packed(headers, body)
-            fits = len(packed) <= MAX_ANSWER
+            packed = _pack(headers, body)
+            fits = len(packed) <= MAX_RESPONSE
             sealed = self._box.seal(packed, _purpose(attempt.digest)) if fits else None
             write = partial(self._requests.finish, attempt, status, sealed)
         else:
@@ -158,7 +170,7 @@ class IdempotencyKeys:
         return await anyio.to_thread.run_sync(work, limiter=self._threads)
 
     def _digest(self, *parts: bytes) -> bytes:
-        """A keyed digest: a body may have a password in it, which could be guessed from a plain one."""
+        """Return a keyed digest: from a plain one, a password in a body could be guessed."""
         text = b"".join(len(part).to_bytes(8, "big") + part for part in parts)
         return hmac.digest(self._digest_key, text, "sha256")
 
@@ -188,7 +200,7 @@ class _HeldResponse:
 
 
 def accepts_key(method: str, path: str) -> bool:
-    """Whether a call looks at the header."""
+    """Return whether a call looks at the header."""
     return method in METHODS and path.startswith(PREFIX) and not path.startswith(OF_SESSIONS)
 
 
@@ -197,15 +209,17 @@ async def _checked_before(requester: Requester) -> None:
 
 
 def _keys_of(scope: Scope) -> list[bytes]:
-    """The values of the header, for a call that looks at it."""
+    """Return the values of the header, for a call that looks at it."""
     if scope["type"] != "http" or not accepts_key(scope["method"], scope["path"]):
         return []
     return [value for name, value in scope["headers"] if name == b"idempotency-key"]
 
 
 def _checked_key(keys: list[bytes]) -> bytes:
-    """Raises:
-    HttpRejection: 422.
+    """Return the only key of a request.
+
+    Raises:
+        HttpRejection: 422.
     """
     key = keys[0]
     if len(keys) > 1 or not 0 < len(key) <= MAX_KEY or not all(0x20 <= byte <= 0x7E for byte in key):
@@ -214,7 +228,7 @@ def _checked_key(keys: list[bytes]) -> bytes:
 
 
 async def _body(receive: Receive) -> bytes | None:
-    """The body; None if the client has gone."""
+    """Return the body; None if the client has gone."""
     body = bytearray()
     while True:
         message = await receive()
@@ -226,7 +240,7 @@ async def _body(receive: Receive) -> bytes | None:
 
 
 def _who(requester: Requester) -> tuple[str, str]:
-    """Whose request it is, and with which credential: another key of a user may be allowed less."""
+    """Return whose request it is, and with which credential: another key of a user may be allowed less."""
     actor = requester.actor
     principal = f"{actor.kind}:{actor.id}"
     session = requester.session
@@ -235,12 +249,12 @@ def _who(requester: Requester) -> tuple[str, str]:
 
 
 def _is_kept(status: int, headers: Headers) -> bool:
-    """Whether a response is final. One that begins a session is not kept: its secret is for one browser."""
+    """Return whether a response is final and begins no session, whose secret is for one browser."""
     final = 200 <= status < 300 or (400 <= status < 500 and status not in _DECIDED_AGAIN)
     return final and all(name.lower() != b"set-cookie" for name, _ in headers)
 
 
-def _packed(headers: Headers, body: bytes) -> bytes:
+def _pack(headers: Headers, body: bytes) -> bytes:
     kept = [
         [name.decode("latin-1"), value.decode("latin-1")]
         for name, value in headers
@@ -249,10 +263,25 @@ def _packed(headers: Headers, body: bytes) -> bytes:
     return json.dumps(kept).encode() + b"\n" + body
 
 
-def _unpacked(packed: bytes) -> tuple[Headers, bytes]:
+def _unpack(packed: bytes) -> tuple[Headers, bytes]:
     line, _, body = packed.partition(b"\n")
     return [(name.encode("latin-1"), value.encode("latin-1")) for name, value in json.loads(line)], body
 
 
 def _purpose(digest: bytes) -> str:
     return f"response to {digest.hex()}"
+
+
+def describe_header(app: FastAPI) -> None:
+    """Describe the header in the OpenAPI document of the calls of an application that look at it."""
+    base = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            for path, operations in base()["paths"].items():
+                for method in METHODS:
+                    if method.lower() in operations and accepts_key(method, path):
+                        operations[method.lower()].setdefault("parameters", []).append(_PARAMETER)
+        return app.openapi_schema or {}
+
+    app.openapi = openapi  # type: ignore[method-assign]  # as FastAPI's own documentation has it

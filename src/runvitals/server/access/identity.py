@@ -1,4 +1,4 @@
-"""Whom a credential of a request stands for."""
+"""Credentials, and the identities that they stand for."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CredentialKind = Literal["key", "session", "link"]
 
 @dataclass(frozen=True, slots=True)
 class Credential:
-    """What a request proves its identity with: the secret of an API key, of a session or of a guest link."""
+    """The secret of an API key, of a session or of a guest link."""
 
     kind: CredentialKind
     secret: str
@@ -43,7 +43,7 @@ OwnerKind = Literal["user", "service account", "project link", "run link", "visi
 
 
 class CredentialOwner(NamedTuple):
-    """Whom something belongs to that outlives the request in which it was made.
+    """The owner of something that outlives the request in which it was made.
 
     Attributes:
         id: of the user, service account, or of what a guest link leads to; 0 for the others.
@@ -56,7 +56,7 @@ class CredentialOwner(NamedTuple):
 
     @classmethod
     def of(cls, principal: Principal) -> CredentialOwner:
-        """The owner of what this principal makes."""
+        """Return the owner of what this principal makes."""
         if isinstance(principal, (User, ServiceAccount)):
             kind: OwnerKind = "user" if isinstance(principal, User) else "service account"
             return cls(kind, principal.id, None if principal.key is None else principal.key.id)

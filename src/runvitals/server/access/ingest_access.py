@@ -1,4 +1,4 @@
-"""Who sends envelopes, and what they may send: the `IngestRightsSource` of a server with accounts."""
+"""Senders of envelopes, and what they may send: the `IngestRightsSource` of a server with accounts."""
 
 from __future__ import annotations
 
@@ -36,12 +36,15 @@ class KeyOwner(Protocol):
     """The owner of a valid key."""
 
     @property
-    def principal(self) -> Principal: ...
+    def principal(self) -> Principal:
+        """Whose key it is."""
+
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the owner, for error messages."""
 
 
-class _Kept(NamedTuple):
+class _CachedRights(NamedTuple):
     rights: KeyIngestRights
     generation: int | None
     until_s: float
@@ -77,11 +80,11 @@ class IngestRightsCache:
         self._clock = clock
         self._threads = anyio.CapacityLimiter(_THREADS)
         self._monotonic = monotonic
-        self._kept: dict[Hashable, _Kept] = {}
-        self._recent: dict[tuple[tuple[bytes, bytes], ...], _Kept] = {}
+        self._cached: dict[Hashable, _CachedRights] = {}
+        self._recent: dict[tuple[tuple[bytes, bytes], ...], _CachedRights] = {}
 
     def known(self, headers: Headers) -> IngestRights | None:
-        """What a request may send, if it is known without a look-up in the database."""
+        """Return what a request may send, if it is known without a look-up in the database."""
         if not self._accounts_exist():
             return UNLIMITED
         sent = tuple([header for header in headers if header[0] in _SENDER])
@@ -94,11 +97,11 @@ class IngestRightsCache:
         if len(self._recent) >= _MAX_KEYS:
             self._recent.clear()
         rights = self._of(owner.principal, owner.name, headers)
-        self._recent[sent] = _Kept(rights, self._directory.generation, now_s + _RECENT_S)
+        self._recent[sent] = _CachedRights(rights, self._directory.generation, now_s + _RECENT_S)
         return rights
 
     def of_request(self, scope: Scope) -> IngestRights:
-        """What an authenticated request may send.
+        """Return what an authenticated request may send.
 
         Raises:
             HttpRejection: 401 if it came without a key.
@@ -116,18 +119,18 @@ class IngestRightsCache:
         attribution = _attribution(headers) if isinstance(principal, ServiceAccount) else _NOBODY
         key = (type(principal), principal.id, principal.key, attribution)
         generation, now_s = self._directory.generation, self._monotonic()
-        kept = self._kept.get(key)
+        cached = self._cached.get(key)
         if (
-            kept is not None
-            and kept.generation == generation
-            and (now_s < kept.until_s or self._directory.away_s())
+            cached is not None
+            and cached.generation == generation
+            and (now_s < cached.until_s or self._directory.away_s())
             # The key may have been looked up anew, after a membership expired.
-            and (kept.rights.principal is principal or kept.rights.principal == principal)
+            and (cached.rights.principal is principal or cached.rights.principal == principal)
         ):
-            return kept.rights
-        if len(self._kept) >= _MAX_KEYS:
-            self._kept.clear()
-        before = kept.rights if kept is not None and kept.rights.principal == principal else None
+            return cached.rights
+        if len(self._cached) >= _MAX_KEYS:
+            self._cached.clear()
+        before = cached.rights if cached is not None and cached.rights.principal == principal else None
         rights = KeyIngestRights(
             principal,
             name,
@@ -139,7 +142,7 @@ class IngestRightsCache:
             self._refusals,
             {} if before is None else before.runs,
         )
-        self._kept[key] = _Kept(rights, generation, now_s + _LIFE_S)
+        self._cached[key] = _CachedRights(rights, generation, now_s + _LIFE_S)
         return rights
 
 
@@ -148,13 +151,13 @@ def _key_required() -> HttpRejection:
 
 
 def _attribution(headers: Headers) -> Attribution:
-    """The user whom a request names. Our headers take precedence over those of wandb's clients."""
-    found: dict[bytes, str] = {}
+    """Return the user whom a request names. Our headers take precedence over those of wandb's clients."""
+    values: dict[bytes, str] = {}
     for name, value in headers:
         if name in _USERNAME or name in _ADDRESS:
-            found[name] = value.decode("utf-8", "replace").strip()[:_MAX_NAME]
-    return Attribution(_first(found, _USERNAME), _first(found, _ADDRESS))
+            values[name] = value.decode("utf-8", "replace").strip()[:_MAX_NAME]
+    return Attribution(_first(values, _USERNAME), _first(values, _ADDRESS))
 
 
-def _first(found: dict[bytes, str], names: tuple[bytes, ...]) -> str:
-    return next((found[name] for name in names if found.get(name)), "")
+def _first(values: dict[bytes, str], names: tuple[bytes, ...]) -> str:
+    return next((values[name] for name in names if values.get(name)), "")

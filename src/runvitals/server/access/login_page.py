@@ -44,7 +44,7 @@ _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Log
 
 
 def login_page(target: str, invalid_token: bool = False) -> str:
-    """The HTML page.
+    """Return the HTML page.
 
     Args:
         target: where to go after the login, see `redirect_target`.
@@ -56,7 +56,7 @@ def login_page(target: str, invalid_token: bool = False) -> str:
 
 
 def address(target: str) -> str:
-    """The address of the login page that redirects to `target`.
+    """Return the address of the login page that redirects to `target`.
 
     Example:
         >>> address("/"), address("/runs/abc?charts=gpu")
@@ -66,7 +66,7 @@ def address(target: str) -> str:
 
 
 def redirect_target(requested: str) -> str:
-    """A path of this server to go to after the login, but not the login itself; `/` for anything else.
+    """Return a path of this server to go to after the login, but not the login itself; `/` for anything else.
 
     Example:
         >>> redirect_target("/runs/abc?charts=gpu"), redirect_target("//evil.example/")

@@ -27,6 +27,8 @@ class LongRequest:
         self._started = self._complete = self._is_stream = False
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+        """Carry out a request until its requester loses the right to it."""
+
         async def send_and_note(message: Message) -> None:
             if self._ended is not None:
                 return

@@ -24,7 +24,7 @@ class Role(str, Enum):
 
 
 class Grant(Enum):
-    """Whether a role may do an action, and on which condition."""
+    """The grant of an action to a role, and its condition."""
 
     NO = "no"
     YES = "yes"
@@ -55,7 +55,7 @@ class Rule:
     custom: bool = False
 
     def of(self, role: Role) -> Grant:
-        """The grant of a role in the entity."""
+        """Return the grant of a role in the entity."""
         return self.admin if role is Role.ADMIN else self.member if role is Role.MEMBER else self.viewer
 
 
@@ -132,7 +132,7 @@ MATRIX: Final[dict[Action, Rule]] = {
     Action.REGISTRY_LINK: _MEMBERS,
     Action.REGISTRY_ALIAS: _MEMBERS,
     Action.REGISTRY_MANAGE_ADMINS: Rule(_NO, _NO, _YES),
-    # Not team administrators. They may appoint registry administrators, themselves too: an audited step.
+    # Not team administrators: they may appoint registry administrators, also themselves, which is audited.
     Action.REGISTRY_PROTECTED_ALIAS: Rule(_NO, _NO, _NO),
 }
 

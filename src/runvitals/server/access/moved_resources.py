@@ -21,31 +21,31 @@ def check_moved(request: Request, resources: NamedResources, principal: Principa
         DetailedError: 307, with the address of the same request there.
     """
     path, entity = request.path_params, request.query_params.get("entity")
-    place: Address | None = None
+    address: Address | None = None
     if "run" in path and entity is not None:
-        place = resources.moved_run(principal, path["run"], entity, now_ms)
+        address = resources.moved_run(principal, path["run"], entity, now_ms)
     elif "project" in path and "entity" in path:
-        place = resources.moved_project(principal, path["entity"], path["project"], now_ms)
-    if place is None:
+        address = resources.moved_project(principal, path["entity"], path["project"], now_ms)
+    if address is None:
         return
-    location = _of_run(request, place) if "run" in path else _of_project(request, place)
-    text = f"the project is {f'{place.entity}/{place.project}'!r} now"
-    raise DetailedError(307, text, place._asdict(), {"location": location})
+    location = _of_run(request, address) if "run" in path else _of_project(request, address)
+    text = f"the project is {f'{address.entity}/{address.project}'!r} now"
+    raise DetailedError(307, text, address._asdict(), {"location": location})
 
 
-def _of_run(request: Request, place: Address) -> str:
+def _of_run(request: Request, address: Address) -> str:
     others = [(name, value) for name, value in request.query_params.multi_items() if name != "entity"]
-    return f"{_raw_path(request)}?{urlencode([*others, ('entity', place.entity)])}"
+    return f"{_raw_path(request)}?{urlencode([*others, ('entity', address.entity)])}"
 
 
-def _of_project(request: Request, place: Address) -> str:
+def _of_project(request: Request, address: Address) -> str:
     rest = _raw_path(request).removeprefix(_PROJECTS).split("/", 3)[3:]
-    names = quote(place.entity, safe=""), quote(place.project, safe="")
+    names = quote(address.entity, safe=""), quote(address.project, safe="")
     path = _PROJECTS + "/".join((names[0], "projects", names[1], *rest))
     return f"{path}?{request.url.query}" if request.url.query else path
 
 
 def _raw_path(request: Request) -> str:
-    """The path as it was sent: names in it are still percent-encoded."""
+    """Return the path as it was sent: names in it are still percent-encoded."""
     raw: bytes = request.scope.get("raw_path") or quote(request.url.path).encode("ascii")
     return raw.partition(b"?")[0].decode("latin-1")

@@ -23,8 +23,10 @@ _ACCOUNT_KINDS: Final = ("account", "user")
 
 
 class Named(NamedTuple):
-    """The resource that a request names. `resource` None: there is none. `what`: as the request named it.
-    `run_id`: of the run that the path names, where the resource is its project.
+    """The resource that a request names.
+
+    `resource` None: there is none. `what`: as the request named it. `run_id`: of the run that the path
+    names, where the resource is its project.
     """
 
     resource: Resource | None
@@ -49,7 +51,7 @@ class NamedResources:
     def find(
         self, principal: Principal, action: Action, path: Mapping[str, str], query: Mapping[str, str]
     ) -> Named:
-        """The resource of a request for an action.
+        """Return the resource of a request for an action.
 
         Raises:
             DetailedError: 409 if several runs that the principal may read have the id.
@@ -70,11 +72,11 @@ class NamedResources:
             return self._project(principal, action, path["project"], path.get("entity"))
         for name in ("team", "entity"):
             if name in path:
-                return Named(self._directory.entity_named(path[name]), f"{name} {_shown(path[name])}")
+                return Named(self._directory.entity_named(path[name]), f"{name} {_quote(path[name])}")
         raise LookupError(f"the path names no resource for {action.value}")
 
     def moved_project(self, principal: Principal, entity: str, name: str, now_ms: int) -> Address | None:
-        """Where the project is now that was at this address; None unless the principal may read it there."""
+        """Return where the project of this old address is now; None unless the principal may read it."""
         owner = self._directory.entity_named(entity)
         accounts = self._metadata_store.accounts
         if owner is None:
@@ -86,13 +88,13 @@ class NamedResources:
         return Address(row.entity, row.name)
 
     def moved_run(self, principal: Principal, uid: str, entity: str, now_ms: int) -> Address | None:
-        """Where the run is now whose project was in this team or user's space, as for `moved_project`."""
+        """Return where the run is now whose project was in this team or space, as `moved_project`."""
         owner = self._directory.entity_named(entity)
         accounts = self._metadata_store.accounts
         if owner is None:
             return None
-        found = accounts.project_redirects.projects_of_run(owner.id, uid[:MAX_NAME], now_ms)
-        readable = [number for number in found if self._reads(principal, number)]
+        project_ids = accounts.project_redirects.projects_of_run(owner.id, uid[:MAX_NAME], now_ms)
+        readable = [number for number in project_ids if self._reads(principal, number)]
         if len(readable) != 1:
             return None
         row = accounts.owned_projects.get(readable[0])
@@ -109,15 +111,16 @@ class NamedResources:
         if action is Action.USER_READ and "user" in path:
             entity = self._directory.entity_named(path["user"])
             owner = None if entity is None or entity.deleted else entity.owner_id
-            return Named(None if owner is None else Account(owner), f"user {_shown(path['user'])}")
+            return Named(None if owner is None else Account(owner), f"user {_quote(path['user'])}")
         own = Account(principal.id) if isinstance(principal, User) else None
         return Named(own, "account: only users have one")
 
     def _run(self, principal: Principal, uid: str, entity: str | None, sends: bool) -> Named:
-        """A run that the principal may read; or with `sends`, one that it adds to: a key that may only send
-        cannot read it.
+        """Return a run that the principal may read; with `sends`, one that it may add to.
+
+        A key that may only send cannot read it.
         """
-        what = f"run {_shown(uid)}"
+        what = f"run {_quote(uid)}"
         find = self._sent_run if sends else self._directory.find_run
         try:
             return Named(find(principal, uid[:MAX_NAME], entity), what)
@@ -127,7 +130,7 @@ class NamedResources:
             raise DetailedError(409, str(error), {"entities": error.entities}) from None
 
     def _sent_run(self, principal: Principal, uid: str, entity: str | None) -> ProjectItem:
-        """The run that a principal may add to, otherwise one that it may only read.
+        """Return the run that a principal may add to, otherwise one that it may only read.
 
         Raises:
             HTTPException: 403 for a run of somebody else in a project that is open to all.
@@ -138,33 +141,37 @@ class NamedResources:
         except UnknownRun:
             run = self._directory.find_run(principal, uid, entity)
         if self._directory.may(principal, Action.RUN_CREATE, run):
-            raise HTTPException(403, f"you may not write to the run {_shown(uid)}: it is somebody else's")
+            raise HTTPException(403, f"you may not write to the run {_quote(uid)}: it is somebody else's")
         return run
 
     def _project(self, principal: Principal, action: Action, name: str, entity: str | None) -> Named:
-        what = f"project {_shown(name)}" if entity is None else f"project {_shown(f'{entity}/{name}')}"
+        what = f"project {_quote(name)}" if entity is None else f"project {_quote(f'{entity}/{name}')}"
         entity_id = None
         if entity is not None:
             owner = self._directory.entity_named(entity)
             if owner is None:
                 return Named(None, what)
             entity_id = owner.id
-        found: list[Project] = []
+        projects: list[Project] = []
         for owner_id, project_id in self._metadata_store.projects.named(name[:MAX_NAME]):
             if entity is not None and owner_id != entity_id:
                 continue
             try:
-                found.append(self._directory.project(project_id))
+                projects.append(self._directory.project(project_id))
             except (NotFound, UnknownProject):  # of no team yet, or removed a moment ago
                 continue
         readable = [
-            candidate for candidate in found if self._directory.may(principal, Action.PROJECT_READ, candidate)
+            candidate
+            for candidate in projects
+            if self._directory.may(principal, Action.PROJECT_READ, candidate)
         ]
         if len(readable) > 1:
-            names = self._metadata_store.accounts.entity_names({one.entity.id for one in readable})
-            text = f"there are several of {what}; name one as entity/project"
+            names = self._metadata_store.accounts.entity_names(
+                {candidate.entity.id for candidate in readable}
+            )
+            text = f"there are several of {what}; name candidate as entity/project"
             raise DetailedError(409, text, {"entities": sorted(names.values())})
-        project = next(iter(readable or found), None)
+        project = next(iter(readable or projects), None)
         if project is not None and action is Action.PROJECT_DELETE and project.owner_id is not None:
             project = replace(
                 project, sole_author=self._metadata_store.accounts.project_members.sole_author(project.id)
@@ -172,5 +179,5 @@ class NamedResources:
         return Named(project, what)
 
 
-def _shown(name: str) -> str:
+def _quote(name: str) -> str:
     return repr(name[:MAX_NAME])

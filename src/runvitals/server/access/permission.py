@@ -1,4 +1,4 @@
-"""What a route needs: each route declares one permission.
+"""The permission of a route: each route declares one.
 
 The local server (`runvitals ui`) has no accounts: there the declaration costs nothing and allows everything.
 It therefore names actions by their text, and imports nothing of accounts.
@@ -36,6 +36,7 @@ class RoutePermission:
         self.or_else = or_else
 
     async def __call__(self, request: Request) -> None:
+        """Check the permission; does nothing on the local server."""
         access = route_check(request)
         if access is not None:
             await access.check_route(request, self.permission, self.or_else)
@@ -48,12 +49,12 @@ async def _check_accounts(request: Request) -> None:
 
 
 def route_check(request: Request) -> AccessControl | None:
-    """The access control of a shared server; None on the local server."""
+    """Return the access control of a shared server; None on the local server."""
     return services_of(request).access
 
 
 def recording(request: Request, action: str, **after: Any) -> Callable[[], None]:
-    """What adds an event about the run or project of the path to the audit log, where there is one."""
+    """Return what adds an event about the run or project of the path to the audit log, where there is one."""
     changes = services_of(request).changes
     return _nothing if changes is None else partial(changes.record, request, action, after)
 
@@ -63,10 +64,10 @@ def _nothing() -> None:
 
 
 def needs(permission: str, or_else: str | None = None) -> Any:
-    """A dependency for `dependencies=[…]` of a route."""
+    """Return a dependency for `dependencies=[…]` of a route."""
     return Depends(RoutePermission(permission, or_else))
 
 
 def with_accounts() -> Any:
-    """A further dependency of a public route about accounts: it answers once there is an administrator."""
+    """Return a dependency that refuses requests until there is an administrator."""
     return Depends(_check_accounts)

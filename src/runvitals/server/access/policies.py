@@ -1,8 +1,24 @@
-"""The organisation's settings that change who may do what."""
+"""The organisation's settings that change who may do what, and the rules that depend on them."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from runvitals.server.access.actions import PROJECT_ACTIONS, Action
+from runvitals.server.access.resources import Project, Resource, Visibility
+
+_OWN_SPACE_ACTIONS: Final = PROJECT_ACTIONS | {
+    Action.TEAM_READ,
+    Action.TEAM_PROFILE,
+    Action.STORAGE_READ,
+    Action.USAGE_READ_TEAM,
+    # Alert rules. The automations of a team are found by its name, so own spaces have none.
+    Action.AUTOMATION_READ,
+    Action.AUTOMATION_MANAGE,
+}
+_ADDITIONS: Final = frozenset((Action.PROJECT_CREATE, Action.RUN_CREATE, Action.PROJECT_TRANSFER))
+_BEYOND_ORGANISATION: Final = frozenset((Visibility.PUBLIC, Visibility.OPEN))
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +47,44 @@ class OrganisationPolicies:
 
 
 DEFAULT_POLICIES = OrganisationPolicies()
+
+
+def own_space_has(action: Action, resource: Resource, policies: OrganisationPolicies) -> bool:
+    """Return whether an action exists in users' own spaces.
+
+    Where only teams have projects, nothing is added to own spaces. What is there stays theirs, and may be
+    given to a team.
+    """
+    if action not in _OWN_SPACE_ACTIONS:
+        return False
+    if policies.personal_entities or action not in _ADDITIONS:
+        return True
+    return action is Action.PROJECT_TRANSFER and isinstance(resource, Project)
+
+
+def visibility_problem(
+    project: Project, visibility: Visibility, policies: OrganisationPolicies = DEFAULT_POLICIES
+) -> str | None:
+    r"""Return why a project cannot get this visibility; None where it can.
+
+    What is public already stays public when a team or the organisation switches public projects off.
+
+    Example:
+        >>> from runvitals.server.access.resources import Entity
+        >>> visibility_problem(Project(1, Entity(7, owner_id=3)), Visibility.RESTRICTED)
+        'a project in a user\'s own space cannot be restricted; use "team", which only that user sees'
+    """
+    if visibility is project.visibility:
+        return None
+    if project.entity.owner_id is not None and visibility is Visibility.RESTRICTED:
+        return 'a project in a user\'s own space cannot be restricted; use "team", which only that user sees'
+    if visibility is Visibility.PRIVATE and project.owner_id is None:
+        return "a project without an owner cannot be private: nobody could read it"
+    if visibility in _BEYOND_ORGANISATION:
+        if not policies.public_projects:
+            return "the organisation has switched public projects off"
+        if not project.entity.public_projects:
+            return "the team has switched public projects off"
+    if project.visibility is Visibility.RESTRICTED and visibility in _BEYOND_ORGANISATION:
+        return "a restricted project must be opened to its team first"
+    return None

@@ -17,7 +17,7 @@ def readable_runs(
     projects: Iterable[Project],
     policies: OrganisationPolicies = DEFAULT_POLICIES,
 ) -> ReadableRuns:
-    """The runs of these projects that a principal may read, as `decide` decides about each of them.
+    """Return the runs of these projects that a principal may read, as `decide` decides about each of them.
 
     The run of a guest link to a run is left out.
     """
@@ -26,10 +26,10 @@ def readable_runs(
     readable: set[int] = set()
     trash: set[int] = set()
     own_trash: set[int] = set()
-    answers: dict[Hashable, tuple[bool, bool, bool]] = {}
+    rights: dict[Hashable, tuple[bool, bool, bool]] = {}
     for project in projects:
         kind = _kind(principal, project)
-        if kind not in answers:
+        if kind not in rights:
             runs = (
                 ProjectItem("run", 0, project),
                 ProjectItem("run", 0, project, deleted=True),
@@ -38,8 +38,8 @@ def readable_runs(
             living, others, own = (
                 decide(principal, Action.RUN_READ, run, policies) is Decision.ALLOWED for run in runs
             )
-            answers[kind] = living, others, own and not others
-        for may_read, ids in zip(answers[kind], (readable, trash, own_trash), strict=True):
+            rights[kind] = living, others, own and not others
+        for may_read, ids in zip(rights[kind], (readable, trash, own_trash), strict=True):
             if may_read:
                 ids.add(project.id)
     return ReadableRuns(

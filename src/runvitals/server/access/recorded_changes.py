@@ -9,10 +9,10 @@ from fastapi import HTTPException, Request
 from starlette.datastructures import State
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.change_events import change_event
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.runs.storage.events import change_event
 from runvitals.store.errors import NotFound
 
 
@@ -29,8 +29,9 @@ class RecordedChanges:
         self._clock = access.clock
 
     def author_change(self, request: Request, name: str | None) -> Callable[[], None]:
-        """What makes a user the author of the run of the path; None: nobody. It raises HTTPException 422 if
-        the user is no member of the run's team.
+        """Return what makes a user the author of the run of the path; None: nobody.
+
+        It raises HTTPException 422 if the user is no member of the run's team.
 
         Raises:
             HTTPException: 401, 403, 404 or 409; 422 if there are no accounts.
@@ -50,8 +51,9 @@ class RecordedChanges:
         return change
 
     def trash_project(self, request: Request) -> int | None:
-        """Move the project that `check_route` found to the trash; returns how many runs it has. None: there
-        are no accounts, where projects have no trash.
+        """Move the project that `check_route` found to the trash; returns how many runs it has.
+
+        None: there are no accounts, and so projects have no trash.
         """
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):
@@ -67,8 +69,8 @@ class RecordedChanges:
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):
             return
-        audit, place = self._metadata_store.accounts.audit, self._place_of(request.state)
-        audit.record(self._clock(), requester.actor, action, after=dict(after) or None, **place)
+        audit, location = self._metadata_store.accounts.audit, self._place_of(request.state)
+        audit.record(self._clock(), requester.actor, action, after=dict(after) or None, **location)
         if (run_id := getattr(request.state, "run_number", None)) is not None:
             self._add_event(run_id, requester, action, after)
 
@@ -78,9 +80,9 @@ class RecordedChanges:
         """Record what was done to a run that the request names otherwise than by its path."""
         if isinstance(requester.principal, Operator):
             return
-        if place := self._place_of_run(run_id):
+        if location := self._place_of_run(run_id):
             audit = self._metadata_store.accounts.audit
-            audit.record(self._clock(), requester.actor, action, after=dict(after or {}) or None, **place)
+            audit.record(self._clock(), requester.actor, action, after=dict(after or {}) or None, **location)
             self._add_event(run_id, requester, action, after or {})
 
     def _add_event(self, run_id: int, by: Requester, action: str, after: Mapping[str, Any]) -> None:
@@ -89,7 +91,7 @@ class RecordedChanges:
             self._metadata_store.events.add([event])
 
     def _place_of(self, state: State) -> dict[str, Any]:
-        """The entity, project and run of a request, as the audit log has them."""
+        """Return the entity, project and run of a request, as the audit log has them."""
         run_id, project_id = getattr(state, "run_number", None), getattr(state, "project_number", None)
         if run_id is not None:
             return self._place_of_run(run_id)

@@ -25,7 +25,7 @@ _MAX_KEYS: Final = 10_000
 
 @dataclass(slots=True)
 class _Minute:
-    """What one actor was refused within a minute."""
+    """Refusals of one action by one actor within a minute."""
 
     actor: Actor
     since_ms: int
@@ -88,14 +88,14 @@ class Refusals:
                 self._record(actor, permission.replace(":", "."), after=about)
 
     def _recorded_since(self, key_public_id: str, from_ms: int) -> bool:
-        wanted = AuditFilter(action=_OUT_OF_SCOPE, key_public_id=key_public_id, from_ms=from_ms)
-        return bool(self._metadata_store.accounts.audit.page(wanted, 1))
+        events = AuditFilter(action=_OUT_OF_SCOPE, key_public_id=key_public_id, from_ms=from_ms)
+        return bool(self._metadata_store.accounts.audit.page(events, 1))
 
     def _record(self, actor: Actor, action: str, **about: Any) -> None:
         self._metadata_store.accounts.audit.record(self._clock(), actor, action, outcome="denied", **about)
 
     def _place(self, resource: Resource) -> dict[str, Any]:
-        """The team or user, the project and the run that a resource belongs to, or is."""
+        """Return the team or user, the project and the run that a resource belongs to, or is."""
         if isinstance(resource, (Member, Registry)):
             return self._place(resource.team)
         if isinstance(resource, Entity):
@@ -106,15 +106,18 @@ class Refusals:
             return {**self._place(resource.project), **({} if run is None else {"run": run.uid})}
         if not isinstance(resource, Project):
             return {}
-        place = self._place(resource.entity)
+        location = self._place(resource.entity)
         try:
-            return {**place, "project": self._metadata_store.accounts.project_members.get(resource.id).name}
+            return {
+                **location,
+                "project": self._metadata_store.accounts.project_members.get(resource.id).name,
+            }
         except UnknownProject:  # removed a moment ago
-            return place
+            return location
 
 
 def beyond_key(principal: Principal, action: Action) -> str:
-    """What a refusal adds if the key would not allow it to anybody."""
+    """Return what a refusal adds if the key would not allow it to anybody."""
     key = principal.key if isinstance(principal, (User, ServiceAccount)) else None
     if key is None or action in SCOPE_ACTIONS[key.scope]:
         return ""

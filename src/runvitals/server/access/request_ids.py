@@ -13,14 +13,16 @@ _KEY: Final = "runvitals.request_id"
 
 
 class RequestIds:
-    """Middleware that gives every request an id. An id that the client sends is ignored: it could
-    be that of another request.
+    """Middleware that gives every request an id.
+
+    An id that the client sends is ignored: it could be that of another request.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on with a new id, which the response gets too."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -36,5 +38,5 @@ class RequestIds:
 
 
 def request_id_of(scope: Scope) -> str | None:
-    """The id of a request; None where `RequestIds` is not used."""
+    """Return the id of a request; None where `RequestIds` is not used."""
     return scope.get(_KEY)

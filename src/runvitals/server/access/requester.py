@@ -1,4 +1,4 @@
-"""Who makes a request, as the routes see it."""
+"""The requester, as the routes see it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Via = Literal["session", "key", "link", "cli", ""]
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who makes a request, and from where.
+    """The author of a request, and where it comes from.
 
     Attributes:
         name: the user name, or the name of the service account, for the audit log.
@@ -53,9 +53,7 @@ class Requester:
 
     @property
     def client(self) -> tuple[str, int] | str:
-        """Whose requests a limit counts together: the account's or guest link's, otherwise those of an
-        address.
-        """
+        """The account or guest link whose requests a limit counts together; the address for visitors."""
         principal = self.principal
         if isinstance(principal, (User, ServiceAccount, GuestLink)):
             return type(principal).__name__, principal.id
@@ -92,12 +90,12 @@ class Requester:
         )
 
     def as_user(self, user_id: int, name: str, via: str) -> Actor:
-        """The user whom a link or password of this request belongs to, for the audit log."""
+        """Return the user whom a link or password of this request belongs to, for the audit log."""
         return Actor("user", name, user_id, via, None, self.ip, self.agent, self.request_id)
 
 
 def requester_of(request: Request) -> Requester:
-    """The requester of a request; the middleware of `server.access` has put it there."""
+    """Return the requester of a request; the middleware of `server.access` has put it there."""
     requester: Requester = request.scope[SCOPE_KEY]
     return requester
 

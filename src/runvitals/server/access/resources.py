@@ -1,4 +1,4 @@
-"""What requests act on: as much of it as a decision needs."""
+"""Resources that requests act on: as much of each as a decision needs."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runvitals.server.access.matrix import Role
 
 
 class Visibility(str, Enum):
-    """Who sees a project, from the narrowest to the widest."""
+    """The visibility of a project, from the narrowest to the widest."""
 
     PRIVATE = "private"
     """Its owner alone."""
@@ -40,7 +40,7 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """What owns projects: a team, or a user's own space.
+    """An owner of projects: a team, or a user's own space.
 
     Attributes:
         owner_id: the user whose space it is; None for a team.

@@ -42,14 +42,18 @@ _OWN_HEADERS = {
 
 
 class SecurityHeaders:
-    """Middleware that adds headers: a page loads only its own files, other sites cannot frame or read it, and
-    nothing keeps what the API responds, unless the route says how.
+    """Middleware that adds security headers to responses.
+
+    A page loads only its own files, other sites cannot frame or read it, and nothing keeps what the API
+    responds, unless the route says how.
     """
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Add the headers to the response."""
+
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 sent = list(message.get("headers", ()))
@@ -75,6 +79,7 @@ class SameOrigin:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request that changes something and comes from the page of another site."""
         if scope["type"] != "http" or scope["method"] in _SAFE_METHODS or _is_same_origin(scope):
             await self._app(scope, receive, send)
             return
@@ -86,7 +91,7 @@ _SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def _is_same_origin(scope: Scope) -> bool:
-    """Whether no header says that the request comes from a page of another site."""
+    """Return whether no header says that the request comes from a page of another site."""
     site, origin = _site_headers(scope)
     if site is not None:
         return site in (b"same-origin", b"none")
@@ -94,7 +99,7 @@ def _is_same_origin(scope: Scope) -> bool:
 
 
 def names_own_origin(scope: Scope) -> bool:
-    """Whether a header says that the request comes from a page of this server."""
+    """Return whether a header says that the request comes from a page of this server."""
     site, origin = _site_headers(scope)
     if site is not None:
         return site == b"same-origin"
@@ -102,8 +107,8 @@ def names_own_origin(scope: Scope) -> bool:
 
 
 def _site_headers(scope: Scope) -> tuple[bytes | None, bytes | None]:
-    found = {name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")}
-    return found.get(b"sec-fetch-site"), found.get(b"origin")
+    values = {name: value for name, value in scope["headers"] if name in (b"sec-fetch-site", b"origin")}
+    return values.get(b"sec-fetch-site"), values.get(b"origin")
 
 
 def _is_own(origin: bytes, scope: Scope) -> bool:
@@ -122,6 +127,7 @@ class LoopbackNames:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request for a host that is not this machine."""
         host = _host(scope) if scope["type"] == "http" else "localhost"
         if is_loopback(host):
             await self._app(scope, receive, send)
@@ -132,7 +138,7 @@ class LoopbackNames:
 
 
 def is_for_loopback(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Whether a request was sent to a loopback name."""
+    """Return whether a request was sent to a loopback name."""
     host = next((value for name, value in headers if name == b"host"), b"")
     return is_loopback(host.decode("latin-1"))
 
@@ -153,7 +159,7 @@ def _host(scope: Scope) -> str:
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a `Host` header is a loopback name.
+    """Return whether a `Host` header is a loopback name.
 
     Example:
         >>> is_loopback("localhost:8900"), is_loopback("rebind.example:8900")

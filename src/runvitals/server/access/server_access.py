@@ -28,7 +28,7 @@ _MAX_PAUSE_S = 5.0
 
 
 class Entrances:
-    """What stands before ingest, the API and the page, and the thread that notices changes of rights.
+    """The middleware before ingest, the API and the page, and the thread that notices changes of rights.
 
     Args:
         monotonic: seconds that only grow.
@@ -76,7 +76,7 @@ class Entrances:
 
     def for_ingest(self, app: ASGIApp) -> tuple[ASGIApp, Callable[[Headers], bool]]:
         """Ingest with authentication, and whether a request is known to pass it without a look-up."""
-        guarded = self._authenticated(app, browsers=False)
+        guarded = self._authenticate(app, browsers=False)
 
         def admits(headers: Headers) -> bool:
             if self._directory.accounts_exist:
@@ -86,11 +86,11 @@ class Entrances:
         return self._behind_proxies(RequestIds(guarded)), admits
 
     def for_browsers(self, app: ASGIApp) -> ASGIApp:
-        """The page and the API with authentication."""
-        guarded = SameOrigin(self._authenticated(app, browsers=True))
+        """Return the page and the API with authentication."""
+        guarded = SameOrigin(self._authenticate(app, browsers=True))
         return self._behind_proxies(RequestIds(SecurityHeaders(guarded)))
 
-    def _authenticated(self, app: ASGIApp, browsers: bool) -> RequesterMiddleware:
+    def _authenticate(self, app: ASGIApp, browsers: bool) -> RequesterMiddleware:
         tokens = (
             TokenRequired(app, self._metadata_store.tokens, self._clock) if self._token_required else None
         )

@@ -73,6 +73,7 @@ class TokenRequired:
         self._body_reader = BodyReader(_MAX_BODY_BYTES, _LOGIN_S)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse a request without a valid token."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -101,7 +102,7 @@ class TokenRequired:
             await self._app(scope, receive, send)
 
     def admits(self, headers: Headers) -> bool:
-        """Whether the token of a request is known to be valid, without a lookup in the metadata store."""
+        """Return whether the token of a request is known to be valid, without a look-up."""
         secret = token_of(dict(headers))
         return secret is not None and self._clock_s() < self._valid.get(secret, 0.0)
 
@@ -129,11 +130,11 @@ class TokenRequired:
             if secret in self._valid and now_s < self._valid[secret] + KNOWN_WHILE_AWAY_S:
                 return True  # what reads or changes the metadata store fails anyway
             raise unavailable("tokens cannot be checked: see /readyz and the server log") from error
-        known, other = (self._invalid, self._valid) if token is None else (self._valid, self._invalid)
+        cache, other = (self._invalid, self._valid) if token is None else (self._valid, self._invalid)
         other.pop(secret, None)
-        if len(known) >= _MAX_CACHED:
-            known.clear()
-        known[secret] = now_s + _CACHE_S
+        if len(cache) >= _MAX_CACHED:
+            cache.clear()
+        cache[secret] = now_s + _CACHE_S
         return token is not None
 
     async def _login(self, request: Request) -> Response:
@@ -156,7 +157,7 @@ class TokenRequired:
 
 
 def token_of(headers: Mapping[bytes, bytes]) -> str | None:
-    """The token of a request: from `Authorization`, otherwise from the cookie.
+    """Return the token of a request: from `Authorization`, otherwise from the cookie.
 
     Args:
         headers: as in ASGI, with lower-case names.

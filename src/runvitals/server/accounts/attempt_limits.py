@@ -27,7 +27,7 @@ MAX_SUBJECTS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class AttemptLimit:
-    """How many failures are free within a window, and how long to wait after more.
+    """The number of free failures within a window, and the wait after more.
 
     The delay doubles with each further failure, from `first_delay_s` to `longest_delay_s`.
     """
@@ -38,11 +38,11 @@ class AttemptLimit:
     longest_delay_s: float
 
     def wait_s(self, failures: int, since_s: float) -> float:
-        """How long to wait after so many failures, the last one `since_s` ago; 0: not at all."""
+        """Return how long to wait after so many failures, the last one `since_s` ago; 0: not at all."""
         return max(0.0, self._delay_s(failures) - since_s)
 
     def forgets(self, failures: int, since_s: float) -> bool:
-        """Whether failures no longer count, the last one `since_s` ago."""
+        """Return whether failures no longer count, the last one `since_s` ago."""
         return since_s >= self.window_s + self._delay_s(failures)
 
     def _delay_s(self, failures: int) -> float:
@@ -74,9 +74,9 @@ class FailedAttempts:
 
     Example:
         >>> failures = FailedAttempts(AttemptLimit(1, 60, 30, 900), lambda: 0.0)
-        >>> failures.failed("ada"); failures.wait_s("ada")
+        >>> failures.note_failure("ada"); failures.wait_s("ada")
         0.0
-        >>> failures.failed("ada"); failures.wait_s("ada")
+        >>> failures.note_failure("ada"); failures.wait_s("ada")
         30.0
     """
 
@@ -99,16 +99,16 @@ class FailedAttempts:
             return wait_s
 
     def wait_s(self, subject: Hashable) -> float:
-        """How long this subject has to wait before its next attempt; 0 where it need not."""
+        """Return how long this subject has to wait before its next attempt; 0 where it need not."""
         with self._lock:
             return self._wait_s(subject)
 
-    def failed(self, subject: Hashable) -> None:
+    def note_failure(self, subject: Hashable) -> None:
         """Count a failure."""
         with self._lock:
             self._count(subject)
 
-    def succeeded(self, subject: Hashable) -> None:
+    def note_success(self, subject: Hashable) -> None:
         """Forget the failures of a subject."""
         with self._lock:
             self._subjects.pop(subject, None)
@@ -181,14 +181,14 @@ class SharedFailedAttempts:
         return self._wait_s(before, now_ms) if after == before else 0.0
 
     def wait_s(self, subject: str) -> float:
-        """How long this subject has to wait before its next attempt; 0 where it need not."""
+        """Return how long this subject has to wait before its next attempt; 0 where it need not."""
         return self._wait_s(self._table.get(self._digest(subject)), self._now_ms())
 
     def withdraw(self, subject: str) -> None:
         """Take back one failure, which was counted before its outcome was known."""
         self._table.change(self._digest(subject), lambda before: replace(before, count=before.count - 1))
 
-    def succeeded(self, subject: str) -> None:
+    def note_success(self, subject: str) -> None:
         """Forget the failures of a subject."""
         self._table.change(self._digest(subject), lambda before: replace(before, count=0))
 
@@ -218,8 +218,9 @@ class SignInLimits:
         self._networks = FailedAttempts(SIGN_IN_NETWORK, clock)
 
     def begin(self, account: str, address: str, known_browser: str | None = None) -> float:
-        """Count an attempt as failed before the password is checked: guesses sent at the same time would all
-        be checked otherwise.
+        """Count an attempt as failed before the password is checked.
+
+        Guesses sent at the same time would all be checked otherwise.
 
         Args:
             account: what was typed, whether there is such an account or not.
@@ -247,9 +248,9 @@ class SignInLimits:
         if known_browser is None:
             self._networks.withdraw(network_of(address))
 
-    def succeeded(self, account: str, address: str, known_browser: str | None = None) -> None:
+    def note_success(self, account: str, address: str, known_browser: str | None = None) -> None:
         """Forget the failures of this account from here: a network's stay, which may be trying others."""
-        self._accounts.succeeded(_subject(account, known_browser))
+        self._accounts.note_success(_subject(account, known_browser))
         if known_browser is None:
             self._networks.withdraw(network_of(address))
 
@@ -259,7 +260,7 @@ def _subject(account: str, known_browser: str | None) -> str:
 
 
 def network_of(address: str) -> str:
-    """What counts as one client: an IPv4 address, the /64 of an IPv6 address, or the text itself.
+    """Return what counts as one client: an IPv4 address, the /64 of an IPv6 address, or the text itself.
 
     Example:
         >>> network_of("2001:db8:1:2:3::4"), network_of("192.0.2.1")

@@ -36,8 +36,8 @@ class BreachedPasswords:
 
     def __contains__(self, password: str) -> bool:
         # SHA-1 is the published form of these lists; nothing is protected by it.
-        wanted = hashlib.sha1(password.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
-        key = wanted.upper().encode("ascii")
+        digest = hashlib.sha1(password.encode("utf-8", "surrogatepass"), usedforsecurity=False).hexdigest()
+        key = digest.upper().encode("ascii")
         with open(self._path, "rb") as file:
             low, high = 0, os.fstat(file.fileno()).st_size
             while low < high:
@@ -45,12 +45,12 @@ class BreachedPasswords:
                 start = _line_start(file.fileno(), middle)
                 line = os.pread(file.fileno(), _MAX_LINE_LENGTH, start)
                 end = start + len(line.partition(b"\n")[0]) + 1
-                found = _hash_of(line)
-                if found is None:
+                line_hash = _hash_of(line)
+                if line_hash is None:
                     raise ValueError(f"{self._path}: the line at byte {start} is no hash")
-                if key.startswith(found):
+                if key.startswith(line_hash):
                     return True
-                if found < key:
+                if line_hash < key:
                     low = end
                 else:
                     high = start
@@ -58,7 +58,7 @@ class BreachedPasswords:
 
 
 def _line_start(descriptor: int, position: int) -> int:
-    """The start of the line that the byte at `position` belongs to."""
+    """Return the start of the line that the byte at `position` belongs to."""
     first = max(0, position - _MAX_LINE_LENGTH)
     before = os.pread(descriptor, position - first, first)
     newline = before.rfind(b"\n")

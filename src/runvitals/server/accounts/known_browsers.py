@@ -28,13 +28,13 @@ class KnownBrowser:
 
 
 def new_known_browser(box: SecretBox, user_id: int) -> str:
-    """The value of the cookie for a browser in which a user has just signed in."""
+    """Return the value of the cookie for a browser in which a user has just signed in."""
     text = f"{user_id}:{secrets.token_hex(_ID_BYTES)}"
     return base64.urlsafe_b64encode(box.seal(text.encode(), _PURPOSE)).decode("ascii")
 
 
 def known_browser(box: SecretBox, cookie: str | None) -> KnownBrowser | None:
-    """The browser of a cookie; None if there is no cookie, or this server did not make it."""
+    """Return the browser of a cookie; None if there is no cookie, or this server did not make it."""
     if cookie is None or len(cookie) > _MAX_CHARACTERS:
         return None
     try:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from runvitals.server.audit.storage.audit import Actor
 
 CHALLENGE_MS: Final = 5 * MINUTE_MS
-MAX_ANSWER: Final = 16 * 1024
+MAX_RESPONSE: Final = 16 * 1024
 """The longest answer in characters. Without an attestation, browsers send less than two thousand."""
 _ALGORITHMS: Final = (-7, -8, -257)
 """ES256, EdDSA and RS256, as COSE numbers them."""
@@ -36,7 +36,7 @@ _PORTS: Final = {"https": "443", "http": "80"}
 _RANDOM_BYTES, _TIME_BYTES, _MAC_BYTES = 16, 8, 16
 _HANDLE_BYTES: Final = 32
 
-Answer = Mapping[str, Any]
+PasskeyResponse = Mapping[str, Any]
 """`PublicKeyCredential.toJSON()` of a browser."""
 
 
@@ -58,8 +58,9 @@ class RelyingParty:
 
 
 def relying_party(url: str, name: str = "") -> RelyingParty | None:
-    """The relying party of a server at this address; None where browsers allow no passkeys: over plain HTTP,
-    unless it is this machine, and at an IP address.
+    """Return the relying party of a server at this address; None where browsers allow no passkeys.
+
+    They allow none over plain HTTP, unless it is this machine, and none at an IP address.
 
     Example:
         >>> relying_party("https://runs.lab.example:8443/page")
@@ -93,7 +94,7 @@ class Passkeys:
     def registration(
         self, party: RelyingParty, user_id: int, user_name: str, display_name: str, session_id: int
     ) -> dict[str, Any]:
-        """What a browser needs to make a passkey: `PublicKeyCredentialCreationOptionsJSON`."""
+        """Return what a browser needs to make a passkey: `PublicKeyCredentialCreationOptionsJSON`."""
         handle = self._accounts.passkeys.handle(user_id, secrets.token_bytes(_HANDLE_BYTES))
         assert handle is not None
         return {
@@ -112,7 +113,13 @@ class Passkeys:
         }
 
     def register(
-        self, party: RelyingParty, user_id: int, session_id: int, answer: Answer, name: str, by: Actor
+        self,
+        party: RelyingParty,
+        user_id: int,
+        session_id: int,
+        credential: PasskeyResponse,
+        name: str,
+        by: Actor,
     ) -> PasskeyRow:
         """Add the passkey that a browser has made.
 
@@ -120,8 +127,8 @@ class Passkeys:
             PasskeyRefused: it was not made for this.
             ValueError: the name is invalid, or the user has as many passkeys as are allowed.
         """
-        challenge, expires_ms = self._checked_challenge(answer, _registering(session_id))
-        new = _new_passkey(party, answer, challenge)
+        challenge, expires_ms = self._checked_challenge(credential, _registering(session_id))
+        new = _new_passkey(party, credential, challenge)
         use = _use(challenge, expires_ms, new.sign_count)
         try:
             return self._accounts.passkeys.add(user_id, new, name, use, by, self._now_ms())
@@ -129,24 +136,24 @@ class Passkeys:
             raise PasskeyRefused(str(error)) from None
 
     def signing_in(self, party: RelyingParty) -> dict[str, Any]:
-        """What a browser needs to sign in with any passkey that it has for this server."""
+        """Return what a browser needs to sign in with any passkey that it has for this server."""
         return self._request(party, _SIGNING_IN, (), "required")
 
-    def sign_in(self, party: RelyingParty, answer: Answer) -> int:
-        """The id of the user whose passkey has answered `signing_in`.
+    def sign_in(self, party: RelyingParty, credential: PasskeyResponse) -> int:
+        """Return the id of the user whose passkey has answered `signing_in`.
 
         Raises:
             PasskeyRefused: the answer is not accepted.
         """
-        row = self._passkey(answer)
-        handle = _bytes_of(answer, "response", "userHandle")
+        row = self._passkey(credential)
+        handle = _bytes_of(credential, "response", "userHandle")
         if not hmac.compare_digest(handle, self._accounts.passkeys.handle(row.user_id) or b""):
             raise PasskeyRefused("this passkey is another user's")
-        self._check(party, answer, row, _SIGNING_IN, verified=True)
+        self._check(party, credential, row, _SIGNING_IN, verified=True)
         return row.user_id
 
     def asking(self, party: RelyingParty, user_id: int, purpose: str, *, verified: bool) -> dict[str, Any]:
-        """What a browser needs to prove that a user has one of their passkeys.
+        """Return what a browser needs to prove that a user has one of their passkeys.
 
         Args:
             purpose: an answer to this challenge is accepted for this purpose only.
@@ -156,17 +163,17 @@ class Passkeys:
         return self._request(party, f"{purpose}:{user_id}", rows, "required" if verified else "preferred")
 
     def confirm(
-        self, party: RelyingParty, user_id: int, purpose: str, answer: Answer, *, verified: bool
+        self, party: RelyingParty, user_id: int, purpose: str, credential: PasskeyResponse, *, verified: bool
     ) -> None:
         """Check the answer to `asking`.
 
         Raises:
             PasskeyRefused: the answer is not accepted.
         """
-        row = self._passkey(answer)
+        row = self._passkey(credential)
         if row.user_id != user_id:
             raise PasskeyRefused("this passkey is another user's")
-        self._check(party, answer, row, f"{purpose}:{user_id}", verified=verified)
+        self._check(party, credential, row, f"{purpose}:{user_id}", verified=verified)
 
     def _request(
         self, party: RelyingParty, purpose: str, rows: Sequence[PasskeyRow], verification: str
@@ -179,22 +186,28 @@ class Passkeys:
             "userVerification": verification,
         }
 
-    def _passkey(self, answer: Answer) -> PasskeyRow:
-        row = self._accounts.passkeys.by_credential(_bytes_of(answer, "rawId"))
+    def _passkey(self, credential: PasskeyResponse) -> PasskeyRow:
+        row = self._accounts.passkeys.by_credential(_bytes_of(credential, "rawId"))
         if row is None:
             raise PasskeyRefused("this passkey is not known here: it was removed, or never added")
         return row
 
     def _check(
-        self, party: RelyingParty, answer: Answer, row: PasskeyRow, purpose: str, *, verified: bool
+        self,
+        party: RelyingParty,
+        credential: PasskeyResponse,
+        row: PasskeyRow,
+        purpose: str,
+        *,
+        verified: bool,
     ) -> None:
         from webauthn import verify_authentication_response  # not when a server starts: it takes 0.1 s
         from webauthn.helpers.exceptions import WebAuthnException
 
-        challenge, expires_ms = self._checked_challenge(answer, purpose)
+        challenge, expires_ms = self._checked_challenge(credential, purpose)
         try:
             proof = verify_authentication_response(
-                credential=dict(answer),
+                credential=dict(credential),
                 expected_challenge=challenge,
                 expected_rp_id=party.id,
                 expected_origin=party.origin,
@@ -218,18 +231,18 @@ class Passkeys:
     def _mac(self, head: bytes, purpose: str) -> bytes:
         return hmac.digest(self._key, head + purpose.encode(), "sha256")[:_MAC_BYTES]
 
-    def _checked_challenge(self, answer: Answer, purpose: str) -> tuple[bytes, int]:
-        """The challenge that was answered, and when it expires.
+    def _checked_challenge(self, credential: PasskeyResponse, purpose: str) -> tuple[bytes, int]:
+        """Return the challenge that was answered, and when it expires.
 
         Raises:
             PasskeyRefused: this server did not make it for this purpose, or too long ago.
         """
-        if len(json.dumps(answer, default=str)) > MAX_ANSWER:
+        if len(json.dumps(credential, default=str)) > MAX_RESPONSE:
             raise PasskeyRefused("the answer is too long")
-        given = _client_data(answer)
-        if given.get("crossOrigin") is True:
+        client_data = _client_data(credential)
+        if client_data.get("crossOrigin") is True:
             raise PasskeyRefused("the answer comes from a page that is embedded in another site")
-        challenge = _decoded(given.get("challenge"))
+        challenge = _decode(client_data.get("challenge"))
         head, mac = challenge[: _RANDOM_BYTES + _TIME_BYTES], challenge[_RANDOM_BYTES + _TIME_BYTES :]
         if not hmac.compare_digest(mac, self._mac(head, purpose)):
             raise PasskeyRefused("this challenge was made for something else")
@@ -248,7 +261,7 @@ def _registering(session_id: int) -> str:
     return f"register:{session_id}"
 
 
-def _new_passkey(party: RelyingParty, answer: Answer, challenge: bytes) -> MadePasskey:
+def _new_passkey(party: RelyingParty, credential: PasskeyResponse, challenge: bytes) -> MadePasskey:
     from webauthn import verify_registration_response
     from webauthn.helpers import parse_cbor
     from webauthn.helpers.cose import COSEAlgorithmIdentifier
@@ -257,9 +270,9 @@ def _new_passkey(party: RelyingParty, answer: Answer, challenge: bytes) -> MadeP
     from runvitals.server.accounts.storage.passkeys import MadePasskey
 
     try:
-        _check_attestation(parse_cbor(_bytes_of(answer, "response", "attestationObject")))
-        made = verify_registration_response(
-            credential=dict(answer),
+        _check_attestation(parse_cbor(_bytes_of(credential, "response", "attestationObject")))
+        registration = verify_registration_response(
+            credential=dict(credential),
             expected_challenge=challenge,
             expected_rp_id=party.id,
             expected_origin=party.origin,
@@ -268,14 +281,14 @@ def _new_passkey(party: RelyingParty, answer: Answer, challenge: bytes) -> MadeP
         )
     except (WebAuthnException, *_INVALID) as error:
         raise PasskeyRefused(f"this passkey was not accepted: {error}") from error
-    given = answer.get("response", {}).get("transports")
-    transports = given if isinstance(given, list) else []
+    names = credential.get("response", {}).get("transports")
+    transports = names if isinstance(names, list) else []
     return MadePasskey(
-        made.credential_id,
-        made.credential_public_key,
-        made.sign_count,
+        registration.credential_id,
+        registration.credential_public_key,
+        registration.sign_count,
         tuple(name for name in _TRANSPORTS if name in transports),
-        made.credential_backed_up,
+        registration.credential_backed_up,
     )
 
 
@@ -315,24 +328,24 @@ def _descriptors(rows: Sequence[PasskeyRow]) -> list[dict[str, Any]]:
     ]
 
 
-def _client_data(answer: Answer) -> Mapping[str, Any]:
+def _client_data(credential: PasskeyResponse) -> Mapping[str, Any]:
     try:
-        found = json.loads(_bytes_of(answer, "response", "clientDataJSON"))
+        client_data = json.loads(_bytes_of(credential, "response", "clientDataJSON"))
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        client_data = None
+    if not isinstance(client_data, dict):
         raise PasskeyRefused("the answer's client data is not a JSON object")
-    return found
+    return client_data
 
 
-def _bytes_of(answer: Answer, *path: str) -> bytes:
-    value: Any = answer
+def _bytes_of(credential: PasskeyResponse, *path: str) -> bytes:
+    value: Any = credential
     for name in path:
         value = value.get(name) if isinstance(value, Mapping) else None
-    return _decoded(value)
+    return _decode(value)
 
 
-def _decoded(value: Any) -> bytes:
+def _decode(value: Any) -> bytes:
     """Bytes in base64url, without padding; empty for anything else."""
     if not isinstance(value, str) or not value.isascii():
         return b""

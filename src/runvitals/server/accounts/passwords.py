@@ -24,7 +24,7 @@ MAX_WAITING: Final = 20
 _MIN_PART_LENGTH: Final = 4
 _TOO_MANY: Final = "too many sign-ins at the same time; try again in a few seconds"
 _TOO_LITTLE: Final = frozenset(map(error_to_str, (-22, -33)))
-"""What Argon2 says without memory or a thread for a hash, which does not mean that the password is wrong."""
+"""Errors of Argon2 without memory or a thread for a hash: they do not mean that the password is wrong."""
 _NOBODYS: Final = (  # of a random password that nobody has kept
     "$argon2id$v=19$m=65536,t=3,p=4$ArgS22LJ5tXEQXTpvSUBHA$P3GPWJxsbgSnsQBnt7R03FQEdBlReD8wFgTXsRTa8BE"
 )
@@ -51,7 +51,7 @@ def password_problem(
         >>> password_problem("swordfish")
         'the password is too short; expected at least 12 characters'
     """
-    text = normalised(password)
+    text = normalise(password)
     if len(text) < MIN_CHARACTERS:
         return f"the password is too short; expected at least {MIN_CHARACTERS} characters"
     if len(text) > MAX_CHARACTERS:
@@ -67,8 +67,8 @@ def password_problem(
     return None
 
 
-def normalised(password: str) -> str:
-    """The form in which passwords are compared: keyboards compose accents in several ways."""
+def normalise(password: str) -> str:
+    """Return the form in which passwords are compared: keyboards compose accents in several ways."""
     return unicodedata.normalize("NFC", password)
 
 
@@ -77,28 +77,28 @@ class Passwords:
 
     def __init__(self, hasher: PasswordHasher | None = None) -> None:
         self._hasher = hasher or PasswordHasher.from_parameters(RFC_9106_LOW_MEMORY)
-        self._places = threading.BoundedSemaphore(MAX_HASHING + MAX_WAITING)
+        self._slots = threading.BoundedSemaphore(MAX_HASHING + MAX_WAITING)
         self._hashing = threading.BoundedSemaphore(MAX_HASHING)
         self._nobodys = _NOBODYS if hasher is None else hasher.hash("no account has this password")
 
     def hash(self, password: str) -> str:
-        """The hash to store, with its salt and parameters.
+        """Return the hash to store, with its salt and parameters.
 
         Raises:
             TooManySignIns: too many are waiting.
         """
         with self._turn():
-            return str(self._hasher.hash(normalised(password)))
+            return str(self._hasher.hash(normalise(password)))
 
     def check(self, password: str, stored: str | None) -> bool:
-        """Whether a password has this hash. Takes the same time where there is no hash (`stored` None).
+        """Return whether a password has this hash. Without a hash (`stored` None), it takes as long.
 
         Raises:
             TooManySignIns: too many are waiting, or there is no memory for the hash.
         """
         with self._turn():
             try:
-                self._hasher.verify(stored or self._nobodys, normalised(password)[: MAX_CHARACTERS + 1])
+                self._hasher.verify(stored or self._nobodys, normalise(password)[: MAX_CHARACTERS + 1])
             except (VerifyMismatchError, InvalidHashError):
                 return False
             except VerificationError as error:
@@ -108,15 +108,15 @@ class Passwords:
         return stored is not None
 
     def needs_rehash(self, stored: str) -> bool:
-        """Whether a hash was made with other parameters than today's."""
+        """Return whether a hash was made with other parameters than today's."""
         return bool(self._hasher.check_needs_rehash(stored))
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        if not self._places.acquire(blocking=False):
+        if not self._slots.acquire(blocking=False):
             raise TooManySignIns(_TOO_MANY)
         try:
             with self._hashing:
                 yield
         finally:
-            self._places.release()
+            self._slots.release()

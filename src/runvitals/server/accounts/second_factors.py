@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
-from runvitals.server.accounts.passkeys import Answer, PasskeyRefused, Passkeys, RelyingParty
+from runvitals.server.accounts.passkeys import PasskeyRefused, PasskeyResponse, Passkeys, RelyingParty
 from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.totp import matching_step, recovery_digest
 
@@ -15,21 +15,21 @@ if TYPE_CHECKING:
     from runvitals.server.audit.storage.audit import Actor
 
 PURPOSE: Final = "second factor"
-"""What the answer of a passkey is for."""
+"""The purpose of the challenge for a passkey as second factor."""
 FactorKind = Literal["code", "passkey"]
 
 
 @dataclass(frozen=True, slots=True)
 class FactorProof:
-    """What a user shows after the password.
+    """A code or a passkey that proves the second factor.
 
     Attributes:
         code: of the app, or a recovery code.
-        passkey: the answer of a passkey. It counts for this server alone: `party`.
+        passkey: the response of a passkey. It counts for this server alone: `party`.
     """
 
     code: str | None = None
-    passkey: Answer | None = None
+    passkey: PasskeyResponse | None = None
     party: RelyingParty | None = None
 
     @property
@@ -54,20 +54,20 @@ class SecondFactors:
         self._now_ms = now_ms
 
     def kinds(self, user_id: int) -> tuple[FactorKind, ...]:
-        """The second factors that a user may choose from; none: the user is asked for none.
+        """Return the second factors that a user may choose from; none: the user is asked for none.
 
         Where only passkeys are asked for, a recovery code counts too: `code`.
         """
         factor = self._accounts.credentials.second_factor(user_id)
         has_app = factor is not None and factor.confirmed_ms is not None
-        asked = self._accounts.passkeys.asked_after_password(user_id)
-        if not has_app and not asked:
+        needs_passkey = self._accounts.passkeys.asked_after_password(user_id)
+        if not has_app and not needs_passkey:
             return ()
         has_passkey = bool(self._accounts.passkeys.of_user(user_id))
         return ("code", "passkey") if has_passkey else ("code",)
 
     def are_asked(self, user_id: int) -> bool:
-        """Whether a user is asked for a second factor."""
+        """Return whether a user is asked for a second factor."""
         return bool(self.kinds(user_id))
 
     def proves(self, user_id: int, proof: FactorProof, actor: Actor) -> str | None:
@@ -87,7 +87,7 @@ class SecondFactors:
         return "this code is wrong, or was used already"
 
     def step_of(self, user_id: int, code: str) -> int | None:
-        """The time step of a code for the user's app, confirmed or not; None for a wrong code."""
+        """Return the time step of a code for the user's app, confirmed or not; None for a wrong code."""
         factor = self._accounts.credentials.second_factor(user_id)
         if factor is None:
             return None
@@ -105,5 +105,5 @@ class SecondFactors:
 
 
 def totp_purpose(user_id: int) -> str:
-    """The purpose for which the secret of a user's app is encrypted."""
+    """Return the purpose for which the secret of a user's app is encrypted."""
     return f"totp:{user_id}"

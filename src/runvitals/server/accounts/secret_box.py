@@ -46,18 +46,20 @@ class SecretBox:
         self._oldest_key = next(iter(keys.values()))
 
     def derived_key(self, purpose: str) -> bytes:
-        """A key of 32 bytes for signatures, the same after a key is added. Another purpose, another key."""
+        """Return a key of 32 bytes for signatures of one purpose; adding a key does not change it."""
         return hmac.digest(self._oldest_key, purpose.encode(), "sha256")
 
     def seal(self, secret: bytes, purpose: str) -> bytes:
-        """The encrypted secret. `purpose` says whose and what it is: it opens for nothing else."""
+        """Return the encrypted secret. `purpose` says whose and what it is: it opens for nothing else."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
         sealed = self._ciphers[self._newest].encrypt(nonce, secret, purpose.encode())
         return self._newest.encode() + b":" + nonce + sealed
 
     def open(self, sealed: bytes, purpose: str) -> bytes:
-        """Raises:
-        SecretUnreadable: no key decrypts it, or it was sealed for another purpose.
+        """Decrypt a secret.
+
+        Raises:
+            SecretUnreadable: no key decrypts it, or it was sealed for another purpose.
         """
         name, _, rest = sealed.partition(b":")
         cipher = self._ciphers.get(name.decode("ascii", "replace"))
@@ -70,7 +72,7 @@ class SecretBox:
 
 
 def open_secret_box(path: str) -> SecretBox:
-    """The box with the keys in a file, which is created with a new key if it does not exist.
+    """Return the box with the keys in a file, which is created with a new key if it does not exist.
 
     Raises:
         OSError: the file cannot be read or created.
@@ -87,7 +89,7 @@ def open_secret_box(path: str) -> SecretBox:
 
 
 def temporary_secret_box() -> SecretBox:
-    """A box with a new key that is stored nowhere: what it seals is lost with the process."""
+    """Return a box with a new key that is stored nowhere: what it seals is lost with the process."""
     return SecretBox({secrets.token_hex(4): secrets.token_bytes(_KEY_BYTES)})
 
 
@@ -124,3 +126,23 @@ def _key(path: str, line: str) -> tuple[str, bytes]:
     if not name or len(key) != _KEY_BYTES:
         raise ValueError(f"the key file {path} has an invalid line; expected ID:BASE64 of {_KEY_BYTES} bytes")
     return name, key
+
+
+def team_secret_purpose(team_id: int, name: str) -> str:
+    """Return the purpose of a team's secret, by its name."""
+    return f"team secret:{team_id}:{name}"
+
+
+def slack_purpose(team_id: int) -> str:
+    """Return the purpose of the URLs of a team's Slack destinations."""
+    return f"slack destination:{team_id}"
+
+
+def user_slack_purpose(user_id: int) -> str:
+    """Return the purpose of the URL by which Slack tells a user."""
+    return f"slack of user:{user_id}"
+
+
+def apprise_purpose(team_id: int) -> str:
+    """Return the purpose of the URLs that a team reaches by Apprise."""
+    return f"apprise destination:{team_id}"

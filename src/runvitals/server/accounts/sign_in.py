@@ -1,6 +1,6 @@
 """Signing in: by password and second factor, by passkey, and by second factor after a provider.
 
-The answer must not show whether an account exists. So every attempt costs one hash, counts towards the same
+The response must not show whether an account exists. So every attempt costs one hash, counts towards the same
 limits and writes one event, and a wrong name, a wrong password and an account without one are one error.
 """
 
@@ -21,7 +21,7 @@ from runvitals.server.accounts.attempt_limits import (
     network_of,
 )
 from runvitals.server.accounts.known_browsers import KnownBrowser
-from runvitals.server.accounts.passkeys import Answer, PasskeyRefused, Passkeys, RelyingParty
+from runvitals.server.accounts.passkeys import PasskeyRefused, PasskeyResponse, Passkeys, RelyingParty
 from runvitals.server.accounts.passwords import Passwords, TooManySignIns
 from runvitals.server.accounts.second_factors import FactorKind, FactorProof, SecondFactors
 from runvitals.server.accounts.secret_box import SecretBox
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from runvitals.server.audit.storage.audit import Actor
 
 CONFIRMING: Final = "confirm"
-"""What the answer of a passkey is for that confirms who a signed-in user is."""
+"""The purpose of the challenge for a passkey that confirms who a signed-in user is."""
 _NOBODY: Final = 0
 _MAX_TYPED: Final = 254
 
@@ -118,7 +118,7 @@ class SignIn:
         self._confirmations = SharedFailedAttempts(SUDO, "confirm", failures, key, now_ms)
 
     def check(self, attempt: Attempt) -> UserRow:
-        """The user who may sign in: active, or unverified.
+        """Return the user who may sign in: active, or unverified.
 
         Raises:
             SignInRefused: one of its kinds.
@@ -126,15 +126,15 @@ class SignIn:
         """
         user = self._find(attempt.typed)
         typed = " ".join(attempt.typed[:_MAX_TYPED].casefold().split())
-        known = _id_of(attempt.browser, user)
-        wait_s = self._limits.begin(typed, attempt.ip, known)
+        browser_id = _id_of(attempt.browser, user)
+        wait_s = self._limits.begin(typed, attempt.ip, browser_id)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
         stored = self._accounts.credentials.password(user.id if user else _NOBODY)
         try:
             matches = self._passwords.check(attempt.password, stored.hash if stored else None)
         except TooManySignIns:
-            self._limits.withdraw(typed, attempt.ip, known)
+            self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
         if user is None or stored is None or not matches:
             self._record_failure(attempt.actor, user)
@@ -143,27 +143,28 @@ class SignIn:
             self._check_second_factor(user, attempt.proof, attempt.actor)
         except SecondFactorNeeded:
             if attempt.proof.is_empty:
-                self._limits.withdraw(typed, attempt.ip, known)
+                self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
         try:
             self._check_allowed(user)
         except SignInNotAllowed:
-            self._limits.withdraw(typed, attempt.ip, known)
+            self._limits.withdraw(typed, attempt.ip, browser_id)
             raise
-        self._limits.succeeded(typed, attempt.ip, known)
+        self._limits.note_success(typed, attempt.ip, browser_id)
         if self._passwords.needs_rehash(stored.hash):
             self._accounts.credentials.rehash(user.id, stored.hash, self._passwords.hash(attempt.password))
         return user
 
-    def check_passkey(self, party: RelyingParty, answer: Answer, actor: Actor) -> UserRow:
-        """The user who may sign in with a passkey. It needs no second factor: the authenticator has
-        recognised the user, by PIN or finger.
+    def check_passkey(self, party: RelyingParty, credential: PasskeyResponse, actor: Actor) -> UserRow:
+        """Return the user who may sign in with a passkey.
+
+        It needs no second factor: the authenticator has recognised the user, by PIN or finger.
 
         Raises:
             SignInRefused: the passkey proves nothing, or the account may not sign in.
         """
         try:
-            user = self._accounts.users.get(self.passkeys.sign_in(party, answer))
+            user = self._accounts.users.get(self.passkeys.sign_in(party, credential))
         except PasskeyRefused as error:
             self._count_refused(error, actor)
             raise SignInRefused(str(error)) from None
@@ -171,15 +172,16 @@ class SignIn:
         return user
 
     def _count_refused(self, error: PasskeyRefused, actor: Actor) -> None:
-        """Record an answer that proves nothing; after many from one network, only count it. Right answers
-        from there still work: they cannot be guessed.
+        """Record a passkey that proves nothing; after many from one network, only count it.
+
+        Right ones from there still work: they cannot be guessed.
 
         Raises:
             TooManyAttempts: there were many.
         """
         network = network_of(actor.ip or "")
         wait_s = self._refused_passkeys.wait_s(network)
-        self._refused_passkeys.failed(network)
+        self._refused_passkeys.note_failure(network)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
         user = None if error.user_id is None else self._accounts.users.get(error.user_id)
@@ -188,29 +190,29 @@ class SignIn:
     def check_after_provider(
         self, user_id: int, proof: FactorProof, ip: str, browser: KnownBrowser | None, actor: Actor
     ) -> UserRow:
-        """The user whom a provider has recognised, once the second factor is right.
+        """Return the user whom a provider has recognised, once the second factor is right.
 
         Raises:
             SignInRefused: one of its kinds.
         """
         user = self._accounts.users.get(user_id)
-        subject, known = f"second factor\n{user_id}", _id_of(browser, user)
-        wait_s = self._limits.begin(subject, ip, known)
+        subject, browser_id = f"second factor\n{user_id}", _id_of(browser, user)
+        wait_s = self._limits.begin(subject, ip, browser_id)
         if wait_s > 0:
             raise TooManyAttempts(wait_s)
         try:
             self._check_second_factor(user, proof, actor)
         except SecondFactorNeeded:
             if proof.is_empty:
-                self._limits.withdraw(subject, ip, known)
+                self._limits.withdraw(subject, ip, browser_id)
             raise
-        self._limits.succeeded(subject, ip, known)
+        self._limits.note_success(subject, ip, browser_id)
         if user.state == "suspended":
             raise SignInNotAllowed(_SUSPENDED)
         return user
 
     def confirm(self, user_id: int, session_id: int, password: str) -> bool:
-        """Whether this is the password of a user who is signed in.
+        """Return whether this is the password of a user who is signed in.
 
         Raises:
             TooManyAttempts: there were too many wrong ones in this session, which should end.
@@ -227,7 +229,7 @@ class SignIn:
             self._confirmations.withdraw(subject)
             raise
         if matches:
-            self._confirmations.succeeded(subject)
+            self._confirmations.note_success(subject)
         else:
             wait_s = self._confirmations.wait_s(subject)
             if wait_s > 0:
@@ -254,7 +256,7 @@ class SignIn:
             )
 
     def _find(self, typed: str) -> UserRow | None:
-        """The user of a name; or who verified an address, or else signed up with it last."""
+        """Return the user of a name; or who verified an address, or else signed up with it last."""
         text = typed.strip()
         try:
             if "@" in text:

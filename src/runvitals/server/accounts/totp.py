@@ -24,12 +24,12 @@ _RECOVERY_CHARACTERS: Final = 16  # 79 bits
 
 
 def new_totp_secret() -> bytes:
-    """A random secret of 160 bits, to be stored encrypted."""
+    """Return a random secret of 160 bits, to be stored encrypted."""
     return secrets.token_bytes(_SECRET_BYTES)
 
 
 def totp_address(secret: bytes, account: str, issuer: str) -> str:
-    """The address in the QR code that authenticator apps read.
+    """Return the address in the QR code that authenticator apps read.
 
     Example:
         >>> totp_address(b"12345678901234567890", "ada", "runvitals")
@@ -41,7 +41,7 @@ def totp_address(secret: bytes, account: str, issuer: str) -> str:
 
 
 def code_at(secret: bytes, step: int) -> str:
-    """The code of a time step (seconds since 1970 divided by 30)."""
+    """Return the code of a time step (seconds since 1970 divided by 30)."""
     digest = hmac.new(secret, step.to_bytes(8, "big"), hashlib.sha1).digest()
     offset = digest[-1] & 15
     number = int.from_bytes(digest[offset : offset + 4], "big") & 0x7FFFFFFF
@@ -49,7 +49,7 @@ def code_at(secret: bytes, step: int) -> str:
 
 
 def matching_step(secret: bytes, code: str, now_s: float) -> int | None:
-    """The time step whose code this is; None if it is none of now.
+    """Return the time step whose code this is; None if it is none of now.
 
     The caller accepts a step once only, and none before it (`CredentialTable.use_step`): a code that
     somebody saw is worth nothing.
@@ -69,7 +69,7 @@ def new_recovery_codes() -> list[str]:
 
 
 def recovery_digest(code: str) -> bytes:
-    """The digest under which a recovery code is stored; case, spaces and dashes do not count."""
+    """Return the digest under which a recovery code is stored; case, spaces and dashes do not count."""
     plain = "".join(letter for letter in code.casefold() if letter.isalnum())
     return hashlib.sha256(plain.encode("utf-8", "surrogatepass")).digest()
 

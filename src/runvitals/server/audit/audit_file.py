@@ -98,8 +98,9 @@ class AuditFile:
 
 
 def _newest_events(path: str) -> dict[int, int]:
-    """The ids and times of the events at the end of a file, back to one that is settled: the ids of those
-    after it need not be in order. Empty if there is no file.
+    """Return times by id of the events at the end of a file, back to one that is settled.
+
+    The ids of those after it need not be in order. Empty if there is no file.
     """
     size = _TAIL_BYTES
     while True:
@@ -117,14 +118,14 @@ def _newest_events(path: str) -> dict[int, int]:
 
 
 def _events_of(lines: Iterable[bytes]) -> dict[int, int]:
-    found = {}
+    times = {}
     for line in lines:
         try:
             event = json.loads(line)
-            found[int(event["id"])] = int(event["time_ms"])
+            times[int(event["id"])] = int(event["time_ms"])
         except (ValueError, KeyError, TypeError):
             continue  # the first line of the part that was read, or one that a crash cut off
-    return found
+    return times
 
 
 def _ends_in_line_break(file: BinaryIO) -> bool:

@@ -93,7 +93,7 @@ class AuditWebhook:
         events = self._webhooks.waiting(webhook)
         if events:
             self._deliver(webhook, events)
-        self._webhooks.delivered(self._server, webhook, events, self._clock())
+        self._webhooks.mark_delivered(self._server, webhook, events, self._clock())
         return len(events)
 
     def _deliver(self, webhook: AuditWebhookRow, events: Sequence[AuditEvent]) -> None:
@@ -101,7 +101,7 @@ class AuditWebhook:
             secret = self._box.open(webhook.sealed, PURPOSE).decode()
             self.send(webhook.url, secret, events)
         except Exception as error:
-            self._webhooks.failed(self._server, str(error))
+            self._webhooks.mark_failed(self._server, str(error))
             raise
 
     def _turn(self) -> bool:

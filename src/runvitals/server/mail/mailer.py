@@ -18,8 +18,14 @@ from typing import Final
 from runvitals.model.account_names import address_key, domain_key
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
-from runvitals.server.mail.digest import MAX_MAILS, digest
-from runvitals.server.mail.message import MUTE_BY_MAIL_PROGRAM, SWITCHES, Message, one_line
+from runvitals.server.mail.message import (
+    MAX_DIGEST_MAILS,
+    MUTE_BY_MAIL_PROGRAM,
+    SWITCHES,
+    Message,
+    digest,
+    one_line,
+)
 from runvitals.server.mail.messages import trial
 from runvitals.server.mail.settings import MailSettings, mail_settings
 from runvitals.server.mail.smtp import MailRefused, MailServerUnavailable, SmtpConnection
@@ -78,7 +84,7 @@ class Mailer:
             return False
 
     def settings(self) -> MailSettings | None:
-        """How mail is sent; None if there is no mail server.
+        """Return how mail is sent; None if there is no mail server.
 
         Raises:
             ValueError: a setting is invalid or missing; the text says which.
@@ -127,7 +133,7 @@ class Mailer:
         once_key: str | None = None,
         time_zone: str | None = None,
     ) -> NewMail | None:
-        """A mail to put into the queue in the transaction of what it reports, with `outgoing_mail.add_mail`.
+        """Return a mail for `outgoing_mail.add_mail`, in the transaction of what it reports.
 
         None if mail is not configured. Raises as `send`.
         """
@@ -231,7 +237,7 @@ class Mailer:
 
     def _attempt(self, connection: SmtpConnection, settings: MailSettings, mail: WaitingMail) -> bool:
         now_ms = self._clock()
-        # Again, for each: those sent before it in this turn count.
+        # Checked again for each mail: those sent before it in this turn count.
         if self._over_limit(mail, now_ms) or not self._queue.claim(mail, now_ms):
             return False
         return self._send(connection, settings, [mail], now_ms)
@@ -241,15 +247,15 @@ class Mailer:
         now_ms = self._clock()
         if self._over_limit(first, now_ms):
             return False
-        held = self._queue.held_back(first, now_ms, MAX_MAILS)
-        mails = [mail for mail in held if self._queue.claim(mail, now_ms)]
+        waiting = self._queue.held_back(first, now_ms, MAX_DIGEST_MAILS)
+        mails = [mail for mail in waiting if self._queue.claim(mail, now_ms)]
         return bool(mails) and self._send(connection, settings, mails, now_ms)
 
     def _send(
         self, connection: SmtpConnection, settings: MailSettings, claimed: list[WaitingMail], now_ms: int
     ) -> bool:
         """Send mails to one address, in one; returns whether the mail server took it."""
-        texts = {mail: text for mail in claimed if (text := self._opened(mail, now_ms)) is not None}
+        texts = {mail: text for mail in claimed if (text := self._open(mail, now_ms)) is not None}
         if not texts:
             return False
         first = next(iter(texts))
@@ -264,26 +270,26 @@ class Mailer:
             if error.permanent:
                 log.warning("the mail server refused a mail: %s", error, extra=about)
             for mail in texts:
-                self._refused(mail, error, now_ms)
+                self._note_refusal(mail, error, now_ms)
             return False
         for mail in texts:
-            self._queue.sent(mail, now_ms, message_id=first.message_id)
+            self._queue.mark_sent(mail, now_ms, message_id=first.message_id)
         return True
 
-    def _opened(self, mail: WaitingMail, now_ms: int) -> dict[str, str] | None:
-        """The texts of a mail; None if they cannot be decrypted, and it ends."""
+    def _open(self, mail: WaitingMail, now_ms: int) -> dict[str, str] | None:
+        """Return the texts of a mail; None if they cannot be decrypted, and it ends."""
         try:
             texts: dict[str, str] = json.loads(self._box.open(mail.sealed, _purpose(mail.message_id)))
         except SecretUnreadable as error:
-            self._queue.failed(mail, str(error), now_ms, bad_address=False)
+            self._queue.mark_failed(mail, str(error), now_ms, bad_address=False)
             about = {"fields": {"mail": mail.id, "kind": mail.kind}}
             log.error("a mail cannot be decrypted: %s", error, extra=about)
             return None
         return texts
 
-    def _refused(self, mail: WaitingMail, error: MailRefused, now_ms: int) -> None:
+    def _note_refusal(self, mail: WaitingMail, error: MailRefused, now_ms: int) -> None:
         if error.permanent:
-            self._queue.failed(mail, str(error), now_ms, bad_address=error.bad_address)
+            self._queue.mark_failed(mail, str(error), now_ms, bad_address=error.bad_address)
         else:
             wait_ms = _RETRIES_MS[min(mail.tries, len(_RETRIES_MS) - 1)]
             self._queue.postpone(mail, now_ms + wait_ms, error=str(error), tries=mail.tries + 1)
@@ -299,7 +305,7 @@ class Mailer:
 
 
 def _in_one(texts: Sequence[Mapping[str, str]], settings: MailSettings) -> Mapping[str, str]:
-    """The texts of a mail, or of the digest of several."""
+    """Return the texts of a mail, or of the digest of several."""
     return texts[0] if len(texts) == 1 else _texts_of(digest(texts), settings, None)
 
 
@@ -335,7 +341,7 @@ def _email(mail: WaitingMail, texts: Mapping[str, str], settings: MailSettings) 
 
 
 def _route(address: str) -> str:
-    """The address for the mail server: the domain in ASCII."""
+    """Return the address for the mail server: the domain in ASCII."""
     local, _, domain = address.rpartition("@")
     return f"{local}@{domain_key(domain)}"
 

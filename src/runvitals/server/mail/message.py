@@ -6,7 +6,7 @@ import html
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timezone, tzinfo
 from typing import Final, Literal
@@ -28,6 +28,13 @@ _MAX_VALUE = 500
 _NEW_LINE: Final = "\n"
 _TIME: Final = re.compile("\ue000(-?[0-9]+)\ue001")
 """A time in a paragraph. `one_line` removes these characters from what users wrote."""
+
+MAX_DIGEST_MAILS: Final = 200
+"""The others wait for the next digest."""
+_MAX_DIGEST_TEXTS: Final = 30
+_MAX_DIGEST_TEXT: Final = 2000
+_END: Final = "\n\n-- \n"
+"""Separates a text from its end, which a digest has once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +82,7 @@ class Message:
         return cls(**fields, paragraphs=paragraphs, link=None if link is None else Link(**link))
 
     def text(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
-        """The plain text. `url`: the address of this server, as users know it."""
+        """Return the plain text. `url`: the address of this server, as users know it."""
         parts = [_with_times(paragraph, time_zone) for paragraph in self.paragraphs]
         if self.link is not None:
             parts.append(f"{self.link.label}:\n{_absolute(url, self.link)}")
@@ -87,7 +94,7 @@ class Message:
         return "\n\n".join(parts) + "\n"
 
     def html(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
-        """The same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
+        """Return the same as HTML: paragraphs and a link, nothing that is loaded from elsewhere."""
         paragraphs = [_with_times(paragraph, time_zone) for paragraph in self.paragraphs]
         parts = [f"<p>{html.escape(paragraph).replace(_NEW_LINE, '<br>')}</p>" for paragraph in paragraphs]
         if self.link is not None:
@@ -107,31 +114,31 @@ class Message:
 
 
 def one_line(text: str) -> str:
-    """A user's text on one line, without characters that are invisible or reverse text."""
+    """Return a user's text on one line, without characters that are invisible or reverse text."""
     shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
     return " ".join(shown.split())[:_MAX_VALUE]
 
 
-def written(name: str, text: str) -> tuple[str, ...]:
-    """What a user wrote, as a paragraph; none if it is empty."""
+def paragraphs_of(name: str, text: str) -> tuple[str, ...]:
+    """Return what a user wrote, as a paragraph; none if it is empty."""
     return (f"{one_line(name)} wrote: “{one_line(text)}”",) if text.strip() else ()
 
 
-def listed(names: Sequence[str]) -> str:
+def join_names(names: Sequence[str]) -> str:
     """Names that users chose, on one line."""
     return ", ".join(map(one_line, names))
 
 
 def time_text(time_ms: int) -> str:
-    """A time for a paragraph of a message, which is written in the time zone of whoever gets it."""
+    """Return a time for a paragraph of a message, which is written in the time zone of whoever gets it."""
     return f"\ue000{time_ms}\ue001"
 
 
 def _with_times(paragraph: str, time_zone: str) -> str:
-    return _TIME.sub(lambda found: _written(int(found[1]), time_zone), paragraph)
+    return _TIME.sub(lambda match: _write(int(match[1]), time_zone), paragraph)
 
 
-def _written(time_ms: int, time_zone: str) -> str:
+def _write(time_ms: int, time_zone: str) -> str:
     zone: tzinfo
     try:
         zone, name = ZoneInfo(time_zone), time_zone
@@ -146,3 +153,22 @@ def _absolute(url: str, link: Link) -> str:
 
 def _sender(url: str, organisation: str) -> str:
     return f"Sent by {one_line(organisation)}, {url}. This message was generated; replies are not read."
+
+
+def digest(texts: Sequence[Mapping[str, str]]) -> Message:
+    """Return one message for several that waited because their address got too many within an hour.
+
+    Args:
+        texts: `subject` and `text` of each, the oldest first.
+
+    Example:
+        >>> digest([{"subject": "a crashed", "text": "…"}, {"subject": "b ended", "text": "…"}]).subject
+        '2 messages: a crashed, b ended'
+    """
+    subjects = ", ".join(one_line(text["subject"]) for text in texts)
+    paragraphs = ["You got many messages within an hour, so these waited for each other."]
+    for number, text in enumerate(texts):
+        shown = text["text"].partition(_END)[0] if number < _MAX_DIGEST_TEXTS else ""
+        paragraphs.append(f"{text['subject']}\n\n{shown[:_MAX_DIGEST_TEXT]}".rstrip())
+    link = Link("Choose which alerts you get", "/-/settings/alerts")
+    return Message("digest", one_line(f"{len(texts)} messages: {subjects}"), tuple(paragraphs), link)

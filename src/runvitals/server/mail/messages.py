@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
-from runvitals.server.mail.message import Link, Message, listed, one_line, time_text, written
+from runvitals.server.mail.message import Link, Message, join_names, one_line, paragraphs_of, time_text
 
 _IGNORE = "If this was not you, no action is needed: nothing happens unless the link is opened."
 _NOT_YOU = (
@@ -78,7 +78,7 @@ def reset_by_provider(name: str, providers: Sequence[str]) -> Message:
         "How you sign in",
         (
             f"Someone asked to reset the password of your account {one_line(name)}, which has none: "
-            f"you sign in with {listed(providers)}.",
+            f"you sign in with {join_names(providers)}.",
         ),
         Link("Sign in", "/-/login"),
         security=True,
@@ -238,13 +238,13 @@ def deletion_soon(name: str, delete_after_ms: int) -> Message:
 
 def invitation(organisation_or_team: str, inviter: str, role: str, token: str, text: str = "") -> Message:
     """To an address that is invited. `text`: what the inviter wrote."""
-    place = one_line(organisation_or_team)
+    name = one_line(organisation_or_team)
     return Message(
         "invitation",
-        f"{one_line(inviter)} invited you to {place}",
+        f"{one_line(inviter)} invited you to {name}",
         (
-            f"{one_line(inviter)} invited you to {place} as {one_line(role)}.",
-            *written(inviter, text),
+            f"{one_line(inviter)} invited you to {name} as {one_line(role)}.",
+            *paragraphs_of(inviter, text),
             "The link is for you only.",
         ),
         Link("Accept or decline", f"/-/invitation#{token}"),
@@ -258,7 +258,7 @@ def invitation_of_user(team: str, inviter: str, role: str, text: str = "") -> Me
         f"{one_line(inviter)} invited you to {one_line(team)}",
         (
             f"{one_line(inviter)} invited you to {one_line(team)} as {one_line(role)}.",
-            *written(inviter, text),
+            *paragraphs_of(inviter, text),
         ),
         Link("Accept or decline", "/-/settings/teams"),
     )
@@ -353,7 +353,7 @@ def settings_changed(by: str, names: Sequence[str]) -> Message:
     return Message(
         "settings_changed",
         "Settings of the organisation were changed",
-        (f"{one_line(by)} changed these settings of the organisation: {listed(names)}.",),
+        (f"{one_line(by)} changed these settings of the organisation: {join_names(names)}.",),
         Link("Settings", "/-/organisation/settings"),
         security=True,
     )

@@ -88,9 +88,9 @@ class Notices:
         """
         space = self._accounts.entity(project.entity_id)
         members = self._accounts.members.of_teams([project.entity_id]).get(project.entity_id, ())
-        told = {project.owner_id, None if space is None else space.owner_id}
-        told |= {member.user_id for member in members if member.role == "admin"}
-        for user_id in told:
+        user_ids = {project.owner_id, None if space is None else space.owner_id}
+        user_ids |= {member.user_id for member in members if member.role == "admin"}
+        for user_id in user_ids:
             if user_id is not None and user_id != but:
                 self.to_user(user_id, message, once_key=once_key)
 
@@ -101,7 +101,7 @@ class Notices:
                 self.to_user(row.user.id, message, once_key=once_key)
 
     def address_of(self, user_id: int, message: Message) -> str | None:
-        """Where a message to a user goes; None if it is not sent."""
+        """Return where a message to a user goes; None if it is not sent."""
         if not self._mailer.configured:
             return None
         verified = [row for row in self._accounts.emails.of_user(user_id) if row.verified_ms is not None]

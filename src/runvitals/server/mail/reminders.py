@@ -61,7 +61,7 @@ class Reminders:
 
 
 def _once(what: str, ending: _Ending, now_ms: int) -> str | None:
-    """The key of the message that is due; None if none is. Another end is another message."""
+    """Return the key of the message that is due; None if none is. Another end is another message."""
     days = next((days for days in AHEAD_DAYS if ending.end_ms - now_ms <= days * DAY_MS), None)
     if days is None or ending.end_ms - ending.set_ms <= days * DAY_MS:
         return None
@@ -83,7 +83,7 @@ def _remind_of_key(notices: Notices, key: EndingKey, once: str) -> None:
 
 
 def _target(link: EndingGuestLink) -> tuple[str, str]:
-    """What a guest link is to, and the path of its page."""
+    """Return what a guest link is to, and the path of its page."""
     path = f"/{link.entity}/{quote(link.project, safe='')}"
     if link.run is not None:
         return f"the run {link.run}", f"{path}/runs/{quote(link.run, safe='')}"

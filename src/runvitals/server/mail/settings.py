@@ -1,4 +1,4 @@
-"""How mail is sent: the mail server, the sender and the address of this server for links."""
+"""Settings of mail: the mail server, the sender and the address of this server for links."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class SmtpServer:
 
 @dataclass(frozen=True, slots=True)
 class MailSettings:
-    """How mail is sent; `None` instead of these settings means that it is not.
+    """The settings of mail; `None` instead means that none is sent.
 
     Attributes:
         sender: the address that messages come from.
@@ -55,7 +55,7 @@ class MailSettings:
 
 
 def smtp_server(url: str) -> SmtpServer:
-    """The mail server of an `smtp_url`.
+    """Return the mail server of an `smtp_url`.
 
     Raises:
         ValueError: invalid URL, or a password that would be sent unencrypted. The text has no password.
@@ -83,7 +83,7 @@ def smtp_server(url: str) -> SmtpServer:
 
 
 def smtp_url_of(server: SmtpServer) -> str:
-    """The `smtp_url` of a mail server, with its password.
+    """Return the `smtp_url` of a mail server, with its password.
 
     Example:
         >>> smtp_url_of(SmtpServer("mail.example.org", 587, "starttls", "rita", "a/b"))
@@ -100,7 +100,7 @@ def smtp_url_of(server: SmtpServer) -> str:
 
 
 def masked_smtp_url(url: str) -> str:
-    """An `smtp_url` to show, without its password."""
+    """Return an `smtp_url` to show, without its password."""
     parts = urllib.parse.urlsplit(url)
     if parts.password is None:
         return url
@@ -109,7 +109,7 @@ def masked_smtp_url(url: str) -> str:
 
 
 def sealed_smtp_url(url: str, box: SecretBox) -> str:
-    """The value of the setting `smtp_url` as it is stored: encrypted, because it holds a password.
+    """Return the value of the setting `smtp_url` as it is stored: encrypted, because it holds a password.
 
     Raises:
         ValueError: invalid URL.
@@ -119,7 +119,7 @@ def sealed_smtp_url(url: str, box: SecretBox) -> str:
 
 
 def opened_smtp_url(stored: str, box: SecretBox) -> str:
-    """The `smtp_url` of a stored setting.
+    """Return the `smtp_url` of a stored setting.
 
     Raises:
         SecretUnreadable: the key file is another one.
@@ -134,7 +134,7 @@ def opened_smtp_url(stored: str, box: SecretBox) -> str:
 def mail_settings(
     stored: Mapping[str, Any], environment: Mapping[str, str], box: SecretBox
 ) -> MailSettings | None:
-    """How mail is sent, by the organisation's settings; the environment takes precedence. None: no mail.
+    """Return how mail is sent, by the environment or else the settings; None: no mail is.
 
     Args:
         stored: the settings of the organisation, of which `smtp_url` is encrypted.
@@ -171,7 +171,7 @@ def missing_for_mail(stored: Mapping[str, Any], environment: Mapping[str, str]) 
 
 
 def server_url(url: str) -> str:
-    """The setting `url`: the address of this server as users know it, without a slash at its end.
+    """Return the setting `url`: the address of this server as users know it, without a slash at its end.
 
     Raises:
         ValueError: not an http or https URL, or one with more than a host and a path.

@@ -24,15 +24,15 @@ class MailServerUnavailable(OSError):
 
 
 class MailRefused(Exception):
-    """The mail server refused one mail; the text is its answer.
+    """The mail server refused one mail; the text is its reply.
 
     Attributes:
         permanent: trying again is pointless.
         bad_address: it refused the recipient.
     """
 
-    def __init__(self, answer: str, *, permanent: bool, bad_address: bool) -> None:
-        super().__init__(answer)
+    def __init__(self, reply: str, *, permanent: bool, bad_address: bool) -> None:
+        super().__init__(reply)
         self.permanent = permanent
         self.bad_address = bad_address
 
@@ -53,9 +53,9 @@ class SmtpConnection:
         try:
             self._smtp = self._connect()
         except (OSError, smtplib.SMTPException) as error:
-            place = f"{self._server.host}:{self._server.port}"
+            address = f"{self._server.host}:{self._server.port}"
             raise MailServerUnavailable(
-                f"the mail server {place} cannot be used: {self._step} failed: {_answer(error)}"
+                f"the mail server {address} cannot be used: {self._step} failed: {_reply(error)}"
             ) from error
         return self
 
@@ -80,13 +80,13 @@ class SmtpConnection:
         try:
             self._smtp.send_message(message, from_addr=sender, to_addrs=[recipient])
         except smtplib.SMTPRecipientsRefused as error:
-            raise _refused(*error.recipients[recipient], bad_address=True) from None
+            raise _refusal(*error.recipients[recipient], bad_address=True) from None
         except smtplib.SMTPDataError as error:
-            raise _refused(error.smtp_code, error.smtp_error, bad_address=False) from None
+            raise _refusal(error.smtp_code, error.smtp_error, bad_address=False) from None
         except smtplib.SMTPNotSupportedError as error:
             raise MailRefused(str(error), permanent=True, bad_address=True) from None
         except (OSError, smtplib.SMTPException) as error:
-            raise MailServerUnavailable(f"the mail server failed: {_answer(error)}") from error
+            raise MailServerUnavailable(f"the mail server failed: {_reply(error)}") from error
 
     def _connect(self) -> smtplib.SMTP:
         server = self._server
@@ -110,16 +110,16 @@ class SmtpConnection:
         return smtp
 
 
-def _refused(code: int, answer: bytes | str, *, bad_address: bool) -> MailRefused:
-    return MailRefused(_text(code, answer), permanent=code >= _PERMANENT, bad_address=bad_address)
+def _refusal(code: int, reply: bytes | str, *, bad_address: bool) -> MailRefused:
+    return MailRefused(_text(code, reply), permanent=code >= _PERMANENT, bad_address=bad_address)
 
 
-def _answer(error: Exception) -> str:
+def _reply(error: Exception) -> str:
     if isinstance(error, smtplib.SMTPResponseException):
         return _text(error.smtp_code, error.smtp_error)
     return str(error) or repr(error)
 
 
-def _text(code: int, answer: bytes | str) -> str:
-    words = answer.decode("utf-8", "replace") if isinstance(answer, bytes) else answer
+def _text(code: int, reply: bytes | str) -> str:
+    words = reply.decode("utf-8", "replace") if isinstance(reply, bytes) else reply
     return f"{code} {' '.join(words.split())}"

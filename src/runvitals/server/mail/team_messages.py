@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
-from runvitals.server.mail.message import Link, Message, listed, one_line, time_text, written
+from runvitals.server.mail.message import Link, Message, join_names, one_line, paragraphs_of, time_text
 
 
 def join_requested(team: str, name: str, text: str) -> Message:
@@ -14,7 +14,7 @@ def join_requested(team: str, name: str, text: str) -> Message:
     return Message(
         "join_requested",
         f"{one_line(name)} asks to join the team {one_line(team)}",
-        (f"{one_line(name)} asks to join the team {one_line(team)}.", *written(name, text)),
+        (f"{one_line(name)} asks to join the team {one_line(team)}.", *paragraphs_of(name, text)),
         Link("Approve or reject", f"/{team}/-/settings/members"),
         topic="teams",
     )
@@ -47,7 +47,7 @@ def team_wanted(name: str, team: str, text: str) -> Message:
     return Message(
         "team_wanted",
         f"{one_line(name)} asks for a team",
-        (f"{one_line(name)} asks you to create a team{called}.", *written(name, text)),
+        (f"{one_line(name)} asks you to create a team{called}.", *paragraphs_of(name, text)),
         Link("Teams", "/-/organisation/teams"),
         topic="teams",
     )
@@ -58,7 +58,7 @@ def privacy_changed(team: str, by: str, switches: Sequence[str]) -> Message:
     return Message(
         "privacy_changed",
         f"Privacy settings of the team {one_line(team)} were changed",
-        (f"{one_line(by)} changed privacy settings of the team {one_line(team)}: {listed(switches)}.",),
+        (f"{one_line(by)} changed privacy settings of the team {one_line(team)}: {join_names(switches)}.",),
         Link("Privacy", f"/{team}/-/settings/privacy"),
         security=True,
     )
@@ -90,11 +90,11 @@ _SEEN_BY: Final = {
 
 def visibility_changed(entity: str, project: str, by: str, visibility: str) -> Message:
     """To the owner of a project and the administrators of its team."""
-    place = f"{one_line(entity)}/{one_line(project)}"
+    project_name = f"{one_line(entity)}/{one_line(project)}"
     return Message(
         "visibility_changed",
-        f"The visibility of the project {place} was changed",
-        (f"{one_line(by)} made the project {place} {visibility}: {_SEEN_BY[visibility]}.",),
+        f"The visibility of the project {project_name} was changed",
+        (f"{one_line(by)} made the project {project_name} {visibility}: {_SEEN_BY[visibility]}.",),
         _page_of(entity, project),
         topic="teams",
     )
@@ -102,11 +102,11 @@ def visibility_changed(entity: str, project: str, by: str, visibility: str) -> M
 
 def administrator_joined_project(entity: str, project: str, name: str) -> Message:
     """To the owner of a restricted project that an administrator of its team joined."""
-    place = f"{one_line(entity)}/{one_line(project)}"
+    project_name = f"{one_line(entity)}/{one_line(project)}"
     return Message(
         "administrator_joined_project",
-        f"{one_line(name)} joined the project {place}",
-        (f"{one_line(name)}, an administrator of the team, joined the restricted project {place}.",),
+        f"{one_line(name)} joined the project {project_name}",
+        (f"{one_line(name)}, an administrator of the team, joined the restricted project {project_name}.",),
         _page_of(entity, project),
         topic="teams",
     )

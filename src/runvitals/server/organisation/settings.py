@@ -41,7 +41,7 @@ def _switch(default: bool) -> SettingRule:
 
 
 def time_zone(name: str) -> str:
-    """The name of a time zone, checked.
+    """Return the name of a time zone, checked.
 
     Raises:
         ValueError: there is no such zone.
@@ -207,22 +207,22 @@ def checked_settings(changes: Mapping[str, Any]) -> dict[str, Any]:
         >>> checked_settings({"signup": "open"})
         {'signup': 'open'}
     """
-    return {name: _checked(name, value) for name, value in changes.items()}
+    return {name: _check_value(name, value) for name, value in changes.items()}
 
 
 def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
-    """All settings. A stored value that is no longer valid counts as its default."""
+    """Return all settings. A stored value that is no longer valid counts as its default."""
     settings = {name: rule.default for name, rule in SETTINGS.items()}
     for name in SETTINGS.keys() & stored.keys():
         try:
-            settings[name] = _checked(name, stored[name])
+            settings[name] = _check_value(name, stored[name])
         except ValueError:
             continue
     return settings
 
 
 def policies_of(stored: Mapping[str, Any]) -> OrganisationPolicies:
-    """The settings that change who may do what."""
+    """Return the settings that change who may do what."""
     settings = with_defaults(stored)
     return OrganisationPolicies(
         anonymous_read=settings["anonymous_access"] == "read",
@@ -237,7 +237,7 @@ def policies_of(stored: Mapping[str, Any]) -> OrganisationPolicies:
 
 
 def enforced_switches(stored: Mapping[str, Any]) -> dict[str, bool]:
-    """The privacy switches of teams that the organisation locks, with the value that all teams have.
+    """Return the privacy switches of teams that the organisation locks, with the value that all teams have.
 
     Example:
         >>> enforced_switches({"enforce_private": "on"})
@@ -250,7 +250,7 @@ def enforced_switches(stored: Mapping[str, Any]) -> dict[str, bool]:
     }
 
 
-def _checked(name: str, value: Any) -> Any:
+def _check_value(name: str, value: Any) -> Any:
     rule = SETTINGS.get(name)
     if rule is None:
         raise ValueError(f"unknown setting {name!r}; expected one of {', '.join(sorted(SETTINGS))}")

@@ -30,7 +30,7 @@ _TABLES: Final = ("settings", "providers")
 
 
 def read_settings_file(path: str, box: SecretBox) -> dict[str, Any]:
-    """The settings of a file as they are stored, with encrypted secrets.
+    """Return the settings of a file as they are stored, with encrypted secrets.
 
     Raises:
         ValueError: the file is not valid; the text says where.
@@ -51,21 +51,21 @@ def _settings(tables: dict[str, Any], box: SecretBox) -> dict[str, Any]:
     unknown = sorted(tables.keys() - set(_TABLES))
     if unknown:
         raise ValueError(f"unknown table {unknown[0]!r}; expected [settings] and [[providers]]")
-    given = tables.get("settings", {})
-    if not isinstance(given, dict):
+    table = tables.get("settings", {})
+    if not isinstance(table, dict):
         raise ValueError("expected settings as a table: [settings]")
     plain = {
-        name: value for name, value in given.items() if name not in ("smtp_url", ID_SETTING, SECRET_SETTING)
+        name: value for name, value in table.items() if name not in ("smtp_url", ID_SETTING, SECRET_SETTING)
     }
     settings = checked_settings(plain)
     if settings.get("url"):
         settings["url"] = server_url(settings["url"])
-    if "smtp_url" in given:
-        settings["smtp_url"] = sealed_smtp_url(str(given["smtp_url"]), box)
-    if ID_SETTING in given:
-        settings[ID_SETTING] = str(given[ID_SETTING])
-    if SECRET_SETTING in given:
-        settings[SECRET_SETTING] = sealed_slack_secret(str(given[SECRET_SETTING]), box)
+    if "smtp_url" in table:
+        settings["smtp_url"] = sealed_smtp_url(str(table["smtp_url"]), box)
+    if ID_SETTING in table:
+        settings[ID_SETTING] = str(table[ID_SETTING])
+    if SECRET_SETTING in table:
+        settings[SECRET_SETTING] = sealed_slack_secret(str(table[SECRET_SETTING]), box)
     providers = tables.get("providers")
     if providers is not None:
         if not isinstance(providers, list) or not all(isinstance(entry, dict) for entry in providers):

@@ -49,7 +49,7 @@ class CodeFlow:
         )
 
     def address(self, state: str, nonce: str, verifier: str, *, again: bool = False) -> str:
-        """Where the browser is sent.
+        """Return where the browser is sent.
 
         Args:
             again: the provider is to ask users to sign in though they are signed in there.
@@ -61,14 +61,14 @@ class CodeFlow:
             self._fetcher.check(self._authorization_endpoint)
         except Blocked as error:
             raise ProviderFailed(f"the authorization endpoint: {error}") from error
-        asked = {"prompt": "login", "max_age": "0"} if again else {}
+        prompts = {"prompt": "login", "max_age": "0"} if again else {}
         address, _ = self._client.create_authorization_url(
-            self._authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier, **asked
+            self._authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier, **prompts
         )
         return str(address)
 
     def tokens(self, code: str, verifier: str) -> Mapping[str, Any]:
-        """The tokens for a code.
+        """Return the tokens for a code.
 
         Raises:
             ProviderFailed: the provider refuses the code or cannot be reached.
@@ -87,7 +87,7 @@ class CodeFlow:
 
 
 class _Session:
-    """What Authlib's client needs of an HTTP library."""
+    """The part of an HTTP library that Authlib's client needs."""
 
     def __init__(self, fetcher: Fetcher) -> None:
         self._fetcher = fetcher
@@ -101,7 +101,7 @@ class _Session:
 
 
 class _Response:
-    """What Authlib's client needs of a response."""
+    """The part of a response that Authlib's client needs."""
 
     def __init__(self, response: FetchedResponse) -> None:
         self.status_code = response.status

@@ -1,4 +1,4 @@
-"""What issuers publish about themselves: their addresses and their keys, cached for an hour."""
+"""Addresses and keys that issuers publish, cached for an hour."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class IssuerMetadata:
 
 
 @dataclass(slots=True)
-class _Known:
+class _CachedIssuer:
     metadata: IssuerMetadata
     keys: list[Key]
     asked_s: float
@@ -57,30 +57,32 @@ class Discovery:
         self._fetcher = fetcher
         self._monotonic = monotonic
         self._lock = threading.Lock()
-        self._known: dict[str, _Known] = {}
+        self._issuers: dict[str, _CachedIssuer] = {}
 
     def metadata(self, issuer: str) -> IssuerMetadata:
-        """Raises:
-        ProviderFailed: the issuer cannot be asked, or calls itself something else.
+        """Return what an issuer says about itself.
+
+        Raises:
+            ProviderFailed: the issuer cannot be asked, or calls itself something else.
         """
         return self._issuer(issuer, CACHED_S).metadata
 
     def keys(self, issuer: str, refresh: bool = False) -> Sequence[Key]:
-        """The keys of an issuer. `refresh`: ask again, but at most once a minute. Raises as `metadata`."""
+        """Return the keys of an issuer; `refresh`: ask again, at most once a minute. Raises as `metadata`."""
         return self._issuer(issuer, REFRESH_S if refresh else CACHED_S).keys
 
-    def _issuer(self, issuer: str, fresh_s: float) -> _Known:
+    def _issuer(self, issuer: str, fresh_s: float) -> _CachedIssuer:
         with self._lock:  # a slow issuer delays others: rarely, as it is asked once an hour
-            known = self._known.get(issuer)
-            if known is not None and self._monotonic() - known.asked_s < fresh_s:
-                return known
-            asked = self._ask(issuer)
-            if len(self._known) >= _MAX_ISSUERS:
-                self._known.clear()
-            self._known[issuer] = asked
-            return asked
+            cached = self._issuers.get(issuer)
+            if cached is not None and self._monotonic() - cached.asked_s < fresh_s:
+                return cached
+            current = self._ask(issuer)
+            if len(self._issuers) >= _MAX_ISSUERS:
+                self._issuers.clear()
+            self._issuers[issuer] = current
+            return current
 
-    def _ask(self, issuer: str) -> _Known:
+    def _ask(self, issuer: str) -> _CachedIssuer:
         asked_s = self._monotonic()
         document = self.json(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
         if document.get("issuer") != issuer:
@@ -96,10 +98,10 @@ class Discovery:
             tuple(map(str, methods)) if isinstance(methods, list) else ("client_secret_basic",),
             document.get("authorization_response_iss_parameter_supported") is True,
         )
-        return _Known(metadata, public_keys(self.json(metadata.keys_url)), asked_s)
+        return _CachedIssuer(metadata, public_keys(self.json(metadata.keys_url)), asked_s)
 
     def json(self, url: str, token: str | None = None) -> dict[str, Any]:
-        """A JSON object at a URL. `token`: shown to the server. Raises as `metadata`."""
+        """Return a JSON object at a URL. `token`: shown to the server. Raises as `metadata`."""
         value = self.json_value(url, token)
         if not isinstance(value, dict):
             raise ProviderFailed(f"the answer of {url[:200]} is not a JSON object")

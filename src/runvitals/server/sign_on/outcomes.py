@@ -1,4 +1,4 @@
-"""What a sign-in by a provider begins with, and what may come of it."""
+"""The start of a sign-in by a provider, and its outcomes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runvitals.server.sign_on.storage.logins import LoginRow
 
 @dataclass(frozen=True, slots=True)
 class SignOnStart:
-    """Where to send the browser (302), and the value of `COOKIE` to set."""
+    """The URL to send the browser to (302), and the value of `COOKIE` to set."""
 
     url: str
     cookie: str

@@ -1,4 +1,4 @@
-"""Who signed in at a provider: the ID token of OpenID Connect, the calls of GitHub."""
+"""People who signed in at a provider: the ID token of OpenID Connect, the calls of GitHub."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _SEVERAL_FACTORS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Who signed in.
+    """A person who signed in.
 
     Attributes:
         groups: None if the provider says nothing about groups.
@@ -54,9 +54,11 @@ def oidc_person(
     nonce: str,
     now_s: float,
 ) -> Person:
-    """Raises:
-    InvalidToken: the ID token is not what was asked for.
-    ProviderFailed: the provider cannot be asked.
+    """Return the person whom the tokens of a provider name.
+
+    Raises:
+        InvalidToken: the ID token is not what was asked for.
+        ProviderFailed: the provider cannot be asked.
     """
     token = tokens.get("id_token")
     if not isinstance(token, str):
@@ -67,8 +69,8 @@ def oidc_person(
     subject = claims.get("sub")
     if not isinstance(subject, str) or not subject.isprintable() or not 1 <= len(subject) <= _MAX_SUBJECT:
         raise InvalidToken("the subject is missing or too long")
-    given = claims.get("email_verified")
-    verified = given is True or given == "true"  # some providers write it as a text
+    is_verified = claims.get("email_verified")
+    verified = is_verified is True or is_verified == "true"  # some providers write it as a text
     address = _address(claims.get("email")) if verified else None
     user_name = _text(claims.get("preferred_username")) or (address or "").partition("@")[0]
     label = _text(claims.get("email")) or user_name or subject
@@ -84,8 +86,10 @@ def oidc_person(
 
 
 def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str, Any]) -> Person:
-    """Raises:
-    ProviderFailed: GitHub cannot be asked, or answers something else.
+    """Return the person whom a token of GitHub is for.
+
+    Raises:
+        ProviderFailed: GitHub cannot be asked, or answers something else.
     """
     token = tokens.get("access_token")
     if not isinstance(token, str):
@@ -102,28 +106,29 @@ def github_person(provider: Provider, discovery: Discovery, tokens: Mapping[str,
 
 
 def _github_groups(api: str, discovery: Discovery, token: str) -> tuple[str, ...]:
-    """The organisations of a user, `acme`, and their teams, `acme/vision`. An organisation that does not
-    allow the application is not among them.
+    """Return the organisations of a user, `acme`, and their teams, `acme/vision`.
+
+    An organisation that does not allow the application is not among them.
     """
-    found = [
+    groups = [
         _text(organisation.get("login"))
         for organisation in _github_list(f"{api}/user/orgs", discovery, token)
     ]
     for team in _github_list(f"{api}/user/teams", discovery, token):
         owner = team.get("organization")
         name = _text(owner.get("login")) if isinstance(owner, dict) else ""
-        found.append(f"{name}/{_text(team.get('slug'))}")
-    return tuple(group.lower() for group in found)
+        groups.append(f"{name}/{_text(team.get('slug'))}")
+    return tuple(group.lower() for group in groups)
 
 
 def _github_list(url: str, discovery: Discovery, token: str) -> Iterator[dict[str, Any]]:
-    """The objects of all pages of a list."""
+    """Yield the objects of all pages of a list."""
     for page in range(1, _MAX_PAGES + 1):
-        answer = discovery.json_value(f"{url}?per_page={_PAGE}&page={page}", token)
-        if not isinstance(answer, list):
+        entries = discovery.json_value(f"{url}?per_page={_PAGE}&page={page}", token)
+        if not isinstance(entries, list):
             raise ProviderFailed(f"the answer of {url} is not a list")
-        yield from (entry for entry in answer if isinstance(entry, dict))
-        if len(answer) < _PAGE:
+        yield from (entry for entry in entries if isinstance(entry, dict))
+        if len(entries) < _PAGE:
             return
 
 
@@ -136,26 +141,26 @@ def _check_id_token(claims: Claims, provider: Provider, nonce: str) -> None:
     several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
     if party != provider.client_id and (several or party is not None):
         raise InvalidToken("the ID token was issued to another client")
-    given = claims.get("nonce")
-    if not isinstance(given, str) or not hmac.compare_digest(given.encode(), nonce.encode()):
+    token_nonce = claims.get("nonce")
+    if not isinstance(token_nonce, str) or not hmac.compare_digest(token_nonce.encode(), nonce.encode()):
         raise InvalidToken("the ID token is of another sign-in: the nonce differs")
 
 
 def _with_userinfo(
     claims: Claims, discovery: Discovery, metadata: IssuerMetadata, access_token: object
 ) -> Claims:
-    """The claims of the ID token, and those that the provider gives only when asked."""
+    """Return the claims of the ID token, and those that the provider gives only when asked."""
     if "email" in claims or metadata.userinfo_endpoint is None or not isinstance(access_token, str):
         return claims
-    answer = discovery.json(metadata.userinfo_endpoint, access_token)
-    if answer.get("sub") != claims.get("sub"):
+    userinfo = discovery.json(metadata.userinfo_endpoint, access_token)
+    if userinfo.get("sub") != claims.get("sub"):
         raise InvalidToken("the user information is about someone else")
-    return {**answer, **claims}
+    return {**userinfo, **claims}
 
 
-def _github_address(answer: object) -> str | None:
-    """The primary address that GitHub has verified."""
-    for entry in answer if isinstance(answer, list) else ():
+def _github_address(addresses: object) -> str | None:
+    """Return the primary address that GitHub has verified."""
+    for entry in addresses if isinstance(addresses, list) else ():
         if isinstance(entry, dict) and entry.get("verified") is True and entry.get("primary") is True:
             return _address(entry.get("email"))
     return None

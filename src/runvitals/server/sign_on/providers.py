@@ -33,7 +33,7 @@ _FIELDS: Final = frozenset((*_REQUIRED, *_OPTIONAL))
 
 @dataclass(frozen=True, slots=True)
 class Provider:
-    """Where users may sign in.
+    """A provider at which users may sign in.
 
     Attributes:
         id: part of the address that the provider sends browsers back to.
@@ -73,38 +73,38 @@ class Provider:
         return self.group_claim is not None
 
     def creates_account_for(self, address: str | None) -> bool:
-        """Whether someone with this verified address, or without one, gets an account."""
+        """Return whether someone with this verified address, or without one, gets an account."""
         if isinstance(self.auto_create, bool):
             return self.auto_create
         return address is not None and domain_key(address.rpartition("@")[2]) in self.auto_create
 
     def memberships(self, groups: Iterable[str]) -> dict[str, str]:
-        """The role by team of someone in these groups; of several roles in a team the last in the list."""
+        """Return the role by team of someone in these groups; of several in a team, the last in the list."""
         mine = frozenset(groups)
         return {team: role for group, (team, role) in self.group_map.items() if group in mine}
 
 
 def stored_providers(
-    given: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]], box: SecretBox
+    providers: Sequence[Mapping[str, Any]], stored: Sequence[Mapping[str, Any]], box: SecretBox
 ) -> list[dict[str, Any]]:
     """Check the setting `providers`; returns it as it is stored, with encrypted secrets.
 
     Args:
-        given: the providers, with `client_secret` where it is new.
+        providers: all of them, with `client_secret` where it is new.
         stored: the present value; a provider without a new secret keeps its own, which is sent only to the
             issuer that it was given for.
 
     Raises:
         ValueError: a provider is invalid; the text says which and what is expected.
     """
-    if len(given) > MAX_PROVIDERS:
+    if len(providers) > MAX_PROVIDERS:
         raise ValueError(f"too many providers; expected at most {MAX_PROVIDERS}")
     present = {entry["id"]: entry for entry in stored}
     checked = []
-    for entry in given:
+    for entry in providers:
         provider = _provider(entry, str(entry.get("client_secret", "")))
         if provider.client_secret:
-            sealed = _sealed(box, provider)
+            sealed = _seal(box, provider)
         else:
             sealed = _kept_secret(provider, present.get(provider.id, {}))
         values = {name: value for name, value in entry.items() if name != "client_secret"}
@@ -127,7 +127,7 @@ def _kept_secret(provider: Provider, present: Mapping[str, Any]) -> str:
 
 
 def shown_providers(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The setting as administrators see it: whether there is a secret, never which."""
+    """Return the setting as administrators see it: whether there is a secret, never which."""
     return [
         {name: value for name, value in entry.items() if name != "sealed_secret"}
         | {"has_secret": bool(entry.get("sealed_secret"))}
@@ -136,7 +136,7 @@ def shown_providers(stored: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]
 
 
 def providers_of(stored: Mapping[str, Any], box: SecretBox) -> dict[str, Provider]:
-    """The providers of the organisation's settings by id.
+    """Return the providers of the organisation's settings by id.
 
     Raises:
         SecretUnreadable: the key file is another one.
@@ -144,7 +144,7 @@ def providers_of(stored: Mapping[str, Any], box: SecretBox) -> dict[str, Provide
     return {
         entry["id"]: _provider(
             {name: value for name, value in entry.items() if name != "sealed_secret"},
-            _opened(box, entry["id"], entry.get("sealed_secret", "")),
+            _open(box, entry["id"], entry.get("sealed_secret", "")),
         )
         for entry in stored.get("providers", ())
     }
@@ -156,8 +156,8 @@ def _provider(entry: Mapping[str, Any], secret: str) -> Provider:
         raise ValueError(f"invalid id of a provider {name[:40]!r}; expected letters a to z, digits and -")
     unknown = entry.keys() - _FIELDS
     if unknown:
-        known = ", ".join(sorted(_FIELDS))
-        raise ValueError(f"provider {name}: unknown field {min(unknown)!r}; expected one of {known}")
+        fields = ", ".join(sorted(_FIELDS))
+        raise ValueError(f"provider {name}: unknown field {min(unknown)!r}; expected one of {fields}")
     kind = entry.get("kind")
     if kind not in ("oidc", "github"):
         raise ValueError(f"provider {name}: invalid kind {kind!r}; expected oidc or github")
@@ -231,25 +231,25 @@ def _group_map(provider: str, value: object) -> dict[str, tuple[str, str]]:
     problem = f"provider {provider}: invalid group_map; expected {{group: {{team, role}}}}"
     if not isinstance(value, dict) or len(value) > _MAX_GROUPS:
         raise ValueError(problem)
-    found = {}
+    roles = {}
     for group, target in value.items():
         if not isinstance(target, dict) or target.keys() != {"team", "role"}:
             raise ValueError(problem)
         team, role = target["team"], target["role"]
-        found[str(group)] = _text(provider, "team", team), _text(provider, "role", role)
-    return found
+        roles[str(group)] = _text(provider, "team", team), _text(provider, "role", role)
+    return roles
 
 
 def _purpose(provider: str) -> str:
     return f"provider:{provider}"
 
 
-def _sealed(box: SecretBox, provider: Provider) -> str:
+def _seal(box: SecretBox, provider: Provider) -> str:
     sealed = box.seal(provider.client_secret.encode(), _purpose(provider.id))
     return base64.b64encode(sealed).decode("ascii")
 
 
-def _opened(box: SecretBox, provider: str, sealed: str) -> str:
+def _open(box: SecretBox, provider: str, sealed: str) -> str:
     if not sealed:
         return ""
     try:

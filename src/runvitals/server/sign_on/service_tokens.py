@@ -54,7 +54,7 @@ class ServiceTokens:
         self._cache: LRUCache[bytes, tuple[int, int]] = LRUCache(_MAX_CACHED)
 
     def account(self, token: str) -> int | None:
-        """The id of the service account that shows this token; None if the token is not valid.
+        """Return the id of the service account that shows this token; None if the token is not valid.
 
         A disabled issuer or account is noticed within five seconds, as with keys.
         """
@@ -76,7 +76,7 @@ class ServiceTokens:
         return account_id
 
     def _check(self, token: str, now_ms: int) -> tuple[int, int]:
-        """The account, and when the token expires."""
+        """Return the account, and when the token expires."""
         url = _issuer_of(token)
         issuer = self._issuers.by_url(url)
         if issuer is None:
@@ -102,7 +102,7 @@ class ServiceTokens:
 
 
 def looks_like_token(secret: str) -> bool:
-    """Whether what was shown as a key may be such a token: cheap, before `ServiceTokens.account`.
+    """Return whether what was shown as a key may be such a token: cheap, before `ServiceTokens.account`.
 
     Example:
         >>> looks_like_token("eyJhbGciOiJSUzI1NiJ9.e30.c2ln"), looks_like_token("rvt-abc")
@@ -112,7 +112,7 @@ def looks_like_token(secret: str) -> bool:
 
 
 def _issuer_of(token: str) -> str:
-    """What the token says about its issuer, before anything is proven: unknown issuers are never asked."""
+    """Return the issuer that a token names, before anything is proven: unknown ones are never asked."""
     try:
         part = token.split(".")[1]
         claims = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))

@@ -83,7 +83,7 @@ class SingleSignOn:
         self._discovery = Discovery(fetcher, monotonic)
 
     def providers(self) -> list[Provider]:
-        """Where users may sign in, in the order of the setting.
+        """Return where users may sign in, in the order of the setting.
 
         Raises:
             SecretUnreadable: the key file is another one.
@@ -136,7 +136,7 @@ class SingleSignOn:
         ip: str = "",
         agent: str = "",
     ) -> Outcome:
-        """What came of a sign-in: call it at the provider's redirect, and remove the cookie.
+        """Return what came of a sign-in: call it at the provider's redirect, and remove the cookie.
 
         Args:
             parameters: of the query.
@@ -181,7 +181,7 @@ class SingleSignOn:
         return Linked(self._accounts.logins.accept(secret, by, now_ms), "/")
 
     def confirming_user(self, secret: str) -> int:
-        """The id of the user whose password confirms a `LinkNeeded`.
+        """Return the id of the user whose password confirms a `LinkNeeded`.
 
         Raises:
             NoLongerValid: it was used or has expired.
@@ -204,16 +204,16 @@ class SingleSignOn:
             token = f"{provider.issuer}/login/oauth/access_token"
             methods: tuple[str, ...] = ("client_secret_post",)
             return CodeFlow(provider, self._fetcher, redirect_uri, authorization, token, methods), None
-        found = self._discovery.metadata(provider.issuer)
+        metadata = self._discovery.metadata(provider.issuer)
         flow = CodeFlow(
             provider,
             self._fetcher,
             redirect_uri,
-            found.authorization_endpoint,
-            found.token_endpoint,
-            found.token_auth_methods,
+            metadata.authorization_endpoint,
+            metadata.token_endpoint,
+            metadata.token_auth_methods,
         )
-        return flow, found
+        return flow, metadata
 
     def _person(
         self, provider: Provider, parameters: Mapping[str, str], remembered: Mapping[str, Any]
@@ -243,15 +243,16 @@ class SingleSignOn:
         by: Actor,
         now_ms: int,
     ) -> Outcome:
-        """Whose sign-in it is. An account is found by the login alone, never by an address that only looks
-        right.
+        """Return whose sign-in it is.
+
+        An account is found by the login alone, never by an address that only looks right.
         """
         next_path = str(remembered["next"])
         if attempt.user_id is not None and remembered.get("session") is not None:
-            return self._confirmed(attempt.user_id, provider, person, remembered, now_ms)
+            return self._confirm(attempt.user_id, provider, person, remembered, now_ms)
         if attempt.user_id is not None:
             return self._link(attempt.user_id, person, next_path, by, now_ms)
-        login = self._accounts.logins.used(person.identity, now_ms)
+        login = self._accounts.logins.note_use(person.identity, now_ms)
         if login is not None:
             return self._sign_in(login.user_id, provider, person, next_path, by, now_ms, created=False)
         address = person.identity.address
@@ -279,7 +280,7 @@ class SingleSignOn:
         trusted = provider.trust_second_factor and person.used_second_factor
         return not trusted and self._asks_second_factor(user_id)
 
-    def _confirmed(
+    def _confirm(
         self,
         user_id: int,
         provider: Provider,
@@ -287,11 +288,12 @@ class SingleSignOn:
         remembered: Mapping[str, Any],
         now_ms: int,
     ) -> Outcome:
-        """A confirmation counts only if the user has really signed in again, as far as the provider can say:
+        """Confirm the user, if they have signed in again as far as the provider can say.
+
         GitHub cannot.
         """
         next_path = str(remembered["next"])
-        login = self._accounts.logins.used(person.identity, now_ms)
+        login = self._accounts.logins.note_use(person.identity, now_ms)
         if login is None or login.user_id != user_id:
             return Refused("other", next_path)
         at_s = person.signed_in_s
@@ -335,9 +337,11 @@ class SingleSignOn:
         if user.state == "suspended":
             return Refused("suspended", next_path)
         if person.groups is not None:
-            wanted = provider.memberships(person.groups)
+            memberships = provider.memberships(person.groups)
             by = replace(by, kind="user", name=user.name, id=user.id)
-            for problem in self._accounts.group_memberships.follow(user_id, provider.id, wanted, by, now_ms):
+            for problem in self._accounts.group_memberships.follow(
+                user_id, provider.id, memberships, by, now_ms
+            ):
                 log.warning("a membership does not follow the groups of %s: %s", provider.id, problem)
             if provider.admin_group is not None:
                 self._follow_administrators(user, provider, provider.admin_group in person.groups, by, now_ms)
@@ -346,11 +350,11 @@ class SingleSignOn:
         return SignedIn(user_id, provider.id, created, next_path)
 
     def _follow_administrators(
-        self, user: UserRow, provider: Provider, wanted: bool, by: Actor, now_ms: int
+        self, user: UserRow, provider: Provider, is_administrator: bool, by: Actor, now_ms: int
     ) -> None:
         """Make a user an administrator, or one no longer whom this provider's group had made so."""
         users = self._accounts.users
-        if wanted:
+        if is_administrator:
             users.update(user.id, by, now_ms, group_of=provider.id, org_role="admin")
         elif self._accounts.group_memberships.administrator_by(user.id) == provider.id:
             try:
@@ -359,7 +363,7 @@ class SingleSignOn:
                 log.warning("an administrator does not follow the groups of %s: %s", provider.id, error)
 
     def _invitation(self, secret: str | None, address: str | None, now_ms: int) -> InvitationRow | None:
-        """The invitation of a link, if it is for this address."""
+        """Return the invitation of a link, if it is for this address."""
         if not secret or address is None:
             return None
         try:
@@ -370,7 +374,7 @@ class SingleSignOn:
         return offered if mine else None
 
     def _create(self, provider: Provider, person: Person, by: Actor, now_ms: int) -> UserRow | None:
-        """A new account; None if no name is free."""
+        """Create an account; None if no name is free."""
         access = with_defaults(self._accounts.settings.all())["default_access"]
         for name in _names(person.user_name):
             try:
@@ -391,9 +395,9 @@ class SingleSignOn:
         return None
 
 
-def _names(wanted: str) -> Iterator[str]:
+def _names(chosen: str) -> Iterator[str]:
     """User names to try, from the name at the provider."""
-    plain = unicodedata.normalize("NFKD", wanted.partition("@")[0]).encode("ascii", "ignore").decode("ascii")
+    plain = unicodedata.normalize("NFKD", chosen.partition("@")[0]).encode("ascii", "ignore").decode("ascii")
     name = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")[:50].strip("-") or "user"
     yield name
     for number in range(2, _MAX_NAMES):

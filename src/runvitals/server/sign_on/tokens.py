@@ -30,7 +30,7 @@ class InvalidToken(Exception):
 
 
 def verified_claims(token: str, find_keys: FindKeys, now_s: float) -> Claims:
-    """The claims of a token with a valid signature that is valid now.
+    """Return the claims of a token with a valid signature that is valid now.
 
     Raises:
         InvalidToken: it is not.
@@ -58,11 +58,11 @@ def verified_claims(token: str, find_keys: FindKeys, now_s: float) -> Claims:
 
 
 def public_keys(document: object) -> list[Key]:
-    """The keys of a JWKS document that may sign tokens; others are left out."""
+    """Return the keys of a JWKS document that may sign tokens; others are left out."""
     entries = document.get("keys") if isinstance(document, dict) else None
     if not isinstance(entries, list):
         raise InvalidToken("the issuer's keys cannot be read")
-    found = []
+    public = []
     for entry in entries[:_MAX_KEYS]:
         if not isinstance(entry, dict) or entry.get("use", "sig") != "sig" or entry.get("kty") == "oct":
             continue
@@ -71,34 +71,34 @@ def public_keys(document: object) -> list[Key]:
         except (JoseError, ValueError, TypeError, KeyError):
             continue  # of a kind that this server does not know
         if not isinstance(key, RSAKey) or key.raw_value.key_size >= _OLDEST_RSA_BITS:
-            found.append(key)
-    return found
+            public.append(key)
+    return public
 
 
 def checked_keys(text: str) -> str:
-    """A JWKS document that an administrator has pasted, as it is stored: only public keys, without blanks.
+    """Return a JWKS document as it is stored: only public keys, without blanks.
 
     Raises:
         ValueError: it is something else, or has no key that may sign tokens.
     """
     try:
-        found = public_keys(json.loads(text))
+        keys = public_keys(json.loads(text))
     except (InvalidToken, ValueError, RecursionError):
         raise ValueError('expected a JWKS document: {"keys": […]}') from None
-    if not found:
+    if not keys:
         raise ValueError("none of the keys may sign tokens; expected RSA, EC or OKP keys")
-    public = [key.as_dict(private=False) for key in found]
+    public = [key.as_dict(private=False) for key in keys]
     return json.dumps({"keys": public}, separators=(",", ":"))
 
 
 def checked_audience(claims: Claims, audience: str) -> bool:
-    """Whether a token was issued for this audience."""
-    given = claims.get("aud")
-    return audience == given or (isinstance(given, list) and audience in given)
+    """Return whether a token was issued for this audience."""
+    audiences = claims.get("aud")
+    return audience == audiences or (isinstance(audiences, list) and audience in audiences)
 
 
 def number(claims: Claims, name: str) -> float | None:
-    """A time of a token in s; None if it is missing.
+    """Return a time of a token in s; None if it is missing.
 
     Raises:
         InvalidToken: it is no number.

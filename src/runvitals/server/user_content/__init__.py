@@ -1,1 +1,1 @@
-"""What users write and upload, made safe to show: Markdown, pictures, and images from elsewhere."""
+"""Texts and uploads of users, made safe to show: Markdown, pictures, and images from elsewhere."""

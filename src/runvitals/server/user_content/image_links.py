@@ -43,7 +43,7 @@ class ImageLinks:
         self._enabled = enabled
 
     def address(self, url: str) -> str | None:
-        """The path on this server for an image; None if it is not shown.
+        """Return the path on this server for an image; None if it is not shown.
 
         Pictures of users and teams keep their own path.
         """
@@ -55,7 +55,7 @@ class ImageLinks:
         return f"{PATH}/{self._signature(name)}/{name}"
 
     def url(self, signature: str, name: str) -> str:
-        """The URL of an image, by the two parts of its path.
+        """Return the URL of an image, by the two parts of its path.
 
         Raises:
             Blocked: this server did not make this path, or images from elsewhere are switched off.

@@ -11,35 +11,36 @@ from collections.abc import Collection
 from typing import Final
 
 from runvitals.server.user_content.image_links import ImageLinks
-from runvitals.server.user_content.mentions import MENTION
 
 MAX_CHARACTERS: Final = 20_000
 
 
 def html_of(markdown: str, images: ImageLinks, mentions: Collection[str] = ()) -> str:
-    """The HTML of a text.
+    r"""Return the HTML of a text.
 
     Args:
         images: makes the addresses under which this server shows images from elsewhere.
         mentions: names of users and teams that `@name` links to, because the reader may know of them; see
-            `mentioned`.
+            `mentions_of`.
 
     Raises:
         ValueError: the text is too long.
 
     Example:
         >>> html_of("# Hello <b>you</b>", ImageLinks(bytes(32)))
-        '<h2>Hello &lt;b&gt;you&lt;/b&gt;</h2>\\n'
+        '<h2>Hello &lt;b&gt;you&lt;/b&gt;</h2>\n'
     """
     if len(markdown) > MAX_CHARACTERS:
         raise ValueError(f"the text is too long; expected at most {MAX_CHARACTERS} characters")
     from runvitals.server.user_content.markdown_renderer import (
-        rendered,  # takes 30 ms: not when a server starts
+        render,  # takes 30 ms: not when a server starts
     )
 
-    return rendered(markdown, images, mentions)
+    return render(markdown, images, mentions)
 
 
-def mentioned(markdown: str) -> set[str]:
-    """The names that a text mentions as `@name`: those that exist and may be read go to `html_of`."""
+def mentions_of(markdown: str) -> set[str]:
+    """Return the names that a text mentions as `@name`: those that exist and may be read go to `html_of`."""
+    from runvitals.server.user_content.markdown_renderer import MENTION  # as late as in `html_of`
+
     return set(MENTION.findall(markdown[:MAX_CHARACTERS]))

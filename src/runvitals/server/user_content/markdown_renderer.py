@@ -17,7 +17,6 @@ from markdown_it.utils import OptionsDict
 
 from runvitals.server.user_content import image_links
 from runvitals.server.user_content.image_links import ImageLinks
-from runvitals.server.user_content.mentions import MENTION
 
 _BLOCKS: Final = ("p", "br", "hr", "h2", "h3", "h4", "h5", "h6", "ul", "ol", "li", "blockquote", "pre")
 _TABLES: Final = ("table", "thead", "tbody", "tr", "th", "td")
@@ -36,10 +35,12 @@ _PERCENT: Final = re.compile(r"([0-9]{1,3})%")
 _MAX_PIXELS: Final = 2000
 _SOURCES: Final = (f"{image_links.PATH}/", "/-/picture/")
 _TASK: Final = re.compile(r"\[([ xX])\] ")
+MENTION: Final = re.compile(r"(?<![\w@/.+-])@([a-z0-9](?:[a-z0-9]|[-_](?=[a-z0-9])){0,63})(?![\w@])")
+"""`@name` in texts of users."""
 
 
-def rendered(markdown: str, images: ImageLinks, mentions: Collection[str]) -> str:
-    """The clean HTML of a text: see `markdown.html_of`."""
+def render(markdown: str, images: ImageLinks, mentions: Collection[str]) -> str:
+    """Return the clean HTML of a text: see `markdown.html_of`."""
     environment = {"images": images, "mentions": frozenset(mentions)}
     return nh3.clean(
         _PARSER.render(markdown, environment),
@@ -64,7 +65,7 @@ def _checked_attribute(tag: str, name: str, value: str) -> str | None:
 
 
 def _length(value: str, *, percent: bool) -> str | None:
-    """A width or height: 1 to 2000 pixels, or a width of 1 to 100 %; None for anything else."""
+    """Return a width or height: 1 to 2000 pixels, or a width of 1 to 100 %; None for anything else."""
     pixels = _PIXELS.fullmatch(value.strip())
     if pixels is not None and 1 <= int(pixels[1]) <= _MAX_PIXELS:
         return str(int(pixels[1]))
@@ -106,34 +107,34 @@ class _ImageTag(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.found: dict[str, str] = {}
+        self.attributes: dict[str, str] = {}
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         for name, value in attributes:
-            self.found.setdefault(name, value or "")
+            self.attributes.setdefault(name, value or "")
 
 
 def _attributes(raw: str) -> dict[str, str]:
     parser = _ImageTag()
     parser.feed(raw)
     parser.close()
-    return parser.found
+    return parser.attributes
 
 
 def _image(attributes: dict[str, str], images: ImageLinks, *, in_link: bool) -> str:
-    """An `<img>`; where the image is not shown, a link to it, or its text within another link."""
+    """Return an `<img>`; where the image is not shown, a link to it, or its text within another link."""
     source = attributes.get("src", "").strip()
     address = images.address(source)
     if address is not None:
         shown = {name: value for name, value in attributes.items() if name in _ATTRIBUTES["img"]}
         shown["src"] = address
-        return f"<img {' '.join(f'{name}={_quoted(value)}' for name, value in shown.items())}>"
+        return f"<img {' '.join(f'{name}={_quote(value)}' for name, value in shown.items())}>"
     text = html.escape(attributes.get("alt") or "image")
     is_linked = source.startswith(("https://", "http://")) and not in_link
-    return f"<a href={_quoted(source)}>{text}</a>" if is_linked else text
+    return f"<a href={_quote(source)}>{text}</a>" if is_linked else text
 
 
-def _quoted(value: str) -> str:
+def _quote(value: str) -> str:
     return f'"{html.escape(value)}"'
 
 

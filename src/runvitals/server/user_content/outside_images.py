@@ -67,13 +67,13 @@ class OutsideImages:
         self._fetcher = fetcher
         self._clock = clock
         self._max_cache_bytes = max_cache_bytes
-        self._places = threading.BoundedSemaphore(MAX_AT_A_TIME)
+        self._slots = threading.BoundedSemaphore(MAX_AT_A_TIME)
         self._fetches = itertools.count()
         # A draft gets the time of our clock before its final name: until then it may look old.
         self._changing = threading.Lock()
 
     def image(self, url: str) -> FetchedImage:
-        """The image at a URL, which `ImageLinks.url` has found to be in a text.
+        """Return the image at a URL, which `ImageLinks.url` has found to be in a text.
 
         Raises:
             NoImage: there is none at that URL, it is too large, too slow or of another type, or its URL
@@ -81,9 +81,9 @@ class OutsideImages:
             TooManyFetches: try again later.
         """
         path = os.path.join(self._folder, hashlib.sha256(url.encode()).hexdigest() + _SUFFIX)
-        kept = self._kept(path)
+        kept = self._kept_image(path)
         if kept is None:
-            kept = self._fetched(url)
+            kept = self._fetch(url)
             with self._changing:
                 self._keep(path, kept)
             if next(self._fetches) % _FETCHES_PER_TRIM == 0:
@@ -115,7 +115,7 @@ class OutsideImages:
             removed += 1
         return removed
 
-    def _kept(self, path: str) -> FetchedImage | None:
+    def _kept_image(self, path: str) -> FetchedImage | None:
         try:
             with open(path, "rb") as file:
                 age_s = self._clock() - os.fstat(file.fileno()).st_mtime
@@ -137,16 +137,16 @@ class OutsideImages:
             _remove(draft)
             raise
 
-    def _fetched(self, url: str) -> FetchedImage:
-        """The image at a URL; an empty one if there is none, which is remembered for a while."""
-        if not self._places.acquire(blocking=False):
+    def _fetch(self, url: str) -> FetchedImage:
+        """Return the image at a URL; an empty one if there is none, which is remembered for a while."""
+        if not self._slots.acquire(blocking=False):
             raise TooManyFetches("too many images are being fetched; try again in a few seconds")
         try:
             response = self._fetcher.get(url, LIMITS, _HEADERS)
         except (FetchFailed, Blocked):
             return FetchedImage("", b"")
         finally:
-            self._places.release()
+            self._slots.release()
         media_type = image_type(response.body) if response.status == 200 else None
         return FetchedImage("", b"") if media_type is None else FetchedImage(media_type, response.body)
 

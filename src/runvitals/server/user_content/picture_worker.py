@@ -1,5 +1,4 @@
-"""Decodes one picture, in a process of its own:
-`python -I -m runvitals.server.user_content.picture_worker [CROP]`.
+"""Decodes one picture in a process of its own: `python -I -m … [CROP]`.
 
 Decoders of images have had many faults, and a small file can decode to gigabytes. So this process has limits
 on memory and CPU time, writes no file, and knows no secrets. The picture comes on stdin, two WebP files go to
@@ -30,6 +29,7 @@ Box = tuple[int, int, int, int]
 
 
 def main() -> int:
+    """Decode the picture on stdin; returns the exit status."""
     _limit()
     from PIL import Image, ImageOps, UnidentifiedImageError
 
@@ -44,7 +44,7 @@ def main() -> int:
         box = _box(turned.size, crop)
         has_alpha = "A" in turned.getbands() or "transparency" in turned.info
         cropped = turned.crop(box).convert("RGBA" if has_alpha else "RGB")
-        bodies = [_encoded(cropped, size) for size in SIZES]
+        bodies = [_encode(cropped, size) for size in SIZES]
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError, MemoryError, struct.error):
         return UNREADABLE
     for body in bodies:
@@ -72,7 +72,7 @@ def _crop(text: str) -> Box:
 
 
 def _box(size: tuple[int, int], crop: Box | None) -> Box:
-    """What is shown: the crop within the picture, made square around its centre."""
+    """Return what is shown: the crop within the picture, made square around its centre."""
     left, top, right, bottom = (0, 0, *size) if crop is None else crop
     left, top, right, bottom = max(0, left), max(0, top), min(size[0], right), min(size[1], bottom)
     side = min(right - left, bottom - top)
@@ -83,7 +83,7 @@ def _box(size: tuple[int, int], crop: Box | None) -> Box:
     return left, top, left + side, top + side
 
 
-def _encoded(picture: Image.Image, size: int) -> bytes:
+def _encode(picture: Image.Image, size: int) -> bytes:
     from PIL import Image
 
     resized = picture.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=3.0)

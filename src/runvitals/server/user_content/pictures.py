@@ -50,7 +50,7 @@ class Picture:
 
 
 def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None) -> Picture:
-    """The picture to store for an upload. Blocks for up to a minute, in a process with limits.
+    """Return the picture to store for an upload. Blocks for up to a minute, in a process with limits.
 
     Args:
         crop: x, y, width and height of what is shown, in pixels of the picture as browsers show it. By
@@ -84,7 +84,7 @@ def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None)
 
 
 def _run(upload: bytes, crop: tuple[int, ...] | None) -> subprocess.CompletedProcess[bytes] | None:
-    """The worker's end; None if it took too long."""
+    """Return the worker's end; None if it took too long."""
     command = [sys.executable, "-I", "-m", "runvitals.server.user_content.picture_worker"]
     if crop is not None:
         command.append(",".join(map(str, crop)))

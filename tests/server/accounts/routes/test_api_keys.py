@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runvitals.server.access.rate_limits import DEVICE_LOGINS
+from runvitals.server.account_services import BetaFeature
 from runvitals.server.accounts.attempt_limits import DEVICE_CODES
-from runvitals.server.accounts.beta_features import BetaFeature
 from runvitals.server.accounts.storage.device_logins import LIFE_MS
 from runvitals.server.accounts.storage.keys import MAX_KEYS
 from runvitals.server.audit.storage.audit import CLI
@@ -135,8 +135,8 @@ def test_keys_are_renamed_and_revoked_one_or_several(people: People) -> None:
     several = {"ids": f"{keys[1]['id']},{keys[2]['id']}"}
     unknown = {"ids": f"{keys[3]['id']},00000000"}
     assert browser.request("DELETE", "/account/api-keys", params=unknown, json={}).status_code == 404
-    answer = browser.request("DELETE", "/account/api-keys", params=several, json={})
-    assert answer.json() == {"revoked": 2}
+    response = browser.request("DELETE", "/account/api-keys", params=several, json={})
+    assert response.json() == {"revoked": 2}
     assert [key["name"] for key in browser.get("/account/api-keys").json()["api_keys"]] == ["k3"]
     actions = people.actions()
     assert (actions.count("key.rename"), actions.count("key.revoke")) == (1, 3)
@@ -156,9 +156,9 @@ def test_a_device_gets_a_key_once_its_user_confirms_the_code(people: People) -> 
     typed = code.replace("-", "").lower()
     shown = browser.post("/auth/device/lookup", json={"code": typed}).json()
     assert (shown["name"], shown["ip"]) == ("gpu-box", "127.0.0.1")
-    answer = {"code": typed, "allow": True, "scope": "ingest"}
-    assert browser.post("/auth/device/confirm", json=answer).status_code == 204
-    assert browser.post("/auth/device/confirm", json=answer).status_code == 410
+    body = {"code": typed, "allow": True, "scope": "ingest"}
+    assert browser.post("/auth/device/confirm", json=body).status_code == 204
+    assert browser.post("/auth/device/confirm", json=body).status_code == 410
     fetched = device.post("/auth/device/token", json=secret)
     assert fetched.status_code == 201
     key = fetched.json()
@@ -172,8 +172,8 @@ def test_a_device_gets_no_key_if_denied_or_too_late(people: People) -> None:
     people.add("ada")
     device, browser = people.browser(), people.browser("ada")
     denied, late = (device.post("/auth/device", json={"name": "box"}).json() for _ in range(2))
-    answer = {"code": denied["user_code"], "allow": False}
-    assert browser.post("/auth/device/confirm", json=answer).status_code == 204
+    body = {"code": denied["user_code"], "allow": False}
+    assert browser.post("/auth/device/confirm", json=body).status_code == 204
     gone = device.post("/auth/device/token", json={"device_code": denied["device_code"]})
     assert (gone.status_code, "denied" in gone.text) == (410, True)
     people.pass_s(LIFE_MS / 1000)
@@ -193,16 +193,16 @@ def test_the_name_of_a_device_shows_as_it_is(people: People) -> None:
 def test_codes_of_devices_need_a_confirmed_session_and_few_guesses(people: People) -> None:
     people.add("ada")
     login = people.browser().post("/auth/device", json={"name": "box"}).json()
-    answer = {"code": login["user_code"], "allow": True}
-    assert people.browser().post("/auth/device/confirm", json=answer).status_code == 401
+    body = {"code": login["user_code"], "allow": True}
+    assert people.browser().post("/auth/device/confirm", json=body).status_code == 401
     browser = people.browser("ada")
     guess = {"code": "BBBB-BBBB", "allow": True}
     for _ in range(DEVICE_CODES.free + 1):
         assert browser.post("/auth/device/confirm", json=guess).status_code == 410
-    assert browser.post("/auth/device/confirm", json=answer).status_code == 429
+    assert browser.post("/auth/device/confirm", json=body).status_code == 429
     later = people.browser("ada")
     people.pass_s(16 * 60)
-    assert later.post("/auth/device/confirm", json=answer).status_code == 428
+    assert later.post("/auth/device/confirm", json=body).status_code == 428
 
 
 def test_a_network_starts_only_so_many_sign_ins_of_devices(people: People) -> None:

@@ -107,8 +107,8 @@ def test_files_count_once_for_a_team(people: People) -> None:
     add_runs(people)
     store = people.served.metadata_store
     shared, own = StoredFile("a" * 64, 1000, "image/png"), StoredFile("b" * 64, 30, "image/png")
-    places = {uid: store.runs.places(uid) for uid in ("team-1", "team-2", "own-1")}
-    numbers = {uid: place.run_id for uid, [place] in places.items()}
+    runs = {uid: store.runs.places(uid) for uid in ("team-1", "team-2", "own-1")}
+    numbers = {uid: run.run_id for uid, [run] in runs.items()}
     store.stored_files.add(numbers["team-1"], shared, people.now_ms)
     store.stored_files.add(numbers["team-2"], shared, people.now_ms)
     store.stored_files.add(numbers["team-2"], own, people.now_ms)

@@ -211,9 +211,9 @@ def test_addresses_are_added_confirmed_made_primary_and_removed(mailing: People)
     assert browser.post(f"{path}/verification", json={}).status_code == 409
 
     before = browser.secret
-    made = browser.patch(path, json={"primary": True})
+    changed = browser.patch(path, json={"primary": True})
     assert browser.secret != before
-    assert (made.status_code, made.json()["primary"]) == (200, True)
+    assert (changed.status_code, changed.json()["primary"]) == (200, True)
     mailing.mail.wait_for(3)
     assert {mail["to"] for mail in mailing.mail.received[1:]} == {"ada@lab.example", "Ada@home.example"}
     assert browser.request("DELETE", path, json={}).status_code == 409
@@ -233,9 +233,9 @@ def test_an_address_of_another_user_is_added_like_any_other(mailing: People) -> 
     mailing.add("eve")
     added = mailing.browser("eve").post("/account/emails", json={"address": "ada@lab.example"})
     assert added.status_code == 201
-    told = mailing.mail_to("ada@lab.example", 1)
-    assert told["subject"] == "Someone tried to add your e-mail address"
-    assert "#" not in told.get_body(("plain",)).get_content()
+    mail = mailing.mail_to("ada@lab.example", 1)
+    assert mail["subject"] == "Someone tried to add your e-mail address"
+    assert "#" not in mail.get_body(("plain",)).get_content()
 
 
 def test_mails_to_one_address_are_limited(mailing: People) -> None:
@@ -306,9 +306,9 @@ def test_an_account_is_deleted_by_typing_its_name(mailing: People) -> None:
 def test_a_deletion_can_wait_and_be_called_off(people: People) -> None:
     people.add("ada")
     browser = people.browser("ada")
-    asked = browser.request("DELETE", "/account", json={"confirm": "ada", "wait_days": 7})
+    deletion = browser.request("DELETE", "/account", json={"confirm": "ada", "wait_days": 7})
     until_ms = people.now_ms + 7 * 86_400_000
-    assert (asked.status_code, asked.json()) == (202, {"delete_after_ms": until_ms})
+    assert (deletion.status_code, deletion.json()) == (202, {"delete_after_ms": until_ms})
     assert browser.get("/account").json()["delete_after_ms"] == until_ms
     assert browser.request("DELETE", "/account/deletion", json={}).status_code == 204
     assert browser.get("/account").json()["delete_after_ms"] is None
@@ -362,9 +362,9 @@ def test_users_are_found_by_names_and_never_by_addresses(people: People) -> None
     browser = people.browser("ada")
 
     def found(query: str) -> list[str]:
-        answer = browser.get("/users", params={"query": query}).json()
-        assert all(set(user) == {"name", "display_name"} for user in answer["users"])
-        return [user["name"] for user in answer["users"]]
+        response = browser.get("/users", params={"query": query}).json()
+        assert all(set(user) == {"name", "display_name"} for user in response["users"])
+        return [user["name"] for user in response["users"]]
 
     assert found("AD") == ["ada", "adieu", "adam"]  # whom one shares a team with comes first
     assert found("zed") == ["adam"]

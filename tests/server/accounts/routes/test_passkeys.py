@@ -67,9 +67,9 @@ def test_an_answer_signs_in_once_and_not_after_some_minutes(at_home: People, pho
     _add(at_home.browser("ada"), phone)
     browser = at_home.browser()
     options = browser.post("/auth/passkey/options", json={}).json()["options"]
-    answer = phone.answer(options)
-    assert browser.post("/auth/passkey", json={"passkey": answer}).status_code == 200
-    replayed = at_home.browser().post("/auth/passkey", json={"passkey": answer})
+    credential = phone.answer(options)
+    assert browser.post("/auth/passkey", json={"passkey": credential}).status_code == 200
+    replayed = at_home.browser().post("/auth/passkey", json={"passkey": credential})
     assert (replayed.status_code, replayed.cookies.get(COOKIE)) == (401, None)
     late = phone.answer(at_home.browser().post("/auth/passkey/options", json={}).json()["options"])
     at_home.pass_s(CHALLENGE_MS / 1000)
@@ -150,10 +150,10 @@ def test_changes_of_passkeys_need_a_confirmed_session(at_home: People, phone: Au
 
 def test_a_passkey_is_registered_in_the_session_that_asked(at_home: People, phone: Authenticator) -> None:
     ada, other = at_home.browser("ada"), at_home.browser("ada")
-    made = phone.make(ada.post("/account/passkeys/options", json={}).json()["options"])
-    stolen = other.post("/account/passkeys", json={"name": "x", "passkey": made})
+    passkey = phone.make(ada.post("/account/passkeys/options", json={}).json()["options"])
+    stolen = other.post("/account/passkeys", json={"name": "x", "passkey": passkey})
     assert (stolen.status_code, list(stolen.json()["fields"])) == (422, ["passkey"])
-    assert ada.post("/account/passkeys", json={"name": "x", "passkey": made}).status_code == 201
+    assert ada.post("/account/passkeys", json={"name": "x", "passkey": passkey}).status_code == 201
 
 
 def test_a_passkey_confirms_who_one_is(at_home: People, phone: Authenticator) -> None:
@@ -191,9 +191,9 @@ def test_a_passkey_is_asked_for_after_the_password(at_home: People, phone: Authe
     first = browser.sign_in("ada")
     assert (first.status_code, first.json()["second_factor"], first.json()["code"]) == (401, True, True)
     body = {"name": "ada", "password": PASSWORD}
-    answer = phone.answer(first.json()["passkey"], flags=PRESENT)  # the password has been checked
-    assert browser.post("/auth/login", json={**body, "passkey": answer}).status_code == 200
-    assert browser.post("/auth/login", json={**body, "passkey": answer}).status_code == 401
+    credential = phone.answer(first.json()["passkey"], flags=PRESENT)  # the password has been checked
+    assert browser.post("/auth/login", json={**body, "passkey": credential}).status_code == 200
+    assert browser.post("/auth/login", json={**body, "passkey": credential}).status_code == 401
     wrong = {**body, "password": "not the right one"}
     again = phone.answer(browser.sign_in("ada").json()["passkey"])
     assert browser.post("/auth/login", json={**wrong, "passkey": again}).status_code == 401

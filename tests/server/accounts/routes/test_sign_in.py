@@ -53,7 +53,7 @@ def test_every_failure_is_the_same_answer_for_the_same_work(people: People) -> N
     people.accounts.users.update(people.accounts.users.by_name("eve").id, CLI, 1, state="suspended")
     people.accounts.users.create("keyonly", CLI, 1)  # without a password
     people.accounts.users.create("newbie", CLI, 1, address="new@lab.example")
-    answers = set()
+    responses = set()
     for typed in (
         "ada",
         "ada@lab.example",
@@ -68,8 +68,8 @@ def test_every_failure_is_the_same_answer_for_the_same_work(people: People) -> N
         response = people.browser().sign_in(typed, "not the right password")
         assert people.hasher.verified - before == 1, typed
         assert len(people.actions()) - events == 1, typed
-        answers.add((response.status_code, response.text, response.headers.get("set-cookie")))
-    assert answers == {(401, '{"error":"the name or address, or the password, is wrong"}', None)}
+        responses.add((response.status_code, response.text, response.headers.get("set-cookie")))
+    assert responses == {(401, '{"error":"the name or address, or the password, is wrong"}', None)}
 
 
 def test_a_suspended_user_is_told_after_the_right_password_only(people: People) -> None:
@@ -169,11 +169,11 @@ def test_the_mark_of_a_known_browser_cannot_be_made_up(people: People) -> None:
 
 def test_too_many_sign_ins_at_once_are_refused(people: People) -> None:
     for _ in range(22):
-        assert people.passwords._places.acquire(blocking=False)
+        assert people.passwords._slots.acquire(blocking=False)
     response = people.browser().sign_in("rita")
     assert (response.status_code, "retry-after" in response.headers) == (429, True)
     for _ in range(22):
-        people.passwords._places.release()
+        people.passwords._slots.release()
     assert people.browser().sign_in("rita").status_code == 200
 
 

@@ -45,8 +45,8 @@ def test_whoever_signs_up_confirms_the_address_and_is_a_user(mailing: People) ->
     ):
         assert browser.request(method, path, json=body).status_code == 403, path
 
-    asked = mailing.browser().post("/auth/verify", json={"token": token})
-    assert (asked.status_code, "sign in as ada" in asked.text) == (401, True)
+    verified = mailing.browser().post("/auth/verify", json={"token": token})
+    assert (verified.status_code, "sign in as ada" in verified.text) == (401, True)
     other = mailing.browser("rita").post("/auth/verify", json={"token": token})
     assert other.status_code == 403
     before = browser.secret
@@ -72,15 +72,15 @@ def test_an_address_in_use_is_not_told(mailing: People) -> None:
     mailing.set(signup="open")
     mailing.add("ada")
     hashes = mailing.hasher.hashed
-    answers = {
+    responses = {
         sign_up(mailing, f"new-{n}", address).text
         for n, address in enumerate(("ada@lab.example", "free@lab.example"))
     }
-    assert answers == {'{"done":"signup"}'}
+    assert responses == {'{"done":"signup"}'}
     assert mailing.hasher.hashed - hashes == 2
     mailing.mail.wait_for(2)
-    told = {mail["to"]: mail["subject"] for mail in mailing.mail.received}
-    assert told == {
+    subjects = {mail["to"]: mail["subject"] for mail in mailing.mail.received}
+    assert subjects == {
         "ada@lab.example": "You already have an account",
         "free@lab.example": "Confirm your e-mail address",
     }
@@ -137,8 +137,8 @@ def test_every_field_says_what_is_wrong(mailing: People) -> None:
     response = mailing.browser().post("/auth/signup", json=body)
     assert response.status_code == 422
     assert set(response.json()["fields"]) == {"name", "email", "password", "display_name"}
-    taken = sign_up(mailing, "rita", "other@lab.example")
-    assert (taken.status_code, "taken" in taken.text) == (409, True)
+    refused = sign_up(mailing, "rita", "other@lab.example")
+    assert (refused.status_code, "taken" in refused.text) == (409, True)
     reserved = sign_up(mailing, "settings", "other@lab.example").json()["fields"]
     assert reserved == {"name": "the name 'settings' is reserved"}
 
@@ -189,11 +189,11 @@ def test_a_reset_says_nothing_of_accounts(mailing: People) -> None:
     mailing.add("ada")
     mailing.accounts.users.create("newbie", CLI, mailing.now_ms, address="new@lab.example")
     browser = mailing.browser()
-    answers = set()
+    responses = set()
     for address in ("ada@lab.example", "new@lab.example", "nobody@lab.example"):
         response = browser.post("/auth/reset", json={"email": address})
-        answers.add((response.status_code, response.text))
-    assert answers == {(202, '{"done":"reset"}')}
+        responses.add((response.status_code, response.text))
+    assert responses == {(202, '{"done":"reset"}')}
     for _ in range(RESETS_OF_ADDRESS.count):
         assert browser.post("/auth/reset", json={"email": "ada@lab.example"}).status_code == 202
     mailing.mail.wait_for(RESETS_OF_ADDRESS.count)
@@ -228,18 +228,18 @@ def test_what_was_planted_before_the_set_up_is_removed_and_listed(tmp_path: Path
         accounts.teams.create("vision", stranger, now_ms)
         token = accounts.one_time_tokens.create("setup", now_ms)
         body = {"token": token, "name": "rita", "email": "rita@lab.example", "password": PASSWORD}
-        made = httpx.post(
+        created = httpx.post(
             f"{served.url}/api/v1/auth/setup",
             json={**body, "team": "vision"},
             headers=SAME_ORIGIN,
             timeout=PATIENCE_S,
         )
-        assert made.json()["removed"] == {
+        assert created.json()["removed"] == {
             "settings": ["scim_secret_digest", "signup"],
             "users": ["rita"],
             "teams": ["vision"],
         }
-        assert made.json()["account"]["name"] == "rita"
+        assert created.json()["account"]["name"] == "rita"
         planted = {"authorization": f"Bearer {secret}"}
         users = httpx.get(f"{served.url}/scim/v2/Users", headers=planted, timeout=PATIENCE_S)
         assert users.status_code == 401
@@ -269,9 +269,9 @@ def test_the_first_administrator_comes_by_a_link(tmp_path: Path) -> None:
                 httpx.post(setup, json={**body, **wrong}, headers=SAME_ORIGIN, timeout=PATIENCE_S).status_code
                 == status
             )
-        made = httpx.post(setup, json=body, headers=SAME_ORIGIN, timeout=PATIENCE_S)
-        assert made.status_code == 201, made.text
-        cookies = {COOKIE: made.cookies[COOKIE]}
+        created = httpx.post(setup, json=body, headers=SAME_ORIGIN, timeout=PATIENCE_S)
+        assert created.status_code == 201, created.text
+        cookies = {COOKIE: created.cookies[COOKIE]}
         account = httpx.get(f"{served.url}/api/v1/account", cookies=cookies, timeout=PATIENCE_S).json()
         assert (account["org_role"], account["billing_role"], account["state"]) == (
             "admin",

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.sealed_purposes import apprise_purpose
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.accounts.secret_box import SecretBox, apprise_purpose
 from runvitals.server.alerts.delivery import apprise_process
 from runvitals.server.alerts.delivery.apprise import AppriseChannel
 from runvitals.server.alerts.delivery.channel import DeliveryFailed

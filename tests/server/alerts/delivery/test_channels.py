@@ -15,8 +15,12 @@ from typing import Any
 import pytest
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.accounts.sealed_purposes import slack_purpose, team_secret_purpose, user_slack_purpose
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.accounts.secret_box import (
+    SecretBox,
+    slack_purpose,
+    team_secret_purpose,
+    user_slack_purpose,
+)
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery
 from runvitals.server.alerts.storage.destinations import SealedUrl

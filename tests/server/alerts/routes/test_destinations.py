@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.accounts.sealed_purposes import apprise_purpose, slack_purpose, user_slack_purpose
+from runvitals.server.accounts.secret_box import apprise_purpose, slack_purpose, user_slack_purpose
 from runvitals.server.alerts.storage.destinations import Kind
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer

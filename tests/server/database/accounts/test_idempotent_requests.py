@@ -39,8 +39,8 @@ def test_the_first_response_is_kept_for_a_day(table: IdempotentRequestTable) -> 
     assert again == EarlierRequest(b"request", None, None)
     table.finish(attempt, 201, b"sealed")
     for request in (b"request", b"other"):
-        found = table.begin(b"key", "user:1", request, T0 + KEPT_MS - 1)
-        assert found == EarlierRequest(b"request", 201, b"sealed")
+        earlier = table.begin(b"key", "user:1", request, T0 + KEPT_MS - 1)
+        assert earlier == EarlierRequest(b"request", 201, b"sealed")
     assert table.purge(T0 + KEPT_MS - 1) == 0
     assert isinstance(table.begin(b"key", "user:1", b"other", T0 + KEPT_MS), RequestLease)
     assert table.purge(T0 + KEPT_MS) == 0
@@ -56,12 +56,12 @@ def test_the_request_of_a_lost_process_is_taken_over(table: IdempotentRequestTab
     lost = begun(table)
     assert isinstance(table.begin(b"key", "user:1", b"request", T0 + LEASE_MS - 1), EarlierRequest)
     assert isinstance(table.begin(b"key", "user:1", b"other", T0 + LEASE_MS), EarlierRequest)
-    taken = begun(table, now_ms=T0 + LEASE_MS)
+    lease = begun(table, now_ms=T0 + LEASE_MS)
     table.finish(lost, 201, b"late")  # it was only slow: the other process decides
     table.forget(lost)
     running = table.begin(b"key", "user:1", b"request", T0 + LEASE_MS)
     assert running == EarlierRequest(b"request", None, None)
-    table.finish(taken, 201, b"sealed")
+    table.finish(lease, 201, b"sealed")
     assert table.begin(b"key", "user:1", b"request", T0 + 2 * LEASE_MS) == EarlierRequest(
         b"request", 201, b"sealed"
     )
@@ -73,8 +73,10 @@ def test_one_of_several_processes_carries_it_out(address: str) -> None:
             stack.enter_context(open_metadata_store(address)).accounts.idempotent_requests for _ in range(3)
         ]
         with ThreadPoolExecutor(6) as threads:
-            found = list(threads.map(lambda table: table.begin(b"key", "user:1", b"request", T0), tables * 4))
-    assert sum(isinstance(each, RequestLease) for each in found) == 1
+            earlier = list(
+                threads.map(lambda table: table.begin(b"key", "user:1", b"request", T0), tables * 4)
+            )
+    assert sum(isinstance(each, RequestLease) for each in earlier) == 1
 
 
 def test_the_oldest_of_a_principal_are_forgotten(
@@ -87,8 +89,8 @@ def test_the_oldest_of_a_principal_are_forgotten(
         table.finish(begun(table, b"%d" % number, next(times)), 201, b"sealed")
     assert isinstance(table.begin(b"theirs", "user:2", b"request", T0 + 10), EarlierRequest)
     for number in (2, 3, 4):
-        found = table.begin(b"%d" % number, "user:1", b"request", T0 + 10)
-        assert isinstance(found, EarlierRequest)
+        earlier = table.begin(b"%d" % number, "user:1", b"request", T0 + 10)
+        assert isinstance(earlier, EarlierRequest)
     begun(table, b"1", T0 + 10)
 
 

@@ -16,12 +16,12 @@ T0 = 1_800_000_000_000
 @pytest.fixture
 def actors(accounts: AccountStore) -> dict[str, Actor]:
     """Users who sign in: ada administers vision, bob is in no team."""
-    found = {}
+    users = {}
     for name in ("ada", "bob"):
         user = accounts.users.create(name, CLI, T0, address=f"{name}@{name}.example", verified=True)
-        found[name] = Actor("user", name, user.id, "session")
-    accounts.teams.create("vision", CLI, T0, administrator=found["ada"].id)
-    return found
+        users[name] = Actor("user", name, user.id, "session")
+    accounts.teams.create("vision", CLI, T0, administrator=users["ada"].id)
+    return users
 
 
 def ask(accounts: AccountStore, actor: Actor, team: str = "vision", text: str = "") -> JoinRequestRow:

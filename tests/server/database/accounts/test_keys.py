@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.access.storage.key_format import new_key, public_id
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import MAX_KEYS
+from runvitals.server.accounts.storage.random_secrets import new_key, public_id
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.store.errors import LimitReached, NameTaken, NoLongerValid, NotFound

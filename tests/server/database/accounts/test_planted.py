@@ -78,7 +78,7 @@ def test_the_runs_stay(metadata_store: MetadataStore) -> None:
     accounts.remove_planted(CLI, T0 + 1)
     accounts.users.create("ada", CLI, T0 + 1, org_role="admin")
     assert accounts.adopt_earlier_projects("main", T0 + 1)
-    assert [place.entity for place in metadata_store.runs.places("otter-1")] == ["main"]
+    assert [run.entity for run in metadata_store.runs.places("otter-1")] == ["main"]
 
 
 def test_it_happens_once(metadata_store: MetadataStore) -> None:

@@ -16,16 +16,16 @@ T0 = 1_800_000_000_000
 def test_the_newest_sign_up_of_an_address_is_found(accounts: AccountStore) -> None:
     for name in ("first", "second"):
         accounts.users.create(name, CLI, T0, address="ada@lab.example", hashed_password="$hash")
-    found = accounts.users.unverified_by_address("ada@lab.example")
-    assert found is not None
-    assert found.name == "second"
-    stored = accounts.credentials.password(found.id)
+    user = accounts.users.unverified_by_address("ada@lab.example")
+    assert user is not None
+    assert user.name == "second"
+    stored = accounts.credentials.password(user.id)
     assert stored is not None
     assert (stored.hash, stored.must_change) == ("$hash", False)
-    accounts.emails.verify(accounts.emails.of_user(found.id)[0].id, CLI, T0)
-    found = accounts.users.unverified_by_address("ada@lab.example")
-    assert found is not None
-    assert found.name == "first"
+    accounts.emails.verify(accounts.emails.of_user(user.id)[0].id, CLI, T0)
+    user = accounts.users.unverified_by_address("ada@lab.example")
+    assert user is not None
+    assert user.name == "first"
 
 
 def test_a_link_can_be_looked_at_before_it_is_used(accounts: AccountStore) -> None:

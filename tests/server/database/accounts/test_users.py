@@ -193,5 +193,5 @@ def test_a_name_that_no_database_can_store_is_unknown(accounts: AccountStore, na
             find(name)
     assert accounts.entity_id(name) is None
     assert accounts.users.search(name, 1) == []
-    for wanted in (AuditFilter(actor=name), AuditFilter(action=name), AuditFilter(action=f"{name}*")):
-        assert accounts.audit.page(wanted) == []
+    for audit_filter in (AuditFilter(actor=name), AuditFilter(action=name), AuditFilter(action=f"{name}*")):
+        assert accounts.audit.page(audit_filter) == []

@@ -44,8 +44,8 @@ def test_who_reads_which_events(vision: AccountsServer) -> None:
 
 def test_a_cursor_that_no_page_has_is_rejected(vision: AccountsServer) -> None:
     for cursor in ("x", "9223372036854775808", "99999999999999999999"):
-        answer = vision.ask("olga", "GET", f"organisation/audit?after={cursor}", 422)
-        assert "expected `next` of the previous page" in answer["error"]
+        response = vision.ask("olga", "GET", f"organisation/audit?after={cursor}", 422)
+        assert "expected `next` of the previous page" in response["error"]
 
 
 def test_filters_and_pages(vision: AccountsServer) -> None:

@@ -49,8 +49,8 @@ def test_the_list_of_users(vision: AccountsServer) -> None:
 
 def test_a_billing_administrator_administers_the_organisation(vision: AccountsServer) -> None:
     for body in ({"billing_role": "admin"}, {"billing_role": "admin", "org_role": "member"}):
-        answer = vision.ask("olga", "PATCH", f"{MEMBERS}/bob", 409, json=body)
-        assert answer["error"] == (
+        response = vision.ask("olga", "PATCH", f"{MEMBERS}/bob", 409, json=body)
+        assert response["error"] == (
             "bob is no administrator of the organisation, as billing administrators have to be"
         )
     both = {"billing_role": "admin", "org_role": "admin"}
@@ -65,8 +65,8 @@ def test_changing_a_user(vision: AccountsServer) -> None:
     assert vision.ask("olga", "PATCH", f"{MEMBERS}/bob", json={"state": "suspended"})["state"] == "suspended"
     vision.ask("olga", "PATCH", f"{MEMBERS}/bob", json={"state": "active"})
     for body in ({"org_role": "member"}, {"access": "none"}, {"state": "suspended"}):
-        answer = vision.ask("olga", "PATCH", f"{MEMBERS}/olga", 409, json=body)
-        assert "your own" in answer["error"]
+        response = vision.ask("olga", "PATCH", f"{MEMBERS}/olga", 409, json=body)
+        assert "your own" in response["error"]
     last = vision.ask("bob", "PATCH", f"{MEMBERS}/olga", 409, json={"billing_role": "none"})
     assert "last billing administrator" in last["error"]
     vision.ask("olga", "PATCH", f"{MEMBERS}/bob", 422, json={"access": "all"})
@@ -92,8 +92,8 @@ def test_an_administrator_verifies_an_address_by_hand(vision: AccountsServer) ->
 def test_deleting_a_user_names_the_teams_that_lack_an_administrator(vision: AccountsServer) -> None:
     vision.accounts.teams.create("own", CLI, T0, administrator=vision.accounts.users.by_name("ada").id)
     vision.ask("olga", "DELETE", f"{MEMBERS}/olga", 409)
-    answer = vision.ask("olga", "DELETE", f"{MEMBERS}/ada")
-    assert answer == {"teams_without_administrator": ["vision"]}
+    response = vision.ask("olga", "DELETE", f"{MEMBERS}/ada")
+    assert response == {"teams_without_administrator": ["vision"]}
     vision.ask("olga", "DELETE", f"{MEMBERS}/ada", 404)
     teams = vision.ask("olga", "GET", "organisation/teams")["teams"]
     assert [(row["name"], row["without_administrator"], row["deleted_ms"] is None) for row in teams] == [
@@ -125,9 +125,9 @@ def test_fifty_administrators_who_demote_each_other_leave_one(server: AccountsSe
 
 
 def test_a_reset_link_to_pass_on(vision: AccountsServer) -> None:
-    answer = vision.ask("olga", "POST", f"{MEMBERS}/bob/reset")
-    assert not answer["sent"]  # no mail is configured
-    url = answer["url"]
+    response = vision.ask("olga", "POST", f"{MEMBERS}/bob/reset")
+    assert not response["sent"]  # no mail is configured
+    url = response["url"]
     assert url.startswith("/-/reset#")
     token = vision.accounts.one_time_tokens.use(url.partition("#")[2], "reset_password", T0)
     assert token.user_id == vision.accounts.users.by_name("bob").id
@@ -186,8 +186,8 @@ def test_invitations_end_with_the_rights_of_the_inviter(
     vision: AccountsServer, change: dict[str, str]
 ) -> None:
     vision.ask("olga", "PATCH", f"{MEMBERS}/ada", json={"org_role": "admin"})
-    wanted = {"people": ["ada@example.net"], "org_role": "admin"}
-    (invited,) = vision.ask("ada", "POST", "organisation/invitations", json=wanted)["results"]
+    body = {"people": ["ada@example.net"], "org_role": "admin"}
+    (invited,) = vision.ask("ada", "POST", "organisation/invitations", json=body)["results"]
     vision.ask("olga", "PATCH", f"{MEMBERS}/ada", json=change)
     token = {"token": invited["url"].partition("#")[2]}
     vision.ask("mallory", "POST", "invitations/accept", 410, json=token)
@@ -195,8 +195,8 @@ def test_invitations_end_with_the_rights_of_the_inviter(
 
 
 def test_who_sends_an_invitation_of_an_administrator_again(vision: AccountsServer) -> None:
-    wanted = {"people": ["new@example.net"], "org_role": "admin"}
-    (invited,) = vision.ask("olga", "POST", "organisation/invitations", json=wanted)["results"]
+    body = {"people": ["new@example.net"], "org_role": "admin"}
+    (invited,) = vision.ask("olga", "POST", "organisation/invitations", json=body)["results"]
     path = f"organisation/invitations/{invited['id']}/resend"
     with vision.client("olga", sudo=False) as olga:
         assert olga.post(path, json={}).status_code == 428

@@ -44,8 +44,8 @@ def test_what_a_role_cannot_be(vision: AccountsServer) -> None:
         ({"permissions": ["fly"]}, "permissions"),
         ({"description": "x" * 501}, "description"),
     ):
-        answer = vision.ask("olga", "POST", ROLES, 422, json={**LABELLER, **change})
-        assert list(answer["fields"]) == [field]
+        response = vision.ask("olga", "POST", ROLES, 422, json={**LABELLER, **change})
+        assert list(response["fields"]) == [field]
     vision.ask("olga", "POST", ROLES, 201, json=LABELLER)
     vision.ask("olga", "PATCH", f"{ROLES}/Labeller", 422, json={"base": "member"})
     vision.ask("ada", "POST", ROLES, 403, json=LABELLER)
@@ -68,5 +68,5 @@ def test_the_name_of_a_role_fits_into_an_address(vision: AccountsServer) -> None
         assert created.headers["location"] == f"/api/v1/{path}"
         assert olga.delete(path).status_code == 200
     for name in ("a\r\nset-cookie: a=b", "a\0b", "\ud800", "a/b", "..", "a\u202eb"):
-        answer = vision.ask("olga", "POST", ROLES, 422, content=json.dumps({**LABELLER, "name": name}))
-        assert list(answer["fields"]) == ["name"]
+        response = vision.ask("olga", "POST", ROLES, 422, content=json.dumps({**LABELLER, "name": name}))
+        assert list(response["fields"]) == ["name"]

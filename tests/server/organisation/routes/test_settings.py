@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.beta_features import BetaFeature
+from runvitals.server.account_services import BetaFeature
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.mail import messages
 from runvitals.server.mail.settings import opened_smtp_url
@@ -52,10 +52,10 @@ def test_the_mail_server_is_set_field_by_field(people: People) -> None:
     rita = people.browser("rita")
     assert rita.get(MAIL).json()["configured"] is False
     sent = {**SERVER, "user": "runs", "password": "p4ss/word", **URL}
-    answer = rita.put(MAIL, json=sent)
-    assert answer.status_code == 200, answer.text
-    assert "p4ss" not in answer.text
-    shown = answer.json()
+    response = rita.put(MAIL, json=sent)
+    assert response.status_code == 200, response.text
+    assert "p4ss" not in response.text
+    shown = response.json()
     assert {name: shown[name] for name in SERVER} == SERVER
     assert (shown["user"], shown["has_password"], shown["configured"]) == ("runs", True, True)
     assert stored_url(people) == "smtp://runs:p4ss%2Fword@mail.lab.example:587"
@@ -104,9 +104,9 @@ def test_an_invalid_field_of_the_mail_server_is_named(
 ) -> None:
     rita = people.browser("rita")
     sent = json.dumps({**SERVER, **URL, **changes})
-    answer = rita.put(MAIL, content=sent, headers={"content-type": "application/json"})
-    assert answer.status_code == 422, answer.text
-    assert answer.json()["fields"].keys() == {field}
+    response = rita.put(MAIL, content=sent, headers={"content-type": "application/json"})
+    assert response.status_code == 422, response.text
+    assert response.json()["fields"].keys() == {field}
     assert "smtp_url" not in people.accounts.settings.all()
 
 
@@ -172,9 +172,9 @@ def test_what_the_environment_sets_is_shown_and_locked(
     ],
 )
 def test_an_invalid_setting_is_named(people: People, name: str, value: object) -> None:
-    answer = people.browser("rita").put(SETTINGS, json={name: value})
-    assert answer.status_code == 422
-    assert name in answer.json()["fields"][name]
+    response = people.browser("rita").put(SETTINGS, json={name: value})
+    assert response.status_code == 422
+    assert name in response.json()["fields"][name]
 
 
 def test_settings_are_stored_and_shown(people: People) -> None:
@@ -257,8 +257,8 @@ def test_the_organisation_decides_about_features_under_development(people: Peopl
     ada = people.browser("ada")
 
     def row() -> dict[str, object]:
-        (found,) = ada.get("/account/beta").json()["features"]
-        return {name: found[name] for name in ("on", "forced")}
+        (features,) = ada.get("/account/beta").json()["features"]
+        return {name: features[name] for name in ("on", "forced")}
 
     assert row() == {"on": False, "forced": None}
     assert ada.put("/account/beta/fast-lists", json={"on": True}).status_code == 200

@@ -107,9 +107,9 @@ def test_another_browser_does_not_finish_a_sign_in(people: People, idp: Idp) -> 
 
 def test_next_leads_nowhere_else(people: People, idp: Idp) -> None:
     _configure(people, auto_create=True)
-    for wanted in ("//evil.example", "https://evil.example", "/\\evil.example"):
+    for target in ("//evil.example", "https://evil.example", "/\\evil.example"):
         browser = people.browser()
-        begun = browser.get("/auth/lab/start", params={"next": wanted})
+        begun = browser.get("/auth/lab/start", params={"next": target})
         assert _return(browser, idp, begun.headers["location"]).headers["location"] == "/"
 
 
@@ -333,12 +333,12 @@ def test_issuers_are_set_by_administrators(people: People, idp: Idp) -> None:
     ada, rita = people.browser("ada"), people.browser("rita")
     issuer = {"name": "CI", "url": "https://idp.example", "audience": "runs"}
     assert ada.post("/organisation/issuers", json=issuer).status_code in (403, 404)
-    made = rita.post("/organisation/issuers", json=issuer)
-    assert made.status_code == 201, made.text
+    created = rita.post("/organisation/issuers", json=issuer)
+    assert created.status_code == 201, created.text
     assert rita.post("/organisation/issuers", json=issuer).status_code == 409
     for url in ("https://127.0.0.1", "https://idp.example/other", "nonsense"):
         assert rita.post("/organisation/issuers", json=issuer | {"url": url}).status_code == 422
-    path = f"/organisation/issuers/{made.json()['id']}"
+    path = f"/organisation/issuers/{created.json()['id']}"
     assert rita.patch(path, json={"enabled": False}).json()["enabled"] is False
     assert [row["enabled"] for row in rita.get("/organisation/issuers").json()["issuers"]] == [False]
     renamed = rita.patch(path, json={"name": " Builds ", "audience": "new"}).json()
@@ -424,8 +424,8 @@ def test_who_links_a_login_gets_a_mail(people: People, idp: Idp, monkeypatch: py
         fresh = people.browser()
         _return(fresh, idp, fresh.get("/auth/lab/start").headers["location"])
         people.mail.wait_for(4)  # and one to rita, about her second browser
-        told = {mail["subject"] for mail in people.mail.received if mail["to"] == "grace@lab.example"}
-        assert {"You can now sign in with lab", "New sign-in to your account"} <= told
+        subjects = {mail["subject"] for mail in people.mail.received if mail["to"] == "grace@lab.example"}
+        assert {"You can now sign in with lab", "New sign-in to your account"} <= subjects
         already = len(people.mail.received)
         assert rita.post("/organisation/mail/test", json={"address": "x@lab.example"}).status_code == 200
         people.mail_to("x@lab.example", already + 1)

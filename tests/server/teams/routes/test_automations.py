@@ -55,17 +55,17 @@ def settled(server: AccountsServer, number: int) -> list[Any]:
 def test_an_automation_is_created_changed_and_deleted(vision: AccountsServer) -> None:
     created = create(vision)
     assert (created["created_by"], created["cooldown_h"], created["problem"]) == ("ada", 24, None)
-    one = f"{AUTOMATIONS}/{created['id']}"
-    changed = vision.ask("olga", "PATCH", one, json={"enabled": False})
+    path = f"{AUTOMATIONS}/{created['id']}"
+    changed = vision.ask("olga", "PATCH", path, json={"enabled": False})
     assert changed == {**created, "enabled": False}
-    changed = vision.ask("ada", "PATCH", one, json={"name": "new", "filter": {"projects": ["digits"]}})
+    changed = vision.ask("ada", "PATCH", path, json={"name": "new", "filter": {"projects": ["digits"]}})
     assert (changed["name"], changed["filter"]["projects"]) == ("new", ["digits"])
     assert vision.ask("eve", "GET", AUTOMATIONS)["automations"] == [changed]
-    assert vision.ask("eve", "GET", one) == changed
-    vision.ask("bob", "PATCH", one, 403, json={"enabled": True})
+    assert vision.ask("eve", "GET", path) == changed
+    vision.ask("bob", "PATCH", path, 403, json={"enabled": True})
     vision.ask("mallory", "GET", AUTOMATIONS, 404)
-    vision.ask("ada", "DELETE", one, 204)
-    vision.ask("ada", "GET", one, 404)
+    vision.ask("ada", "DELETE", path, 204)
+    vision.ask("ada", "GET", path, 404)
     assert vision.actions(outcome="ok")[-4:] == [
         "automation.create",
         "automation.update",
@@ -90,8 +90,8 @@ def test_an_automation_that_is_refused(vision: AccountsServer) -> None:
         ),
     ):
         sent = {"name": "another", "event": FAILED, "actions": [TELL_BOB], **body}
-        answer = vision.ask("ada", "POST", AUTOMATIONS, status, json=sent)
-        assert list(answer["fields"]) == [field]
+        response = vision.ask("ada", "POST", AUTOMATIONS, status, json=sent)
+        assert list(response["fields"]) == [field]
 
 
 def test_payloads_are_shown_to_those_who_manage_automations_only(vision: AccountsServer) -> None:
@@ -120,13 +120,13 @@ def test_who_was_told_and_whether_it_arrived(vision: AccountsServer) -> None:
 
 def test_a_test_and_a_preview(vision: AccountsServer) -> None:
     automation = create(vision, actions=[TELL_BOB, {"kind": "stop"}])
-    one = f"{AUTOMATIONS}/{automation['id']}"
-    assert vision.ask("ada", "POST", f"{one}/test", 202) == {"sent": 1}
+    path = f"{AUTOMATIONS}/{automation['id']}"
+    assert vision.ask("ada", "POST", f"{path}/test", 202) == {"sent": 1}
     [row] = settled(vision, 1)
     assert (row["event"], row["title"]) == ("test", "Test: [vision/example] an example is finished")
     fail(vision, "a")
     fail(vision, "b")
-    found = vision.ask("ada", "POST", f"{one}/preview", json={"days": 7})
+    found = vision.ask("ada", "POST", f"{path}/preview", json={"days": 7})
     assert found == {"days": 7, "times": 2, "times_ms": [T0, T0]}
     metric = create(vision, "metric", event={"kind": "metric.threshold", "metric": "loss", "value": 1})
     found = vision.ask("ada", "POST", f"{AUTOMATIONS}/{metric['id']}/preview", json={})
@@ -210,8 +210,8 @@ def test_a_metric_that_ingest_receives(vision: AccountsServer) -> None:
         for seq, value in enumerate((1.0, 12.5, 13.0), 1):
             rows = {"keys": ["loss", "other"], "t": [T0 + seq], "v": [[value], [99.0]], "step": [seq]}
             sent = {"run": "a", "entity": "vision", "project": "digits", "writer": "train.n.1", "seq": seq}
-            answer = client.post("ingest", json={**sent, **rows}, headers=headers)
-            assert answer.status_code == 200, answer.text
+            response = client.post("ingest", json={**sent, **rows}, headers=headers)
+            assert response.status_code == 200, response.text
     [row] = settled(vision, 1)
     assert row["title"] == "[vision/digits] a: loss is 12.5"
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runvitals.server.accounts.sealed_purposes import team_secret_purpose
+from runvitals.server.accounts.secret_box import team_secret_purpose
 from runvitals.server.alerts.payload_template import MAX_BYTES
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.server.accounts_server import T0, AccountsServer
@@ -25,8 +25,8 @@ def put_secret(server: AccountsServer, name: str, value: str = "s3cret-value") -
 
 
 def test_a_secret_is_set_replaced_and_never_shown(vision: AccountsServer) -> None:
-    answer = vision.ask("ada", "PUT", f"{SECRETS}/API_TOKEN", json={"value": "first-value"})
-    assert answer == {
+    response = vision.ask("ada", "PUT", f"{SECRETS}/API_TOKEN", json={"value": "first-value"})
+    assert response == {
         "name": "API_TOKEN",
         "created_ms": T0,
         "changed_ms": T0,
@@ -34,10 +34,10 @@ def test_a_secret_is_set_replaced_and_never_shown(vision: AccountsServer) -> Non
         "webhooks": [],
     }
     vision.clock.now_ms += 1
-    answer = vision.ask("olga", "PUT", f"{SECRETS}/API_TOKEN", json={"value": "second-välue"})
-    assert (answer["created_ms"], answer["changed_ms"], answer["changed_by"]) == (T0, T0 + 1, "olga")
+    response = vision.ask("olga", "PUT", f"{SECRETS}/API_TOKEN", json={"value": "second-välue"})
+    assert (response["created_ms"], response["changed_ms"], response["changed_by"]) == (T0, T0 + 1, "olga")
     listed = vision.ask("ada", "GET", SECRETS)
-    assert listed == {"secrets": [answer], "total": 1, "next": None}
+    assert listed == {"secrets": [response], "total": 1, "next": None}
     assert "value" not in json.dumps(listed)
     team, box = team_id(vision), vision.app.services.outside_services.box
     sealed = vision.accounts.team_secrets.sealed_value(team, "API_TOKEN")
@@ -50,36 +50,36 @@ def test_a_secret_is_set_replaced_and_never_shown(vision: AccountsServer) -> Non
 
 @pytest.mark.parametrize("name", ["a b", "a-b", "é", "a" * 65, "%00"])
 def test_names_of_secrets(vision: AccountsServer, name: str) -> None:
-    answer = vision.ask("ada", "PUT", f"{SECRETS}/{name}", 422, json={"value": "s3cret-value"})
-    assert "s3cret-value" not in str(answer)
+    response = vision.ask("ada", "PUT", f"{SECRETS}/{name}", 422, json={"value": "s3cret-value"})
+    assert "s3cret-value" not in str(response)
     assert vision.ask("ada", "GET", SECRETS)["total"] == 0
 
 
 @pytest.mark.parametrize("value", ["", "x" * 8193, "é" * 5000, "\ud800"])
 def test_values_of_secrets(vision: AccountsServer, value: str) -> None:
     content = json.dumps({"value": value})
-    answer = vision.ask("ada", "PUT", f"{SECRETS}/TOKEN", 422, content=content)
-    assert list(answer["fields"]) == ["value"]
+    response = vision.ask("ada", "PUT", f"{SECRETS}/TOKEN", 422, content=content)
+    assert list(response["fields"]) == ["value"]
 
 
 def test_a_webhook_is_created_changed_and_deleted(vision: AccountsServer) -> None:
     for name in ("TOKEN", "SIGN"):
         put_secret(vision, name)
     payload = '{"text": "${run_name} ${SIGN}", "token": ["${ACCESS_TOKEN}"]}'
-    wanted = {**HOOK, "access_secret": "TOKEN", "signing_secret": "SIGN", "payload": payload}
-    created = vision.ask("ada", "POST", WEBHOOKS, 201, json=wanted)
-    assert created == {"id": created["id"], **wanted, "enabled": True, "created_ms": T0}
+    hook = {**HOOK, "access_secret": "TOKEN", "signing_secret": "SIGN", "payload": payload}
+    created = vision.ask("ada", "POST", WEBHOOKS, 201, json=hook)
+    assert created == {"id": created["id"], **hook, "enabled": True, "created_ms": T0}
     assert [row["webhooks"] for row in vision.ask("ada", "GET", SECRETS)["secrets"]] == [["ci"], ["ci"]]
-    one = f"{WEBHOOKS}/{created['id']}"
-    changed = vision.ask("ada", "PATCH", one, json={"access_secret": None, "enabled": False})
+    path = f"{WEBHOOKS}/{created['id']}"
+    changed = vision.ask("ada", "PATCH", path, json={"access_secret": None, "enabled": False})
     assert changed == {**created, "access_secret": None, "enabled": False}
     events = vision.actions()
-    assert vision.ask("ada", "PATCH", one, json={"enabled": False}) == changed
+    assert vision.ask("ada", "PATCH", path, json={"enabled": False}) == changed
     assert vision.actions() == events
     assert vision.ask("ada", "GET", WEBHOOKS)["webhooks"] == [changed]
-    vision.ask("ada", "DELETE", one, 204)
+    vision.ask("ada", "DELETE", path, 204)
     for method in ("PATCH", "DELETE"):
-        vision.ask("ada", method, one, 404, json={})
+        vision.ask("ada", method, path, 404, json={})
 
 
 @pytest.mark.parametrize(
@@ -114,11 +114,11 @@ def test_a_webhook_that_is_refused(
     vision.ask("ada", "POST", WEBHOOKS, 201, json={**HOOK, "name": "taken"})
     good = vision.ask("ada", "POST", WEBHOOKS, 201, json={**HOOK, "name": "good"})
     events = vision.actions()
-    answer = vision.ask("ada", "POST", WEBHOOKS, status, json={**HOOK, **wrong})
-    assert list(answer["fields"]) == [field]
+    response = vision.ask("ada", "POST", WEBHOOKS, status, json={**HOOK, **wrong})
+    assert list(response["fields"]) == [field]
     changes = {"enabled": False, **wrong}
-    answer = vision.ask("ada", "PATCH", f"{WEBHOOKS}/{good['id']}", status, json=changes)
-    assert list(answer["fields"]) == [field]
+    response = vision.ask("ada", "PATCH", f"{WEBHOOKS}/{good['id']}", status, json=changes)
+    assert list(response["fields"]) == [field]
     assert vision.ask("ada", "GET", WEBHOOKS)["webhooks"][1] == good
     assert vision.actions() == events
 
@@ -146,8 +146,8 @@ def test_a_secret_that_webhooks_use(vision: AccountsServer) -> None:
         "ada", "POST", WEBHOOKS, 201, json={**HOOK, "access_secret": "TOKEN", "signing_secret": "TOKEN"}
     )
     other = vision.ask("ada", "POST", WEBHOOKS, 201, json={**HOOK, "name": "other", "access_secret": "OTHER"})
-    answer = vision.ask("ada", "DELETE", f"{SECRETS}/TOKEN", 409)
-    assert answer["webhooks"] == ["ci"]
+    response = vision.ask("ada", "DELETE", f"{SECRETS}/TOKEN", 409)
+    assert response["webhooks"] == ["ci"]
     vision.ask("ada", "DELETE", f"{SECRETS}/TOKEN?force=1", 204)
     first, second = vision.ask("ada", "GET", WEBHOOKS)["webhooks"]
     assert (first["access_secret"], first["signing_secret"], first["enabled"]) == (None, None, False)
@@ -175,9 +175,9 @@ def test_secrets_of_another_team_are_not_found(vision: AccountsServer) -> None:
     ],
 )
 def test_a_url_that_is_no_incoming_webhook(vision: AccountsServer, url: str) -> None:
-    answer = vision.ask("ada", "POST", SLACK, 422, json={"channel": "#runs", "webhook_url": url})
-    assert list(answer["fields"]) == ["webhook_url"]
-    assert "SecretSecret" not in str(answer)
+    response = vision.ask("ada", "POST", SLACK, 422, json={"channel": "#runs", "webhook_url": url})
+    assert list(response["fields"]) == ["webhook_url"]
+    assert "SecretSecret" not in str(response)
 
 
 def test_incoming_webhooks_of_other_hosts(vision: AccountsServer) -> None:

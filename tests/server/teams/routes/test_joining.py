@@ -30,22 +30,22 @@ def join_of(server: AccountsServer, name: str) -> Any:
 def test_a_request_and_its_approval(mailing: AccountsServer) -> None:
     assert join_of(mailing, "mallory") == {"how": "ask", "request": None}
     assert join_of(mailing, "bob") is None
-    asked = mailing.ask("mallory", "POST", REQUESTS, 201, json={"message": "Please"})
-    assert (asked["state"], asked["user"], asked["message"]) == ("pending", "mallory", "Please")
-    assert join_of(mailing, "mallory") == {"how": "requested", "request": asked["id"]}
+    created = mailing.ask("mallory", "POST", REQUESTS, 201, json={"message": "Please"})
+    assert (created["state"], created["user"], created["message"]) == ("pending", "mallory", "Please")
+    assert join_of(mailing, "mallory") == {"how": "requested", "request": created["id"]}
     mailing.ask("mallory", "POST", REQUESTS, 409, json={})
     mailing.ask("bob", "POST", REQUESTS, 409, json={})
     assert waiting(mailing) == [("join_requested", "ada@example.org")]
-    assert [row["id"] for row in mailing.ask("ada", "GET", REQUESTS)["join_requests"]] == [asked["id"]]
+    assert [row["id"] for row in mailing.ask("ada", "GET", REQUESTS)["join_requests"]] == [created["id"]]
     for name in ("bob", "eve"):
         mailing.ask(name, "GET", REQUESTS, 403)
-        mailing.ask(name, "POST", f"{REQUESTS}/{asked['id']}/approve", 403, json={})
-    mailing.ask("ada", "POST", f"{REQUESTS}/{asked['id']}/approve", 422, json={"role": "nobody"})
-    approved = mailing.ask("ada", "POST", f"{REQUESTS}/{asked['id']}/approve", json={"role": "viewer"})
+        mailing.ask(name, "POST", f"{REQUESTS}/{created['id']}/approve", 403, json={})
+    mailing.ask("ada", "POST", f"{REQUESTS}/{created['id']}/approve", 422, json={"role": "nobody"})
+    approved = mailing.ask("ada", "POST", f"{REQUESTS}/{created['id']}/approve", json={"role": "viewer"})
     assert approved["state"] == "approved"
     assert mailing.accounts.members.get("vision", "mallory").role == "viewer"
     assert ("added_to_team", "mallory@example.org") in waiting(mailing)
-    mailing.ask("ada", "POST", f"{REQUESTS}/{asked['id']}/reject", 410)
+    mailing.ask("ada", "POST", f"{REQUESTS}/{created['id']}/reject", 410)
     assert mailing.actions(action="team.join_*") == ["team.join_request", "team.join_approved"]
 
 
@@ -66,15 +66,15 @@ def test_requests_of_another_team_are_not_found(vision: AccountsServer) -> None:
     vision.accounts.teams.create(
         "speech", CLI, now_ms, administrator=vision.accounts.users.by_name("mallory").id
     )
-    asked = vision.ask("mallory", "POST", REQUESTS, 201, json={})
+    created = vision.ask("mallory", "POST", REQUESTS, 201, json={})
     for how in ("approve", "reject"):
-        vision.ask("mallory", "POST", f"teams/speech/join-requests/{asked['id']}/{how}", 404, json={})
-        vision.ask("ada", "POST", f"{REQUESTS}/{asked['id'] + 1}/{how}", 404, json={})
+        vision.ask("mallory", "POST", f"teams/speech/join-requests/{created['id']}/{how}", 404, json={})
+        vision.ask("ada", "POST", f"{REQUESTS}/{created['id'] + 1}/{how}", 404, json={})
 
 
 def test_nobody_approves_their_own_request(vision: AccountsServer) -> None:
-    asked = vision.ask("olga", "POST", REQUESTS, 201, json={})
-    vision.ask("olga", "POST", f"{REQUESTS}/{asked['id']}/approve", 403, json={})
+    created = vision.ask("olga", "POST", REQUESTS, 201, json={})
+    vision.ask("olga", "POST", f"{REQUESTS}/{created['id']}/approve", 403, json={})
 
 
 def test_a_hidden_team_cannot_be_asked(vision: AccountsServer) -> None:
@@ -126,18 +126,18 @@ def test_asking_for_a_team(mailing: AccountsServer) -> None:
     teams = mailing.ask("mallory", "GET", "teams")
     assert teams["administrators"] == ["olga"]
     assert "administrators" not in mailing.ask("olga", "GET", "teams")
-    wanted = {"name": "speech", "message": "We need one"}
-    assert mailing.ask("mallory", "POST", "team-requests", 202, json=wanted) == {"administrators": ["olga"]}
+    body = {"name": "speech", "message": "We need one"}
+    assert mailing.ask("mallory", "POST", "team-requests", 202, json=body) == {"administrators": ["olga"]}
     assert waiting(mailing) == [("team_wanted", "olga@example.org")]
-    mailing.ask("mallory", "POST", "team-requests", 429, json=wanted)
+    mailing.ask("mallory", "POST", "team-requests", 429, json=body)
     mailing.ask("bob", "POST", "team-requests", 202, json={})
-    mailing.ask("olga", "POST", "team-requests", 409, json=wanted)
+    mailing.ask("olga", "POST", "team-requests", 409, json=body)
     assert mailing.actions(action="team.ask") == ["team.ask", "team.ask"]
 
 
 def test_without_mail_the_administrators_are_named(vision: AccountsServer) -> None:
-    answer = vision.ask("mallory", "POST", "team-requests", 409, json={})
-    assert "olga" in answer["error"]
+    response = vision.ask("mallory", "POST", "team-requests", 409, json={})
+    assert "olga" in response["error"]
 
 
 def test_added_by_is_who_invited(vision: AccountsServer) -> None:

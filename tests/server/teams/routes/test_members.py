@@ -53,8 +53,8 @@ def test_roles(vision: AccountsServer) -> None:
         ({"access": "full"}, "access"),
         ({"expires_ms": T0}, "expires_ms"),
     ):
-        answer = vision.ask("ada", "PATCH", f"{MEMBERS}/eve", 422, json=body)
-        assert list(answer["fields"]) == [field]
+        response = vision.ask("ada", "PATCH", f"{MEMBERS}/eve", 422, json=body)
+        assert list(response["fields"]) == [field]
     vision.ask("bob", "PATCH", f"{MEMBERS}/eve", 403, json={"role": "viewer"})
     vision.ask("ada", "PATCH", f"{MEMBERS}/mallory", 404, json={"role": "viewer"})
     ends = vision.ask("ada", "PATCH", f"{MEMBERS}/eve", json={"expires_ms": T0 + 1000})
@@ -73,8 +73,8 @@ def test_removing_and_leaving(vision: AccountsServer) -> None:
 
 def test_the_last_administrator_stays(vision: AccountsServer) -> None:
     for method, body in (("DELETE", None), ("PATCH", {"role": "viewer"})):
-        answer = vision.ask("ada", method, f"{MEMBERS}/ada", 409, json=body)
-        assert "vision needs an administrator" in answer["error"]
+        response = vision.ask("ada", method, f"{MEMBERS}/ada", 409, json=body)
+        assert "vision needs an administrator" in response["error"]
     vision.ask("ada", "PATCH", f"{MEMBERS}/bob", json={"role": "admin"})
     vision.ask("ada", "DELETE", f"{MEMBERS}/ada", 204)
 
@@ -116,9 +116,9 @@ def test_administrators_of_the_organisation_do_not_let_each_other_in(vision: Acc
         token = invite("olga", **how)["url"].partition("#")[2]
         refused = vision.ask("rita", "POST", "invitations/accept", 403, json={"token": token})
         assert "its own members" in refused["error"]
-    asked = vision.ask("rita", "POST", requests, 201, json={})
-    vision.ask("olga", "POST", f"{requests}/{asked['id']}/approve", 403, json={})
-    vision.ask("rita", "DELETE", f"account/join-requests/{asked['id']}", 204)
+    created = vision.ask("rita", "POST", requests, 201, json={})
+    vision.ask("olga", "POST", f"{requests}/{created['id']}/approve", 403, json={})
+    vision.ask("rita", "DELETE", f"account/join-requests/{created['id']}", 204)
     vision.ask(
         "olga", "PATCH", "teams/vision", json={"join_domains": ["example.org"], "join_by_domain": "auto"}
     )
@@ -149,6 +149,6 @@ def test_fifty_administrators_who_demote_each_other_leave_one(vision: AccountsSe
 
 
 def test_unknown_parameters_are_rejected(vision: AccountsServer) -> None:
-    answer = vision.ask("ada", "GET", f"{MEMBERS}?rol=viewer", 422)
-    assert list(answer["fields"]) == ["rol"]
-    assert "expected one of after, format" in answer["error"]
+    response = vision.ask("ada", "GET", f"{MEMBERS}?rol=viewer", 422)
+    assert list(response["fields"]) == ["rol"]
+    assert "expected one of after, format" in response["error"]

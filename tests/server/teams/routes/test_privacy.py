@@ -27,8 +27,8 @@ def enforce(server: AccountsServer, **settings: object) -> None:
 
 
 def setting(server: AccountsServer, name: str) -> tuple[object, bool, object]:
-    found = server.ask("olga", "GET", "teams/vision/settings")["settings"][name]
-    return found["value"], found["editable"], found["enforced_by"]
+    setting = server.ask("olga", "GET", "teams/vision/settings")["settings"][name]
+    return setting["value"], setting["editable"], setting["enforced_by"]
 
 
 def test_public_projects(digits: AccountsServer) -> None:

@@ -103,5 +103,5 @@ def test_a_default_team_does_not_show_which_teams_exist(vision: AccountsServer) 
 def test_service_accounts_are_searched_by_name(vision: AccountsServer) -> None:
     for name in ("CI runner", "nightly"):
         vision.ask("ada", "POST", ACCOUNTS, 201, json={"name": name})
-    found = vision.ask("ada", "GET", f"{ACCOUNTS}?text=ci%20R")
-    assert ([row["name"] for row in found["service_accounts"]], found["total"]) == (["CI runner"], 1)
+    listed = vision.ask("ada", "GET", f"{ACCOUNTS}?text=ci%20R")
+    assert ([row["name"] for row in listed["service_accounts"]], listed["total"]) == (["CI runner"], 1)

@@ -44,8 +44,8 @@ def test_an_administrator_creates_a_team(server: AccountsServer) -> None:
 def test_an_invalid_team_is_not_created(
     server: AccountsServer, body: dict[str, object], status: int, field: str | None
 ) -> None:
-    answer = server.ask("olga", "POST", "teams", status, json=body)
-    assert (field is None) or list(answer["fields"]) == [field]
+    response = server.ask("olga", "POST", "teams", status, json=body)
+    assert (field is None) or list(response["fields"]) == [field]
     assert server.accounts.teams.all() == []
 
 
@@ -109,8 +109,8 @@ def test_a_team_goes_to_the_trash_and_comes_back(vision: AccountsServer) -> None
     wrong = vision.ask("olga", "DELETE", "teams/vision", 422, json={"confirm": "visoin"})
     assert list(wrong["fields"]) == ["confirm"]
     with vision.client("olga", sudo=False) as olga:
-        asked = olga.request("DELETE", "teams/vision", json={"confirm": "vision"})
-    assert (asked.status_code, asked.json()["sudo"]) == (428, True)
+        deleted = olga.request("DELETE", "teams/vision", json={"confirm": "vision"})
+    assert (deleted.status_code, deleted.json()["sudo"]) == (428, True)
     gone = vision.ask("olga", "DELETE", "teams/vision", 202, json={"confirm": "vision"})
     assert gone["purged_ms"] - gone["deleted_ms"] == 30 * 86_400_000
     vision.ask("ada", "GET", "teams/vision", 404)
@@ -136,8 +136,8 @@ def test_the_page_of_a_team(vision: AccountsServer) -> None:
     ]
     assert "members" not in vision.ask("mallory", "GET", "teams/vision/profile")
     wrong = {"links": [{"url": "javascript:alert(1)"}]}
-    answer = vision.ask("ada", "PATCH", "teams/vision/profile", 422, json=wrong)
-    assert list(answer["fields"]) == ["links[0].url"]
+    response = vision.ask("ada", "PATCH", "teams/vision/profile", 422, json=wrong)
+    assert list(response["fields"]) == ["links[0].url"]
     vision.ask("bob", "PATCH", "teams/vision/profile", 403, json={"intro": ""})
 
 
@@ -153,8 +153,8 @@ def test_lists_come_in_pages(server: AccountsServer) -> None:
 
 def test_the_name_of_a_team_does_not_change_to_anything(vision: AccountsServer) -> None:
     for name in ('"other"', "null", '{"\\ud800": 1}', "[]"):
-        answer = vision.ask("ada", "PATCH", "teams/vision", 422, content=f'{{"name": {name}}}')
-        assert list(answer["fields"]) == ["name"]
+        response = vision.ask("ada", "PATCH", "teams/vision", 422, content=f'{{"name": {name}}}')
+        assert list(response["fields"]) == ["name"]
 
 
 def test_one_call_returns_the_page_of_a_team_or_user(vision: AccountsServer) -> None:

@@ -1,6 +1,6 @@
 // What an event of the audit log changed, in one line.
 
-import type { AuditEvent } from '../accounts/accounts';
+import type { AuditEvent } from '../../base/wire';
 import type { Json } from '../../base/wire';
 
 /** `role: member → admin, expires_ms: –`; empty if the event changed no values. */

@@ -1,4 +1,4 @@
-"""What decisions need to know of a user, a service account or an entity, read at one time."""
+"""The rights of a user, a service account or an entity, read at one time for decisions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,9 @@ class RoleGrant:
 
 @dataclass(frozen=True, slots=True)
 class UserGrants:
-    """A user's rights. `teams`: by entity id; `projects`: by project id; `entity_id`: the user's own space;
+    """A user's rights.
+
+    `teams`: by entity id; `projects`: by project id; `entity_id`: the user's own space;
     `default_entity_id`: the team for runs that name none.
     """
 
@@ -74,7 +76,7 @@ class EntityFacts:
 
 
 def user_grants(database: Database, user_id: int, now_ms: int) -> UserGrants | None:
-    """The rights of a user; None if there is no such user."""
+    """Return the rights of a user; None if there is no such user."""
     columns = ("id", "state", "org_role", "access", "billing_role", "entity_id", "default_entity_id")
     with database.read() as connection:
         mine = (
@@ -107,7 +109,7 @@ def user_grants(database: Database, user_id: int, now_ms: int) -> UserGrants | N
 
 
 def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
-    """The rights of a service account; None if it is disabled, deleted, or its team is in the trash."""
+    """Return the rights of a service account; None if it, or its team, is disabled or deleted."""
     mine = (
         select(
             service_account.c.id,
@@ -134,17 +136,17 @@ def service_grants(database: Database, account_id: int) -> ServiceGrants | None:
 
 
 def entity_id_of(database: Database, name: str) -> int | None:
-    """The id of a team or user by its name; None if there is none."""
+    """Return the id of a team or user by its name; None if there is none."""
     with database.read() as connection:
         named = select(entity.c.id).where(
             entity.c.name == plain_text(name).lower(), entity.c.purged_ms.is_(None)
         )
-        found: int | None = connection.execute(named).scalar()
-        return found
+        entity_id: int | None = connection.execute(named).scalar()
+        return entity_id
 
 
 def entity_facts(database: Database, entity_id: int) -> EntityFacts | None:
-    """A team or a user's own space; None if there is none with this id."""
+    """Return a team or a user's own space; None if there is none with this id."""
     switches = ("hidden", "members_invite", "public_projects", "public_links", "default_visibility")
     mine = (
         select(entity, user_account.c.id.label("owner_id"), *[team.c[name] for name in switches])

@@ -55,7 +55,7 @@ class IdempotentRequestTable:
     def begin(
         self, digest: bytes, principal: str, request: bytes, now_ms: int
     ) -> RequestLease | EarlierRequest:
-        """The right to carry a request out, or the request that has it or had it.
+        """Return the right to carry a request out, or the request that has it or had it.
 
         Of several processes, one gets the right.
         """
@@ -88,12 +88,12 @@ class IdempotentRequestTable:
         # The change itself is durable, and with it what was written before it.
         return self._database.write(work, durable=False)
 
-    def finish(self, attempt: RequestLease, status: int, answer: bytes | None) -> None:
+    def finish(self, attempt: RequestLease, status: int, response: bytes | None) -> None:
         """Keep the response, unless another process has taken the request over."""
-        kept = update(idempotent_request).where(*_of(attempt)).values(status=status, answer=answer)
+        kept = update(idempotent_request).where(*_of(attempt)).values(status=status, answer=response)
 
         def work(connection: Connection) -> None:
-            if connection.execute(kept).rowcount and answer is not None:
+            if connection.execute(kept).rowcount and response is not None:
                 _trim_answers(connection, attempt.digest)
 
         self._database.write(work)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 from fastapi import Request
-from fastapi.responses import JSONResponse, Response
-from pydantic import Field
+from fastapi.responses import Response
+from pydantic import ConfigDict, Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
@@ -14,10 +14,10 @@ from runvitals.server.access.control import unauthenticated
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Operator, ServiceAccount
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.routes.account_json import account_json
+from runvitals.server.accounts.routes.account_schema import AccountSchema, account_of
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.session_cookies import end_session
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -27,36 +27,103 @@ router = Router()
 
 
 class Deletion(RequestBody):
+    """What confirms that an account is to be deleted, and when."""
+
     confirm: str = Field(max_length=64, description="The user name, typed again.")
     wait_days: int = Field(0, ge=0, le=30, description="The account works until then, and can be kept.")
 
 
-@router.get("/account", dependencies=[needs(AUTHENTICATED)])
-def who_am_i(requester: TheRequester, access: TheAccess) -> Any:
+class IdentifiedUser(AccountSchema):
+    """An account, with what is known of the session or of the key that the request came with."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    sudo_until_ms: int | None = Field(
+        default=None, description="Until when the password counts as confirmed."
+    )
+    key: str | None = Field(default=None, description="The shown part of the key.")
+
+
+class IdentifiedServiceAccount(ResponseBody):
+    """A service account. `key`: the shown part of its key."""
+
+    kind: Literal["service_account"]
+    name: str
+    key: str | None
+
+
+class IdentifiedOperator(ResponseBody):
+    """Who uses a server that has no accounts."""
+
+    kind: Literal["operator"]
+    name: str
+
+
+Identified = IdentifiedUser | IdentifiedServiceAccount | IdentifiedOperator
+
+
+class SessionAccount(ResponseBody):
+    """Who is signed in. `account`: null for a visitor."""
+
+    account: Identified | None
+
+
+class DeletionTime(ResponseBody):
+    """When an account will be deleted."""
+
+    delete_after_ms: int
+
+
+class DeletedThings(ResponseBody):
+    """How much of each kind a deletion removes, and the teams that the user leaves."""
+
+    projects: int
+    runs: int
+    api_keys: int
+    teams: list[str]
+
+
+class KeptThings(ResponseBody):
+    """How many a deletion leaves. `runs`: those in teams."""
+
+    runs: int
+
+
+class DeletionEffects(ResponseBody):
+    """What a deletion of an account removes, and what stays."""
+
+    delete_after_ms: int | None
+    goes: DeletedThings
+    stays: KeptThings
+
+
+@router.get("/account", response_model_exclude_unset=True, dependencies=[needs(AUTHENTICATED)])
+def who_am_i(requester: TheRequester, access: TheAccess) -> Identified:
     """Whom this session, key or token stands for."""
     principal = requester.principal
     if requester.user_id is not None:
-        account = account_json(access, requester.user_id)
+        account = account_of(access, requester.user_id).model_dump()
         if requester.session is not None:
-            return {
-                **account,
-                "sudo_until_ms": requester.session.sudo_until_ms,
-                "must_change_password": requester.session.must_change_password,
-            }
-        return {**account, "key": requester.key_public_id}
+            account["sudo_until_ms"] = requester.session.sudo_until_ms
+            account["must_change_password"] = requester.session.must_change_password
+        else:
+            account["key"] = requester.key_public_id
+        return IdentifiedUser(**account)
     if isinstance(principal, ServiceAccount):
-        return {"kind": "service_account", "name": requester.name, "key": requester.key_public_id}
+        return IdentifiedServiceAccount(
+            kind="service_account", name=requester.name, key=requester.key_public_id
+        )
     if isinstance(principal, Operator):
-        return {"kind": "operator", "name": ""}
+        return IdentifiedOperator(kind="operator", name="")
     raise unauthenticated()
 
 
-@router.get("/auth/session", dependencies=[needs(PUBLIC)])
-def session(requester: TheRequester, access: TheAccess) -> Any:
+@router.get("/auth/session", response_model_exclude_unset=True, dependencies=[needs(PUBLIC)])
+def session(requester: TheRequester, access: TheAccess) -> SessionAccount:
     """Who is signed in: `account` as in `GET /account`, null for a visitor."""
     if requester.user_id is None:
-        return {"account": None}
-    return {"account": who_am_i(requester, access)}
+        return SessionAccount(account=None)
+    return SessionAccount(account=who_am_i(requester, access))
 
 
 @router.delete("/account", dependencies=[needs("account:delete")])
@@ -66,7 +133,8 @@ def delete_account(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Response:
+    response: Response,
+) -> DeletionTime | None:
     """Delete the account, now or after some days: 204, or 202 with the time. Runs in teams stay."""
     if body.confirm.lower() != owner.name:
         raise InvalidFields({"confirm": f"expected {owner.name}"})
@@ -76,30 +144,28 @@ def delete_account(
         accounts.users.request_deletion(owner.id, owner.actor, now_ms, body.wait_days * DAY_MS)
         until_ms = now_ms + body.wait_days * DAY_MS
         services.notices().to_user(owner.id, messages.deletion_requested(owner.name, until_ms))
-        return JSONResponse({"delete_after_ms": until_ms}, 202)
+        response.status_code = 202
+        return DeletionTime(delete_after_ms=until_ms)
     accounts.users.delete(owner.id, owner.actor, now_ms)
     access.rights_changed()
     if primary is not None and primary.verified_ms is not None:
         services.mailer.send(messages.account_deleted(owner.name), primary.address, now_ms)
-    response = Response(status_code=204)
+    response.status_code = 204
     end_session(request, response)
-    return response
+    return None
 
 
 @router.get("/account/deletion", dependencies=[needs("account:read")])
-def deletion(access: TheAccess, owner: TheOwner) -> Any:
+def deletion(access: TheAccess, owner: TheOwner) -> DeletionEffects:
     """What a deletion of the account would remove, and what stays."""
     contents = access.accounts.contents_of(owner.id)
-    return {
-        "delete_after_ms": access.accounts.users.get(owner.id).delete_after_ms,
-        "goes": {
-            "projects": contents.projects,
-            "runs": contents.runs,
-            "api_keys": contents.keys,
-            "teams": contents.teams,
-        },
-        "stays": {"runs": contents.team_runs},
-    }
+    return DeletionEffects(
+        delete_after_ms=access.accounts.users.get(owner.id).delete_after_ms,
+        goes=DeletedThings(
+            projects=contents.projects, runs=contents.runs, api_keys=contents.keys, teams=contents.teams
+        ),
+        stays=KeptThings(runs=contents.team_runs),
+    )
 
 
 @router.delete("/account/deletion", status_code=204, dependencies=[needs("account:update")])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import HTTPException, Query
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
 from runvitals.model.durations import HOUR_MS
@@ -15,11 +15,20 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.account_store import AccountStore
-from runvitals.server.accounts.routes.key_rules import KeyScopeName, expiry_ms, key_json, keys_json
+from runvitals.server.accounts.routes.key_rules import (
+    KeySchema,
+    KeyScopeName,
+    KeysPage,
+    ShownKey,
+    expiry_ms,
+    key_schema,
+    key_schemas,
+    shown_key,
+)
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.accounts.storage.keys import MAX_KEYS, KeyRow
 from runvitals.server.audit.storage.audit import Actor
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -31,6 +40,8 @@ router = Router()
 
 
 class NewKey(RequestBody):
+    """A key of a user, to be created."""
+
     name: str = Field(min_length=1, max_length=64)
     scope: KeyScopeName = "write"
     teams: list[Annotated[str, Field(max_length=64)]] | None = Field(
@@ -40,17 +51,27 @@ class NewKey(RequestBody):
 
 
 class Rotation(RequestBody):
+    """How a key is replaced."""
+
     overlap_h: float = Field(24, ge=0, le=168, description="How long the old key still works.")
 
 
 class KeyChanges(RequestBody):
+    """A new name for a key."""
+
     name: str = Field(min_length=1, max_length=64)
 
 
-@router.get("/account/api-keys", dependencies=[needs("account:read")])
+class RevokedKeys(ResponseBody):
+    """How many keys were revoked."""
+
+    revoked: int
+
+
+@router.get("/account/api-keys", response_model=KeysPage, dependencies=[needs("account:read")])
 def keys(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The keys that have not been revoked."""
-    rows = keys_json(access.accounts, access.accounts.keys.all(user_id=owner.id))
+    rows = key_schemas(access.accounts, access.accounts.keys.all(user_id=owner.id))
     return page_in_order("api_keys", rows, page)
 
 
@@ -60,15 +81,16 @@ def create_key(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
-    """Create a key. It is shown in this answer only."""
-    return _created(create_key_of(owner.id, body, access, services, owner.actor))
+    response: Response,
+) -> ShownKey:
+    """Create a key. It is shown in this response only."""
+    return _with_headers(response, create_key_of(owner.id, body, access, services, owner.actor))
 
 
 def create_key_of(
     user_id: int, body: NewKey, access: AccessControl, services: AccountServices, by: Actor
-) -> dict[str, Any]:
-    """The JSON of a new key of a user, with its secret. `by`: the user.
+) -> ShownKey:
+    """Create a key of a user. `by`: the user.
 
     Raises:
         HTTPException: 403 if only administrators make keys, 409 if there are too many, 422.
@@ -94,16 +116,18 @@ def create_key_of(
     except ValueError as error:
         raise InvalidFields({"name": str(error)}) from None
     services.notices().to_user(user_id, messages.key_created(by.name, key.name, key.public_id))
-    return {"key": secret, **key_json(accounts, key)}
+    return shown_key(accounts, secret, key)
 
 
 # A key may replace itself, for programs that do so on a schedule.
 @router.post("/account/api-keys/current/rotate", status_code=201, dependencies=[needs(AUTHENTICATED)])
-def rotate_current(body: Rotation, requester: TheRequester, access: TheAccess) -> Any:
-    """A new key in place of the one that this request came with."""
+def rotate_current(
+    body: Rotation, requester: TheRequester, access: TheAccess, response: Response
+) -> ShownKey:
+    """Replace the key that this request came with."""
     if requester.key_public_id is None:
         raise unauthenticated()
-    return _rotated(access, requester.key_public_id, body, requester.actor)
+    return _with_headers(response, _rotate(access, requester.key_public_id, body, requester.actor))
 
 
 @router.post("/account/api-keys/{key}/rotate", status_code=201, dependencies=[needs("account:keys")])
@@ -112,10 +136,11 @@ def rotate(
     body: Rotation,
     access: TheAccess,
     owner: SignedInOwner,
-) -> Any:
-    """A new key of the same name and rights. The old one works until the overlap is over."""
+    response: Response,
+) -> ShownKey:
+    """Replace a key by one of the same name and rights. The old one works until the overlap is over."""
     _own(access.accounts, owner, key)
-    return _rotated(access, key, body, owner.actor)
+    return _with_headers(response, _rotate(access, key, body, owner.actor))
 
 
 @router.patch("/account/api-keys/{key}", dependencies=[needs("account:keys")])
@@ -124,14 +149,14 @@ def rename(
     body: KeyChanges,
     access: TheAccess,
     owner: SignedInOwner,
-) -> Any:
+) -> KeySchema:
     """Rename a key."""
-    found = _own(access.accounts, owner, key)
+    row = _own(access.accounts, owner, key)
     try:
-        renamed = access.accounts.keys.rename(found.id, body.name, owner.actor, access.clock())
+        renamed = access.accounts.keys.rename(row.id, body.name, owner.actor, access.clock())
     except ValueError as error:
         raise InvalidFields({"name": str(error)}) from None
-    return key_json(access.accounts, renamed)
+    return key_schema(access.accounts, renamed)
 
 
 @router.delete("/account/api-keys/{key}", status_code=204, dependencies=[needs("account:keys")])
@@ -151,27 +176,27 @@ def revoke_several(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
+) -> RevokedKeys:
     """Revoke several keys; none if one of them does not exist."""
-    found = [_own(access.accounts, owner, key) for key in dict.fromkeys(ids.split(","))]
-    _revoke(access, services, owner, found)
-    return {"revoked": len(found)}
+    rows = [_own(access.accounts, owner, key) for key in dict.fromkeys(ids.split(","))]
+    _revoke(access, services, owner, rows)
+    return RevokedKeys(revoked=len(rows))
 
 
 def _entities(accounts: AccountStore, user_id: int, teams: list[str] | None, now_ms: int) -> list[int]:
     if not teams:
         return []
     user = accounts.users.get(user_id)
-    known = {user.name: user.entity_id}
-    known |= {team.name: team.id for team, _, _ in accounts.teams.of_user(user_id, now_ms)}
+    ids = {user.name: user.entity_id}
+    ids |= {team.name: team.id for team, _, _ in accounts.teams.of_user(user_id, now_ms)}
     unknown = {
         f"teams[{number}]": f"you are in no team {name!r}"
         for number, name in enumerate(teams)
-        if name.lower() not in known
+        if name.lower() not in ids
     }
     if unknown:
         raise InvalidFields(unknown)
-    return [known[name.lower()] for name in teams]
+    return [ids[name.lower()] for name in teams]
 
 
 def _lives(key: KeyRow, now_ms: int) -> bool:
@@ -188,7 +213,7 @@ def _own(accounts: AccountStore, owner: Owner, public_id: str) -> KeyRow:
     return key
 
 
-def _rotated(access: AccessControl, public_id: str, body: Rotation, by: Actor) -> Response:
+def _rotate(access: AccessControl, public_id: str, body: Rotation, by: Actor) -> ShownKey:
     accounts = access.accounts
     try:
         old = accounts.keys.by_public_id(public_id)
@@ -196,12 +221,14 @@ def _rotated(access: AccessControl, public_id: str, body: Rotation, by: Actor) -
     except NotFound as error:
         raise HTTPException(409, str(error)) from None
     access.rights_changed()
-    return _created({"key": secret, **key_json(accounts, key)})
+    return shown_key(accounts, secret, key)
 
 
-def _created(body: dict[str, Any]) -> Response:
-    location = f"/api/v1/account/api-keys/{body['id']}"
-    return JSONResponse(body, 201, {"cache-control": "no-store", "location": location})
+def _with_headers(response: Response, key: ShownKey) -> ShownKey:
+    """Return the key, and let no cache keep it."""
+    response.headers["cache-control"] = "no-store"
+    response.headers["location"] = f"/api/v1/account/api-keys/{key.id}"
+    return key
 
 
 def _revoke(access: AccessControl, services: AccountServices, owner: Owner, keys: list[KeyRow]) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import HTTPException
+from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheServices
@@ -18,7 +19,7 @@ router = Router()
 
 
 def is_on(feature: str, own: Mapping[str, bool], forced: Mapping[str, str]) -> bool:
-    """Whether a feature is on for a user.
+    """Return whether a feature is on for a user.
 
     Args:
         own: what the user chose.
@@ -28,10 +29,38 @@ def is_on(feature: str, own: Mapping[str, bool], forced: Mapping[str, str]) -> b
 
 
 class Switch(RequestBody):
+    """Whether a user wants a feature."""
+
     on: bool
 
 
-@router.get("/account/beta", dependencies=[needs("account:read")])
+class BetaFeatureSchema(ResponseBody):
+    """A feature under development."""
+
+    name: str
+    text: str = Field(description="What it does.")
+    since: str = Field(description="The version that has it first.")
+    stage: Literal["beta", "retiring"]
+    on: bool
+    forced: Literal["on", "off"] | None = Field(description="What the organisation decided for all.")
+
+
+class BetaFeaturesPage(ResponseBody):
+    """A page of features."""
+
+    features: list[BetaFeatureSchema]
+    total: int
+    next: str | None
+
+
+class SwitchedFeature(ResponseBody):
+    """What a user chose for a feature."""
+
+    name: str
+    on: bool
+
+
+@router.get("/account/beta", response_model=BetaFeaturesPage, dependencies=[needs("account:read")])
 def features(access: TheAccess, services: TheServices, owner: TheOwner, page: ThePage) -> Any:
     """The features, and which of them are on for the user: by choice, or because the organisation says so."""
     own = access.accounts.profiles.get(owner.id).fields.get("beta", {})
@@ -57,16 +86,16 @@ def switch(
     access: TheAccess,
     services: TheServices,
     owner: TheOwner,
-) -> Any:
+) -> SwitchedFeature:
     """Switch a feature on or off for oneself."""
-    known = {feature.name for feature in services.beta_features}
-    if name not in known:
+    names = {feature.name for feature in services.beta_features}
+    if name not in names:
         raise HTTPException(404, f"there is no beta feature {name[:64]!r}")
     if name in services.settings()["beta_features"]:
         raise HTTPException(409, f"the organisation decides about {name}")
     profiles = access.accounts.profiles
     before = profiles.get(owner.id).fields.get("beta", {})
-    # Switches of features that no longer exist go.
-    kept = {feature: on for feature, on in before.items() if feature in known}
-    profiles.put(owner.id, {"beta": {**kept, name: body.on}}, owner.actor, access.clock())
-    return {"name": name, "on": body.on}
+    # Drop the switches of features that no longer exist.
+    own = {feature: on for feature, on in before.items() if feature in names}
+    profiles.put(owner.id, {"beta": {**own, name: body.on}}, owner.actor, access.clock())
+    return SwitchedFeature(name=name, on=body.on)

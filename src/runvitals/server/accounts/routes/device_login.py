@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from fastapi import HTTPException
-from fastapi.responses import JSONResponse, Response
+from fastapi.responses import Response
 from pydantic import Field
 
 from runvitals.model.account_names import display_name
@@ -16,9 +16,10 @@ from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.api_keys import NewKey, create_key_of
+from runvitals.server.accounts.routes.key_rules import ShownKey
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.storage.device_logins import DeviceLogin
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import checking, too_many
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheServices
@@ -31,25 +32,64 @@ router = Router()
 
 
 class DeviceName(RequestBody):
+    """The device that wants a key."""
+
     name: str = Field(min_length=1, max_length=64, description="Of the machine; the key gets it.")
 
 
 class DeviceSecret(RequestBody):
+    """What a device asks for its key with."""
+
     device_code: str = Field(min_length=1, max_length=128)
 
 
 class UserCode(RequestBody):
+    """The code that a device shows."""
+
     code: str = Field(min_length=1, max_length=20)
 
 
 class Answer(UserCode):
+    """What the user decided about a device."""
+
     allow: bool
     scope: Literal["ingest", "read", "write"] = "write"
 
 
+class DeviceCodes(ResponseBody):
+    """The codes of a login that begins."""
+
+    device_code: str = Field(description="The secret with which the device asks for its key.")
+    user_code: str = Field(description="What the user confirms in the browser.")
+    path: str = Field(description="Of the page where the user does so.")
+    expires_ms: int
+    interval_s: int = Field(description="How long to wait between two requests for the key.")
+
+
+class DeviceWaits(ResponseBody):
+    """The user has not decided yet."""
+
+    state: Literal["waiting"]
+
+
+class FetchedKey(ShownKey):
+    """The device's key, and whose it is."""
+
+    user: str
+
+
+class WaitingDevice(ResponseBody):
+    """A device that shows a code."""
+
+    name: str
+    ip: str
+    created_ms: int
+    expires_ms: int
+
+
 @router.post("/auth/device", status_code=201, dependencies=[needs(PUBLIC)])
-def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
-    """A code for the user to confirm in the browser, and a secret with which the device asks for its key."""
+def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services: TheServices) -> DeviceCodes:
+    """Make a code that the user confirms in the browser, and a secret by which the device gets its key."""
     services.limit("device", network_of(requester.ip))
     if not access.accounts.users.any_administrator():
         raise HTTPException(404, "this server has no accounts")
@@ -59,25 +99,30 @@ def begin(body: DeviceName, requester: TheRequester, access: TheAccess, services
         secret, login = access.accounts.device_logins.begin(name, requester.ip, access.clock())
     except ValueError as error:
         raise too_many(str(error), 60) from None
-    return {
-        "device_code": secret,
-        "user_code": login.code,
-        "path": PATH,
-        "expires_ms": login.expires_ms,
-        "interval_s": INTERVAL_S,
-    }
+    return DeviceCodes(
+        device_code=secret,
+        user_code=login.code,
+        path=PATH,
+        expires_ms=login.expires_ms,
+        interval_s=INTERVAL_S,
+    )
 
 
 @router.post("/auth/device/token", dependencies=[needs(PUBLIC), with_accounts()])
 def fetch_key(
-    body: DeviceSecret, requester: TheRequester, access: TheAccess, services: TheServices
-) -> Response:
+    body: DeviceSecret,
+    requester: TheRequester,
+    access: TheAccess,
+    services: TheServices,
+    response: Response,
+) -> FetchedKey | DeviceWaits:
     """The device's key, once: 201; 202 while the user has not answered, 410 once they cannot any more."""
     logins, now_ms = access.accounts.device_logins, access.clock()
     try:
         login = services.of_link(requester.ip, lambda: logins.of_device(body.device_code, now_ms))
         if login.user_id is None:
-            return JSONResponse({"state": "waiting"}, 202)
+            response.status_code = 202
+            return DeviceWaits(state="waiting")
         user = access.accounts.users.get(login.user_id)
         logins.finish(login.id)
     except (NoLongerValid, LookupError) as error:
@@ -85,9 +130,11 @@ def fetch_key(
     if user.state != "active":
         raise HTTPException(410, "the account is not active")
     by = requester.as_user(user.id, user.name, "session")
-    wanted = NewKey.model_validate({"name": login.name, "scope": login.scope})
-    key = create_key_of(user.id, wanted, access, services, by)
-    return JSONResponse({**key, "user": user.name}, 201, {"cache-control": "no-store"})
+    new = NewKey.model_validate({"name": login.name, "scope": login.scope})
+    key = create_key_of(user.id, new, access, services, by)
+    response.status_code = 201
+    response.headers["cache-control"] = "no-store"
+    return FetchedKey(**key.model_dump(), user=user.name)
 
 
 @router.post("/auth/device/lookup", dependencies=[needs("account:keys")])
@@ -96,15 +143,9 @@ def look_up(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
+) -> WaitingDevice:
     """Which device shows this code."""
-    login = _waiting(body.code, owner, access, services)
-    return {
-        "name": login.name,
-        "ip": login.ip,
-        "created_ms": login.created_ms,
-        "expires_ms": login.expires_ms,
-    }
+    return WaitingDevice.model_validate(_waiting(body.code, owner, access, services))
 
 
 @router.post("/auth/device/confirm", status_code=204, dependencies=[needs("account:keys")])
@@ -122,8 +163,10 @@ def answer(
 
 
 def _waiting(code: str, owner: Owner, access: AccessControl, services: AccountServices) -> DeviceLogin:
-    """Raises:
-    HTTPException: 410 for a wrong code, 429 after too many of them in this session.
+    """Return the login that waits for this code.
+
+    Raises:
+        HTTPException: 410 for a wrong code, 429 after too many of them in this session.
     """
     wait_s = services.device_codes.wait_s(owner.session.id)
     if wait_s > 0:
@@ -131,5 +174,5 @@ def _waiting(code: str, owner: Owner, access: AccessControl, services: AccountSe
     try:
         return access.accounts.device_logins.by_code(code, access.clock())
     except NoLongerValid as error:
-        services.device_codes.failed(owner.session.id)
+        services.device_codes.note_failure(owner.session.id)
         raise HTTPException(410, str(error)) from None

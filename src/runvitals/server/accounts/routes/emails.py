@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import HTTPException, Request
 from fastapi.responses import Response
@@ -13,9 +13,8 @@ from runvitals.server.access.permission import needs
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner, TheOwner
 from runvitals.server.accounts.routes.session_cookies import renew_session
-from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.storage.emails import EmailRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -27,17 +26,47 @@ router = Router()
 
 
 class NewEmail(RequestBody):
+    """An address to add."""
+
     address: str = Field(max_length=254)
 
 
 class EmailChanges(RequestBody):
+    """A change of an address."""
+
     primary: bool
 
 
-@router.get("/account/emails", dependencies=[needs("account:read")])
+class EmailSchema(ResponseBody):
+    """An address of a user."""
+
+    id: int
+    address: str
+    verified_ms: int | None
+    primary: bool
+    failing: bool = Field(description="Mail to it was refused lately.")
+    login_methods: list[str] = Field(description="What signs in by it: `password`, and ids of providers.")
+    created_ms: int
+
+
+class EmailsPage(ResponseBody):
+    """A page of addresses."""
+
+    emails: list[EmailSchema]
+    total: int
+    next: str | None
+
+
+class VerificationSent(ResponseBody):
+    """A mail that confirms an address was sent."""
+
+    done: Literal["verification"]
+
+
+@router.get("/account/emails", response_model=EmailsPage, dependencies=[needs("account:read")])
 def emails(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The addresses of the account, the primary one first."""
-    rows = [_as_json(access.accounts, email) for email in access.accounts.emails.of_user(owner.id)]
+    rows = [_to_schema(access.accounts, email) for email in access.accounts.emails.of_user(owner.id)]
     return page_in_order("emails", rows, page)
 
 
@@ -47,8 +76,8 @@ def add_email(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
-    """Add an address. A mail asks to confirm it; the answer does not show whether another user has it."""
+) -> EmailSchema:
+    """Add an address. A mail asks to confirm it; the response does not show whether another user has it."""
     now_ms = access.clock()
     try:
         added = access.accounts.emails.add(owner.id, body.address, owner.actor, now_ms)
@@ -56,8 +85,8 @@ def add_email(
         raise HTTPException(409, str(error)) from None
     except ValueError as error:
         raise InvalidFields({"address": str(error)}) from None
-    send_verification(services, owner.name, added, now_ms)
-    return _as_json(access.accounts, added)
+    services.send_verification(owner.name, added, now_ms)
+    return _to_schema(access.accounts, added)
 
 
 @router.post("/account/emails/{email}/verification", status_code=202, dependencies=[needs("account:read")])
@@ -66,15 +95,15 @@ def send_again(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
+) -> VerificationSent:
     """Send the mail that confirms an address once more."""
     row = _own(access.accounts, owner, email)
     if row.verified_ms is not None:
         raise HTTPException(409, "this address is confirmed already")
-    wait_s = send_verification(services, owner.name, row, access.clock())
+    wait_s = services.send_verification(owner.name, row, access.clock())
     if wait_s > 0:
         raise too_many("too many mails were sent to this address; try again later", wait_s)
-    return {"done": "verification"}
+    return VerificationSent(done="verification")
 
 
 @router.patch("/account/emails/{email}", dependencies=[needs("account:emails")])
@@ -86,7 +115,7 @@ def change_email(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
+) -> EmailSchema:
     """Make an address the primary one. The session gets a new secret."""
     accounts, now_ms = access.accounts, access.clock()
     row = _own(accounts, owner, email)
@@ -102,7 +131,7 @@ def change_email(
         for address in (before.address, row.address):
             services.mailer.send(message, address, now_ms)
         renew_session(request, response, access, owner.session.id)
-    return _as_json(accounts, accounts.emails.get(email))
+    return _to_schema(accounts, accounts.emails.get(email))
 
 
 @router.delete("/account/emails/{email}", status_code=204, dependencies=[needs("account:emails")])
@@ -132,19 +161,21 @@ def _own(accounts: AccountStore, owner: Owner, email_id: int) -> EmailRow:
     return row
 
 
-def _as_json(accounts: AccountStore, email: EmailRow) -> dict[str, Any]:
+def _to_schema(accounts: AccountStore, email: EmailRow) -> EmailSchema:
     methods = []
     if email.verified_ms is not None:
         has_password = accounts.credentials.password(email.user_id) is not None
         logins = [row for row in accounts.logins.of_user(email.user_id) if row.address_seen is not None]
-        seen = {row.provider for row in logins if address_key(row.address_seen or "") == email.address_key}
-        methods = [*(["password"] if has_password else []), *sorted(seen)]
-    return {
-        "id": email.id,
-        "address": email.address,
-        "verified_ms": email.verified_ms,
-        "primary": email.is_primary,
-        "failing": email.failing_since_ms is not None,
-        "login_methods": methods,
-        "created_ms": email.created_ms,
-    }
+        providers = {
+            row.provider for row in logins if address_key(row.address_seen or "") == email.address_key
+        }
+        methods = [*(["password"] if has_password else []), *sorted(providers)]
+    return EmailSchema(
+        id=email.id,
+        address=email.address,
+        verified_ms=email.verified_ms,
+        primary=email.is_primary,
+        failing=email.failing_since_ms is not None,
+        login_methods=methods,
+        created_ms=email.created_ms,
+    )

@@ -16,10 +16,10 @@ from fastapi.responses import Response
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.accounts.routes.account_json import account_json
-from runvitals.server.accounts.routes.key_rules import keys_json
+from runvitals.server.accounts.routes.account_schema import account_of
+from runvitals.server.accounts.routes.key_rules import key_schemas
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
-from runvitals.server.accounts.routes.profile import profile_json
+from runvitals.server.accounts.routes.profile import profile_schema
 from runvitals.server.audit.storage.audit import MAX_ROWS, AuditFilter
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheServices
@@ -52,9 +52,10 @@ def _contents(access: AccessControl, owner: Owner) -> dict[str, Any]:
     accounts, now_ms = access.accounts, access.clock()
     emails = accounts.emails.of_user(owner.id)
     sessions = accounts.sessions.of_user(owner.id, now_ms)
+    keys = accounts.keys.all(user_id=owner.id, revoked=True)
     return {
-        "account": account_json(access, owner.id),
-        "profile": profile_json(access, accounts.profiles.get(owner.id)),
+        "account": account_of(access, owner.id).model_dump(),
+        "profile": profile_schema(access, accounts.profiles.get(owner.id)).model_dump(),
         "emails": [
             {
                 "address": email.address,
@@ -73,7 +74,7 @@ def _contents(access: AccessControl, owner: Owner) -> dict[str, Any]:
             {"team": row.team, "role": row.custom_role or row.role, "created_ms": row.created_ms}
             for row in accounts.invitations.of_user(owner.id, now_ms)
         ],
-        "api_keys": keys_json(accounts, accounts.keys.all(user_id=owner.id, revoked=True)),
+        "api_keys": [key.model_dump() for key in key_schemas(accounts, keys)],
         "events": _events(access, owner.id),
         "runs": [asdict(run) for run in accounts.runs_of_user(owner.id, MAX_RUNS)],
     }
@@ -86,12 +87,12 @@ def _picture(access: AccessControl, owner: Owner) -> bytes | None:
 
 
 def _events(access: AccessControl, user_id: int) -> list[dict[str, Any]]:
-    """What the user did, the newest first."""
+    """Return what the user did, the newest first."""
     rows: list[dict[str, Any]] = []
     before_id = None
     while len(rows) < MAX_EVENTS:
-        wanted = AuditFilter(actor_id=user_id, before_id=before_id)
-        page = access.accounts.audit.page(wanted, MAX_ROWS)
+        by_user = AuditFilter(actor_id=user_id, before_id=before_id)
+        page = access.accounts.audit.page(by_user, MAX_ROWS)
         rows += [{name: getattr(event, name) for name in _EVENT_FIELDS} for event in page]
         if len(page) < MAX_ROWS:
             break

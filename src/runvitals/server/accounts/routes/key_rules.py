@@ -1,9 +1,9 @@
-"""API keys as JSON, and the rules for new ones: those of users and those of service accounts."""
+"""API keys in responses, and the rules for new ones: those of users and those of service accounts."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal, cast
 
 from fastapi import HTTPException
 from pydantic import Field
@@ -41,44 +41,53 @@ class ShownKey(KeySchema):
 
 
 class KeysPage(ResponseBody):
+    """A page of keys."""
+
     api_keys: list[KeySchema]
     total: int
     next: str | None
 
 
-def keys_json(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[dict[str, Any]]:
-    """Keys without their secrets."""
+def key_schemas(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[KeySchema]:
+    """Return keys without their secrets."""
     names = accounts.entity_names({entity_id for key in keys for entity_id in key.entities})
     return [
-        {
-            "id": key.public_id,
-            "name": key.name,
-            "scope": key.scope,
-            "teams": [names[entity_id] for entity_id in sorted(key.entities) if entity_id in names],
-            "created_ms": key.created_ms,
-            "expires_ms": key.expires_ms,
-            "last_used_ms": key.last_used_ms,
-            "revoked_ms": key.revoked_ms,
-        }
+        KeySchema(
+            id=key.public_id,
+            name=key.name,
+            scope=cast(KeyScopeName, key.scope),
+            teams=[names[entity_id] for entity_id in sorted(key.entities) if entity_id in names],
+            created_ms=key.created_ms,
+            expires_ms=key.expires_ms,
+            last_used_ms=key.last_used_ms,
+            revoked_ms=key.revoked_ms,
+        )
         for key in keys
     ]
 
 
-def key_json(accounts: AccountStore, key: KeyRow) -> dict[str, Any]:
-    """A key without its secret."""
-    return keys_json(accounts, [key])[0]
+def key_schema(accounts: AccountStore, key: KeyRow) -> KeySchema:
+    """Return a key without its secret."""
+    return key_schemas(accounts, [key])[0]
+
+
+def shown_key(accounts: AccountStore, secret: str, key: KeyRow) -> ShownKey:
+    """Return a new key with its secret."""
+    return ShownKey(**key_schema(accounts, key).model_dump(), key=secret)
 
 
 def check_session(requester: Requester) -> None:
-    """Raises:
-    HTTPException: 403 for a key: a stolen key must not make others.
+    """Refuse a request by key: a stolen key must not make others.
+
+    Raises:
+        HTTPException: 403 for a key: a stolen key must not make others.
     """
     if requester.via != "session" and not isinstance(requester.principal, (CommandLine, Operator)):
         raise HTTPException(403, "keys are created at the page, by a user who is signed in, not by a key")
 
 
 def expiry_ms(access: AccessControl, requested_ms: int | None) -> int | None:
-    """When a new key expires: as requested, else when the organisation says. None: never.
+    """Return when a new key expires: as requested, else when the organisation says. None: never.
 
     Raises:
         InvalidFields: it would have expired already, or later than the organisation allows.

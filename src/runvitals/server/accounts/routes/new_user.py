@@ -1,4 +1,4 @@
-"""What a form for a new user may hold: checked before anything is written."""
+"""Checks of forms for new users, before anything is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from runvitals.server.http.errors import InvalidFields
 def check_new_user(
     services: AccountServices, name: str, email: str, password: str, shown: str, **others: str
 ) -> None:
-    """Args:
+    """Check what a form for a new user holds.
+
+    Args:
         shown: the display name; may be empty.
         others: further names of users or teams, by field.
 
@@ -35,8 +37,10 @@ def check_new_user(
 
 
 def check_new_password(services: AccountServices, user_id: int, name: str, password: str, field: str) -> None:
-    """Raises:
-    InvalidFields: the password is not accepted.
+    """Check a new password of a user. `field`: its name in the request.
+
+    Raises:
+        InvalidFields: the password is not accepted.
     """
     addresses = tuple(email.address for email in services.accounts.emails.of_user(user_id))
     weak = services.password_problem(password, name, addresses)

@@ -10,9 +10,9 @@ from pydantic import Field
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.passkeys import PasskeyRefused
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
-from runvitals.server.accounts.routes.sign_in import PASSKEY, required_party
-from runvitals.server.accounts.storage.passkeys import MAX_NAME, PasskeyRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.accounts.routes.sign_in import PASSKEY, PasskeyOptions, required_party
+from runvitals.server.accounts.storage.passkeys import MAX_NAME
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -27,34 +27,60 @@ Name = Annotated[str, Field(min_length=1, max_length=MAX_NAME, description="Of t
 
 
 class NewPasskey(RequestBody):
+    """A passkey that a browser has made."""
+
     name: Name
     passkey: dict[str, Any] = Field(description=PASSKEY)
 
 
 class PasskeyChanges(RequestBody):
+    """A new name for a passkey."""
+
     name: Name
 
 
-@router.get("/account/passkeys", dependencies=[needs("account:read")])
+class PasskeySchema(ResponseBody):
+    """A passkey of a user."""
+
+    id: int
+    name: str
+    backed_up: bool = Field(description="It is synced to other devices of the user.")
+    created_ms: int
+    last_used_ms: int | None
+
+
+class PasskeysPage(ResponseBody):
+    """A page of passkeys."""
+
+    passkeys: list[PasskeySchema]
+    total: int
+    next: str | None
+
+
+@router.get("/account/passkeys", response_model=PasskeysPage, dependencies=[needs("account:read")])
 def passkeys(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The passkeys of the account, the oldest first."""
-    rows = [_as_json(row) for row in access.accounts.passkeys.of_user(owner.id)]
-    return page_in_order("passkeys", rows, page)
+    return page_in_order("passkeys", access.accounts.passkeys.of_user(owner.id), page)
 
 
 @router.post("/account/passkeys/options", dependencies=[needs("account:security")])
 def registration_options(
     request: Request, access: TheAccess, services: TheServices, owner: SignedInOwner
-) -> Any:
+) -> PasskeyOptions:
     """What a browser needs to make a passkey: `PublicKeyCredentialCreationOptionsJSON`."""
     party = required_party(request, services)
-    shown = access.accounts.users.get(owner.id).display_name
-    options = services.sign_in.passkeys.registration(party, owner.id, owner.name, shown, owner.session.id)
-    return {"options": options}
+    display_name = access.accounts.users.get(owner.id).display_name
+    return PasskeyOptions(
+        options=services.sign_in.passkeys.registration(
+            party, owner.id, owner.name, display_name, owner.session.id
+        )
+    )
 
 
 @router.post("/account/passkeys", status_code=201, dependencies=[needs("account:security")])
-def add_passkey(body: NewPasskey, request: Request, services: TheServices, owner: SignedInOwner) -> Any:
+def add_passkey(
+    body: NewPasskey, request: Request, services: TheServices, owner: SignedInOwner
+) -> PasskeySchema:
     """Add the passkey that the browser has made."""
     party = required_party(request, services)
     try:
@@ -68,17 +94,19 @@ def add_passkey(body: NewPasskey, request: Request, services: TheServices, owner
     except ValueError as error:
         raise InvalidFields({"name": str(error)}) from None
     services.notices().to_user(owner.id, messages.login_linked(owner.name, f"the passkey {row.name}"))
-    return _as_json(row)
+    return PasskeySchema.model_validate(row)
 
 
 @router.patch("/account/passkeys/{passkey}", dependencies=[needs("account:security")])
-def rename_passkey(passkey: PasskeyId, body: PasskeyChanges, access: TheAccess, owner: SignedInOwner) -> Any:
+def rename_passkey(
+    passkey: PasskeyId, body: PasskeyChanges, access: TheAccess, owner: SignedInOwner
+) -> PasskeySchema:
     """Rename a passkey."""
     try:
         row = access.accounts.passkeys.rename(owner.id, passkey, body.name, owner.actor, access.clock())
     except ValueError as error:
         raise InvalidFields({"name": str(error)}) from None
-    return _as_json(row)
+    return PasskeySchema.model_validate(row)
 
 
 @router.delete("/account/passkeys/{passkey}", status_code=204, dependencies=[needs("account:security")])
@@ -91,13 +119,3 @@ def remove_passkey(
     except ValueError as error:
         raise HTTPException(409, str(error)) from None
     services.notices().to_user(owner.id, messages.login_unlinked(owner.name, f"the passkey {row.name}"))
-
-
-def _as_json(row: PasskeyRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "name": row.name,
-        "backed_up": row.backed_up,
-        "created_ms": row.created_ms,
-        "last_used_ms": row.last_used_ms,
-    }

@@ -11,7 +11,7 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.resources import Account
 from runvitals.server.account_services import AccountServices
-from runvitals.server.accounts.passwords import normalised
+from runvitals.server.accounts.passwords import normalise
 from runvitals.server.accounts.routes.new_user import check_new_password
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.routes.session_cookies import renew_session
@@ -27,6 +27,8 @@ router = Router()
 
 
 class PasswordChange(RequestBody):
+    """The present password and a new one."""
+
     old: str | None = Field(None, max_length=MAX_PASSWORD, description="Not needed if none is set.")
     new: Password
 
@@ -53,13 +55,13 @@ async def change_password(
 def _change(body: PasswordChange, owner: Owner, access: AccessControl, services: AccountServices) -> None:
     accounts, now_ms = access.accounts, access.clock()
     if accounts.credentials.password(owner.id) is None:
-        # There is none to ask for: the user signs in with a provider, lately enough.
+        # No password to ask for: the user signs in with a provider, and must have done so lately.
         access.require(owner.requester, Action.ACCOUNT_SECURITY, Account(owner.id), "such account")
     elif body.old is None:
         raise InvalidFields({"old": "the present password is missing"})
     else:
         confirm(owner, body.old, access, services)
-        if normalised(body.new) == normalised(body.old):
+        if normalise(body.new) == normalise(body.old):
             raise InvalidFields({"new": "this is the present password; choose another one"})
     check_new_password(services, owner.id, owner.name, body.new, "new")
     hashed = services.passwords.hash(body.new)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Literal
 
 from fastapi import BackgroundTasks
 from pydantic import Field
@@ -18,7 +18,7 @@ from runvitals.server.accounts.routes.new_user import check_new_password
 from runvitals.server.accounts.routes.sign_in import Password
 from runvitals.server.accounts.routes.sign_up import Token
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -29,12 +29,28 @@ router = Router()
 
 
 class ResetRequest(RequestBody):
+    """Whose password is to be replaced."""
+
     email: str = Field(max_length=254)
 
 
 class NewPassword(RequestBody):
+    """A new password, with the secret of the link."""
+
     token: Token
     password: Password
+
+
+class ResetRequested(ResponseBody):
+    """A link is sent, if the address belongs to anyone."""
+
+    done: Literal["reset"]
+
+
+class ResetUser(ResponseBody):
+    """Whose password was replaced."""
+
+    name: str
 
 
 @router.post("/auth/reset", status_code=202, dependencies=[needs(PUBLIC), with_accounts()])
@@ -44,16 +60,17 @@ def request_reset(
     requester: TheRequester,
     access: TheAccess,
     services: TheServices,
-) -> Any:
-    """Send a link for a new password. The answer is the same whether the address belongs to anyone: whose it
-    is, is looked up after the response.
+) -> ResetRequested:
+    """Send a link for a new password.
+
+    The response is the same whether the address belongs to anyone: whose it is, is looked up after it.
     """
     try:
         key = address_key(body.email)
     except ValueError as error:
         raise InvalidFields({"email": str(error)}) from None
     tasks.add_task(_send, services, access, requester, key)
-    return {"done": "reset"}
+    return ResetRequested(done="reset")
 
 
 def _send(services: AccountServices, access: AccessControl, requester: Requester, key: str) -> None:
@@ -78,10 +95,12 @@ def _send(services: AccountServices, access: AccessControl, requester: Requester
 
 
 @router.post("/auth/reset/confirm", dependencies=[needs(PUBLIC), with_accounts()])
-async def reset(body: NewPassword, requester: TheRequester, access: TheAccess, services: TheServices) -> Any:
+async def reset(
+    body: NewPassword, requester: TheRequester, access: TheAccess, services: TheServices
+) -> ResetUser:
     """Set a new password by a link. All sessions of the account end; keys stay."""
     user = await services.hashing(lambda: _reset(body, requester, access, services))
-    return {"name": user.name}
+    return ResetUser(name=user.name)
 
 
 def _reset(

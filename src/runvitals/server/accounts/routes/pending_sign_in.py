@@ -26,7 +26,7 @@ _MAX_CHARACTERS: Final = 4096
 
 @dataclass(frozen=True, slots=True)
 class PendingSignIn:
-    """Whom a provider has recognised. `offer`: a login to link once the second factor is right."""
+    """A user whom a provider has recognised. `offer`: a login to link once the second factor is right."""
 
     user_id: int
     provider: str
@@ -65,7 +65,7 @@ def forget(request: Request, response: Response) -> None:
 
 
 def pending_of(request: Request, box: SecretBox, now_ms: int) -> PendingSignIn:
-    """The sign-in of this browser that waits.
+    """Return the sign-in of this browser that waits.
 
     Raises:
         HTTPException: 410 if there is none, or it was begun too long ago.

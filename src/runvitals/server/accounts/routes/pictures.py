@@ -1,19 +1,18 @@
-"""Pictures of users, teams and the organisation: uploaded as they are, shown as squares."""
+"""Pictures of users, teams and the organisation, which `shown_images` shows as squares."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Final
 
 from fastapi import HTTPException, Query, Request
-from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.server.access.actions import PUBLIC
-from runvitals.server.access.permission import needs, with_accounts
+from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields, too_many
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -27,10 +26,8 @@ from runvitals.server.user_content.pictures import (
 )
 
 _CROP: Final = re.compile(r"(\d{1,6}),(\d{1,6}),(\d{1,6}),(\d{1,6})")
-_FOREVER: Final = "private, max-age=31536000, immutable"
 
 router = Router()
-shown = Router()
 
 Crop = Annotated[
     str | None,
@@ -38,14 +35,22 @@ Crop = Annotated[
 ]
 
 
+class StoredPicture(ResponseBody):
+    """The digest of a picture, by which it is shown."""
+
+    picture: str
+
+
 @router.put("/account/picture", dependencies=[needs("account:update")])
-async def put_own_picture(request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None) -> Any:
+async def put_own_picture(
+    request: Request, access: TheAccess, owner: TheOwner, crop: Crop = None
+) -> StoredPicture:
     """Set the picture of the account: the body is a PNG, JPEG, WebP or GIF of at most 5 MB."""
     accounts = access.accounts
 
-    def store(made: Picture) -> str:
+    def store(square: Picture) -> str:
         entity_id = accounts.users.get(owner.id).entity_id
-        return accounts.pictures.put(entity_id, made.large, made.small, owner.actor, access.clock())
+        return accounts.pictures.put(entity_id, square.large, square.small, owner.actor, access.clock())
 
     return await _put(request, store, crop)
 
@@ -60,13 +65,13 @@ def remove_own_picture(access: TheAccess, owner: TheOwner) -> None:
 @router.put("/teams/{team}/picture", dependencies=[needs("team:update")])
 async def put_team_picture(
     team: str, request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
-) -> Any:
+) -> StoredPicture:
     """Set the picture of a team; see the picture of an account."""
     accounts = access.accounts
 
-    def store(made: Picture) -> str:
+    def store(square: Picture) -> str:
         team_id = accounts.teams.by_name(team).id
-        return accounts.pictures.put(team_id, made.large, made.small, requester.actor, access.clock())
+        return accounts.pictures.put(team_id, square.large, square.small, requester.actor, access.clock())
 
     return await _put(request, store, crop)
 
@@ -81,12 +86,12 @@ def remove_team_picture(team: str, access: TheAccess, requester: TheRequester) -
 @router.put("/organisation/picture", dependencies=[needs("org:settings")])
 async def put_organisation_picture(
     request: Request, access: TheAccess, requester: TheRequester, crop: Crop = None
-) -> Any:
+) -> StoredPicture:
     """Set the picture of the organisation, which the sign-in page shows; see the picture of an account."""
     pictures = access.accounts.pictures
 
-    def store(made: Picture) -> str:
-        return pictures.put_of_organisation(made.large, made.small, requester.actor, access.clock())
+    def store(square: Picture) -> str:
+        return pictures.put_of_organisation(square.large, square.small, requester.actor, access.clock())
 
     return await _put(request, store, crop)
 
@@ -97,16 +102,7 @@ def remove_organisation_picture(access: TheAccess, requester: TheRequester) -> N
     access.accounts.pictures.remove_of_organisation(requester.actor, access.clock())
 
 
-@shown.get("/-/picture/{digest}", include_in_schema=False, dependencies=[needs(PUBLIC), with_accounts()])
-def picture(digest: str, access: TheAccess, s: Literal["64", "512"] = "512") -> Response:
-    """A picture as WebP. Its digest is known only to those who see whose picture it is."""
-    body = access.accounts.pictures.body(digest[:64], 64 if s == "64" else 512)
-    if body is None:
-        raise HTTPException(404, "there is no such picture")
-    return Response(body, media_type="image/webp", headers={"cache-control": _FOREVER})
-
-
-async def _put(request: Request, store: Callable[[Picture], str], crop: str | None) -> dict[str, str]:
+async def _put(request: Request, store: Callable[[Picture], str], crop: str | None) -> StoredPicture:
     """Store the body. `store` writes to the database, so it is called in a thread; it returns the digest."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in MEDIA_TYPES:
@@ -114,7 +110,7 @@ async def _put(request: Request, store: Callable[[Picture], str], crop: str | No
     upload, box = await request.body(), _box(crop)
 
     try:
-        return {"picture": await run_in_threadpool(lambda: store(square_picture(upload, box)))}
+        return StoredPicture(picture=await run_in_threadpool(lambda: store(square_picture(upload, box))))
     except PictureTooLarge as error:
         raise HTTPException(413, str(error)) from None
     except UnreadablePicture as error:
@@ -126,8 +122,8 @@ async def _put(request: Request, store: Callable[[Picture], str], crop: str | No
 def _box(crop: str | None) -> tuple[int, int, int, int] | None:
     if crop is None:
         return None
-    found = _CROP.fullmatch(crop)
-    if found is None:
+    numbers = _CROP.fullmatch(crop)
+    if numbers is None:
         raise InvalidFields({"crop": "expected x,y,width,height in pixels"})
-    left, top, width, height = map(int, found.groups())
+    left, top, width, height = map(int, numbers.groups())
     return left, top, width, height

@@ -14,10 +14,10 @@ from runvitals.server.access.login_page import redirect_target
 from runvitals.server.access.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.accounts.routes.account_json import default_entity
+from runvitals.server.accounts.routes.account_schema import default_entity
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.accounts.storage.profiles import ProfileRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail.notices import CHOSEN_ADDRESS, SWITCHED_OFF
@@ -48,6 +48,8 @@ router = Router()
 
 
 class ProfileLink(RequestBody):
+    """A link on the page of a user."""
+
     label: str = Field("", max_length=_MAX_LABEL)
     url: str = Field(max_length=_MAX_URL)
 
@@ -77,76 +79,102 @@ class ProfileChanges(RequestBody):
     )
 
 
+class ShownLink(ResponseBody):
+    """A link on the page of a user or team."""
+
+    label: str
+    url: str
+
+
+class ProfileSchema(ResponseBody):
+    """A profile with all its fields, as its owner sees it."""
+
+    display_name: str
+    institution: str
+    bio: str
+    location: str
+    links: list[ShownLink]
+    intro: str = Field(description="Markdown.")
+    hide_teams: bool
+    default_visibility: str
+    code_saving: bool
+    time_zone: str
+    locale: str
+    theme: Literal["", "system", "light", "dark"]
+    landing_page: str
+    mail_switched_off: list[Literal["reminders", "teams"]]
+    mail_address: str
+    default_entity: str
+
+
 @router.get("/account/profile", dependencies=[needs("account:read")])
-def own_profile(access: TheAccess, owner: TheOwner) -> Any:
+def own_profile(access: TheAccess, owner: TheOwner) -> ProfileSchema:
     """The profile as its owner edits it."""
-    return profile_json(access, access.accounts.profiles.get(owner.id))
+    return profile_schema(access, access.accounts.profiles.get(owner.id))
 
 
 @router.patch("/account/profile", dependencies=[needs("account:update")])
-def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> Any:
+def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> ProfileSchema:
     """Change fields of the profile. The user name never changes."""
-    given = body.model_dump(exclude_unset=True, exclude_none=True)
+    requested = body.model_dump(exclude_unset=True, exclude_none=True)
     problems: dict[str, str] = {}
-    changes = _checked_texts(given, problems)
-    if given.get(CHOSEN_ADDRESS):
-        changes[CHOSEN_ADDRESS] = _address(access, owner.id, given[CHOSEN_ADDRESS], problems)
-    if "default_entity" in given:
+    changes = _checked_texts(requested, problems)
+    if requested.get(CHOSEN_ADDRESS):
+        changes[CHOSEN_ADDRESS] = _address(access, owner.id, requested[CHOSEN_ADDRESS], problems)
+    if "default_entity" in requested:
         del changes["default_entity"]
-        changes["default_entity_id"] = _entity_id(access, owner.id, given["default_entity"], problems)
+        changes["default_entity_id"] = _entity_id(access, owner.id, requested["default_entity"], problems)
     if problems:
         raise InvalidFields(problems)
     profiles = access.accounts.profiles
     if not changes:
-        return profile_json(access, profiles.get(owner.id))
+        return profile_schema(access, profiles.get(owner.id))
     changed = profiles.put(owner.id, changes, owner.actor, access.clock())
     access.rights_changed()
-    return profile_json(access, changed)
+    return profile_schema(access, changed)
 
 
 def shown_fields(profile: ProfileRow) -> dict[str, Any]:
-    """What others see of a profile."""
+    """Return what others see of a profile."""
     names = ("institution", "bio", "location", "links", "intro")
     return {"display_name": profile.display_name} | {
         name: profile.fields.get(name, DEFAULTS[name]) for name in names
     }
 
 
-def profile_json(access: AccessControl, profile: ProfileRow) -> dict[str, Any]:
-    """A profile with all its fields, as its owner sees it."""
+def profile_schema(access: AccessControl, profile: ProfileRow) -> ProfileSchema:
+    """Return a profile with all its fields, as its owner sees it."""
     of_organisation = with_defaults(access.accounts.settings.all())["code_saving_default"]
     defaults = {**DEFAULTS, "code_saving": of_organisation}
     fields = {name: profile.fields.get(name, default) for name, default in defaults.items()}
     user = access.directory.user(profile.user_id) or User(profile.user_id, state="deleted")
-    return {
-        "display_name": profile.display_name,
-        **fields,
-        "default_entity": default_entity(access, user),
-    }
+    return ProfileSchema(
+        display_name=profile.display_name, **fields, default_entity=default_entity(access, user)
+    )
 
 
-def _checked_texts(given: dict[str, Any], problems: dict[str, str]) -> dict[str, Any]:
-    changes = dict(given)
-    if "display_name" in given:
+def _checked_texts(requested: dict[str, Any], problems: dict[str, str]) -> dict[str, Any]:
+    changes = dict(requested)
+    if "display_name" in requested:
         try:
-            changes["display_name"] = display_name(given["display_name"])
+            changes["display_name"] = display_name(requested["display_name"])
         except ValueError as error:
             problems["display_name"] = str(error)
     for name in _LINE_FIELDS:
-        if name in given:
-            changes[name] = " ".join(_visible(given[name]).split())
-    if "intro" in given:
-        changes["intro"] = "\n".join(_visible(line) for line in given["intro"].splitlines())
-    for number, link in enumerate(given.get("links", ())):
+        if name in requested:
+            changes[name] = " ".join(_visible(requested[name]).split())
+    if "intro" in requested:
+        changes["intro"] = "\n".join(_visible(line) for line in requested["intro"].splitlines())
+    for number, link in enumerate(requested.get("links", ())):
         if not _is_web_address(link["url"]):
             problems[f"links[{number}].url"] = "expected an address that begins with https:// or http://"
         link["label"] = " ".join(_visible(link.get("label", "")).split())
-    landing_page = given.get("landing_page")
+    landing_page = requested.get("landing_page")
     if landing_page and redirect_target(landing_page) != landing_page:
         problems["landing_page"] = "expected a path of this server, such as /vision/digits"
-    if given.get("time_zone"):
+    if requested.get("time_zone"):
         try:
-            time_zone(given["time_zone"])
+            time_zone(requested["time_zone"])
         except ValueError as error:
             problems["time_zone"] = str(error)
     return changes
@@ -154,16 +182,16 @@ def _checked_texts(given: dict[str, Any], problems: dict[str, str]) -> dict[str,
 
 def _address(access: AccessControl, user_id: int, text: str, problems: dict[str, str]) -> str:
     """One of the user's own verified addresses, as it was added."""
-    wanted = text.strip().casefold()
+    address = text.strip().casefold()
     for row in access.accounts.emails.of_user(user_id):
-        if row.verified_ms is not None and row.address.casefold() == wanted:
+        if row.verified_ms is not None and row.address.casefold() == address:
             return row.address
     problems[CHOSEN_ADDRESS] = "expected one of your verified addresses"
     return ""
 
 
 def _visible(text: str) -> str:
-    """A text without control characters and characters that reverse the direction of others."""
+    """Return a text without control characters and characters that reverse the direction of others."""
     forbidden = ("Cc", "Cs", "Zl", "Zp")
     bidirectional = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
     return "".join(
@@ -183,7 +211,7 @@ def _is_web_address(url: str) -> bool:
 
 
 def _entity_id(access: AccessControl, user_id: int, name: str, problems: dict[str, str]) -> int | None:
-    """The id of a team in which the user may log; None for the user's own space."""
+    """Return the id of a team in which the user may log; None for the user's own space."""
     row, user = access.accounts.users.get(user_id), access.directory.user(user_id)
     if name.lower() in ("", row.name):
         if name and not access.directory.policies().personal_entities:

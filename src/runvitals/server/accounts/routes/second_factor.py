@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from typing import Any
 
 from fastapi import HTTPException
 from pydantic import Field
@@ -12,7 +11,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
 from runvitals.server.accounts.second_factors import totp_purpose
 from runvitals.server.accounts.totp import new_recovery_codes, new_totp_secret, recovery_digest, totp_address
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -22,25 +21,48 @@ router = Router()
 
 
 class Code(RequestBody):
+    """A code of an authenticator app."""
+
     code: str = Field(min_length=6, max_length=12)
 
 
 class PasskeysAsked(RequestBody):
+    """Whether a passkey is asked for after the password."""
+
     enabled: bool
 
 
+class SecondFactorState(ResponseBody):
+    """The second factors of an account."""
+
+    enabled: bool = Field(description="A code of an authenticator app is asked for.")
+    passkeys: bool = Field(description="A passkey is asked for after the password.")
+    recovery_codes_left: int
+
+
+class SecondFactorSetup(ResponseBody):
+    """What an authenticator app needs, while the second factor is being set up."""
+
+    secret: str
+    uri: str
+
+
+class RecoveryCodes(ResponseBody):
+    """New recovery codes, which are shown once."""
+
+    recovery_codes: list[str]
+
+
 @router.get("/account/second-factor", dependencies=[needs("account:read")])
-def second_factor(access: TheAccess, owner: TheOwner) -> Any:
-    """Whether an app (`enabled`) or a passkey is asked for after the password, and how many recovery codes
-    are left.
-    """
+def second_factor(access: TheAccess, owner: TheOwner) -> SecondFactorState:
+    """Which second factors are asked for after the password, and how many recovery codes are left."""
     credentials = access.accounts.credentials
     factor = credentials.second_factor(owner.id)
-    return {
-        "enabled": factor is not None and factor.confirmed_ms is not None,
-        "passkeys": access.accounts.passkeys.asked_after_password(owner.id),
-        "recovery_codes_left": credentials.recovery_codes_left(owner.id),
-    }
+    return SecondFactorState(
+        enabled=factor is not None and factor.confirmed_ms is not None,
+        passkeys=access.accounts.passkeys.asked_after_password(owner.id),
+        recovery_codes_left=credentials.recovery_codes_left(owner.id),
+    )
 
 
 @router.post("/account/second-factor", dependencies=[needs("account:security")])
@@ -48,8 +70,8 @@ def begin(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
-    """A new secret for an authenticator app. It is in use once a code of it was confirmed."""
+) -> SecondFactorSetup:
+    """Make a new secret for an authenticator app. It is in use once a code of it was confirmed."""
     credentials = access.accounts.credentials
     factor = credentials.second_factor(owner.id)
     if factor is not None and factor.confirmed_ms is not None:
@@ -59,7 +81,7 @@ def begin(
     credentials.begin_second_factor(owner.id, sealed, access.clock())
     issuer = str(services.settings().get("name") or "runvitals")
     text = base64.b32encode(secret).decode("ascii").rstrip("=")
-    return {"secret": text, "uri": totp_address(secret, owner.name, issuer)}
+    return SecondFactorSetup(secret=text, uri=totp_address(secret, owner.name, issuer))
 
 
 @router.post("/account/second-factor/confirm", dependencies=[needs("account:security")])
@@ -68,7 +90,7 @@ def confirm(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
+) -> RecoveryCodes:
     """Turn the second factor on, by a code that the app shows. The recovery codes are shown once."""
     credentials = access.accounts.credentials
     factor = credentials.second_factor(owner.id)
@@ -81,7 +103,7 @@ def confirm(
     digests = [recovery_digest(code) for code in codes]
     credentials.confirm_second_factor(owner.id, step, digests, owner.actor, access.clock())
     services.notices().to_user(owner.id, messages.second_factor_added(owner.name))
-    return {"recovery_codes": codes}
+    return RecoveryCodes(recovery_codes=codes)
 
 
 @router.delete("/account/second-factor", status_code=204, dependencies=[needs("account:security")])
@@ -92,22 +114,23 @@ def remove(access: TheAccess, owner: SignedInOwner, notices: TheNotices) -> None
 
 
 @router.post("/account/second-factor/recovery-codes", dependencies=[needs("account:security")])
-def replace_recovery_codes(access: TheAccess, services: TheServices, owner: SignedInOwner) -> Any:
+def replace_recovery_codes(access: TheAccess, services: TheServices, owner: SignedInOwner) -> RecoveryCodes:
     """New recovery codes. The old ones stop working."""
     if not services.sign_in.second_factors.are_asked(owner.id):
         raise HTTPException(409, "there is no second factor")
     codes = new_recovery_codes()
     digests = [recovery_digest(code) for code in codes]
     access.accounts.credentials.replace_recovery_codes(owner.id, digests, owner.actor, access.clock())
-    return {"recovery_codes": codes}
+    return RecoveryCodes(recovery_codes=codes)
 
 
 @router.put("/account/second-factor/passkeys", dependencies=[needs("account:security")])
 def ask_for_passkeys(
     body: PasskeysAsked, access: TheAccess, owner: SignedInOwner, notices: TheNotices
-) -> Any:
-    """Ask for a passkey after the password, or no more. The first second factor of an account comes with
-    recovery codes, which are shown once.
+) -> RecoveryCodes:
+    """Ask for a passkey after the password, or no more.
+
+    The first second factor of an account comes with recovery codes, which are shown once.
     """
     left = access.accounts.credentials.recovery_codes_left(owner.id)
     codes = new_recovery_codes() if body.enabled and not left else []
@@ -120,4 +143,4 @@ def ask_for_passkeys(
         raise HTTPException(409, str(error)) from None
     message = messages.second_factor_added if body.enabled else messages.second_factor_removed
     notices.to_user(owner.id, message(owner.name))
-    return {"recovery_codes": codes}
+    return RecoveryCodes(recovery_codes=codes)

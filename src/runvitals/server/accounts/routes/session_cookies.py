@@ -21,7 +21,7 @@ _KNOWN_S: Final = 365 * 86_400
 
 
 def is_secure(request: Request) -> bool:
-    """Whether a request came by TLS."""
+    """Return whether a request came by TLS."""
     return request.url.scheme == "https"
 
 
@@ -44,7 +44,7 @@ def start_session(
     secret = accounts.sessions.create(
         user.id, now_ms, life, method=method, ip=requester.ip, agent=requester.agent, by=actor
     )
-    accounts.users.seen(user.id, now_ms)
+    accounts.users.note_seen(user.id, now_ms)
     set_session_cookie(response, secret, is_secure(request), life.total_ms // 1000)
 
 
@@ -63,7 +63,7 @@ def end_session(request: Request, response: Response) -> None:
 
 
 def browser_of(request: Request, box: SecretBox) -> KnownBrowser | None:
-    """The browser of a request, if a user has signed in with it before."""
+    """Return the browser of a request, if a user has signed in with it before."""
     return known_browser(box, request.cookies.get(_known_cookie(request)))
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import HTTPException
+from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -16,7 +18,34 @@ from runvitals.server.service_parameters import TheAccess
 router = Router()
 
 
-@router.get("/account/sessions", dependencies=[needs("account:read")])
+class SessionSchema(ResponseBody):
+    """A browser in which a user is signed in."""
+
+    id: int
+    current: bool = Field(description="It is the session of this request.")
+    ip: str = Field(description="The network of the client, without the last part of its address.")
+    agent: str
+    method: str
+    created_ms: int
+    seen_ms: int
+    expires_ms: int
+
+
+class SessionsPage(ResponseBody):
+    """A page of sessions."""
+
+    sessions: list[SessionSchema]
+    total: int
+    next: str | None
+
+
+class EndedSessions(ResponseBody):
+    """How many sessions were ended."""
+
+    ended: int
+
+
+@router.get("/account/sessions", response_model=SessionsPage, dependencies=[needs("account:read")])
 def sessions(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The sessions of the account, the newest first."""
     current = owner.requester.session
@@ -37,12 +66,12 @@ def sessions(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
 
 
 @router.delete("/account/sessions", dependencies=[needs("account:update")])
-def end_other_sessions(access: TheAccess, owner: SignedInOwner) -> Any:
+def end_other_sessions(access: TheAccess, owner: SignedInOwner) -> EndedSessions:
     """Sign out everywhere else."""
     sessions, now_ms = access.accounts.sessions, access.clock()
     ended = sessions.end(owner.id, owner.actor, now_ms, keep=owner.session.id)
     access.rights_changed()
-    return {"ended": ended}
+    return EndedSessions(ended=ended)
 
 
 @router.delete("/account/sessions/{session}", status_code=204, dependencies=[needs("account:update")])

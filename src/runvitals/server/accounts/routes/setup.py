@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from fastapi import HTTPException, Request
 from fastapi.responses import Response
@@ -14,7 +13,7 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.account_services import AccountServices
-from runvitals.server.accounts.routes.account_json import account_json
+from runvitals.server.accounts.routes.account_schema import SignedInSchema, account_of
 from runvitals.server.accounts.routes.new_user import check_new_user
 from runvitals.server.accounts.routes.session_cookies import remember_browser, start_session
 from runvitals.server.accounts.routes.sign_in import Password
@@ -29,6 +28,8 @@ router = Router()
 
 
 class Setup(RequestBody):
+    """The first administrator."""
+
     token: Token
     name: str = Field(max_length=64)
     email: str = Field(max_length=254)
@@ -36,6 +37,14 @@ class Setup(RequestBody):
     display_name: str = Field("", max_length=64)
     organisation: str = Field("", max_length=64)
     team: str = Field("main", max_length=64, description="Owns the projects that the server has already.")
+
+
+class SetUpSchema(SignedInSchema):
+    """The first administrator, who is signed in now."""
+
+    removed: dict[str, list[str]] = Field(
+        description="What requests had made of accounts before: names by kind."
+    )
 
 
 @router.post("/auth/setup", status_code=201, dependencies=[needs(PUBLIC)])
@@ -46,21 +55,20 @@ async def set_up(
     requester: TheRequester,
     access: TheAccess,
     services: TheServices,
-) -> Any:
-    """Create the first administrator, and the team that owns what the server has already. From then on,
-    every request needs an account or a key. `removed`: what requests had made of accounts before, by kind.
+) -> SetUpSchema:
+    """Create the first administrator, and the team that owns what the server has already.
+
+    From then on, every request needs an account or a key.
     """
 
-    def create_and_start() -> dict[str, Any]:
+    def create_and_start() -> SetUpSchema:
         user = _create(body, requester, access, services)
         access.rights_changed()
         start_session(request, response, access, requester, user, "setup")
         remember_browser(request, response, services.box, user.id)
-        return {
-            "account": account_json(access, user.id),
-            "next": "/",
-            "removed": access.accounts.removed_at_setup(),
-        }
+        return SetUpSchema(
+            account=account_of(access, user.id), next="/", removed=access.accounts.removed_at_setup()
+        )
 
     return await services.hashing(create_and_start)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import BackgroundTasks, HTTPException, Request
 from fastapi.responses import Response
@@ -16,7 +16,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts import sign_in
 from runvitals.server.accounts.passkeys import RelyingParty
-from runvitals.server.accounts.routes.account_json import account_json
+from runvitals.server.accounts.routes.account_schema import AccountSchema, SignedInSchema, account_of
 from runvitals.server.accounts.routes.session_cookies import (
     browser_of,
     end_session,
@@ -24,12 +24,11 @@ from runvitals.server.accounts.routes.session_cookies import (
     report_new_browser,
     start_session,
 )
-from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.second_factors import PURPOSE, FactorKind, FactorProof
 from runvitals.server.accounts.sign_in import Attempt
 from runvitals.server.accounts.storage.sessions import BY_PASSWORD
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, too_many
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheServices
@@ -45,6 +44,8 @@ router = Router()
 
 
 class Login(RequestBody):
+    """A name or an address, and what proves whose it is."""
+
     name: str | None = Field(None, max_length=254)
     email: str | None = Field(None, max_length=254)
     password: Password
@@ -54,25 +55,61 @@ class Login(RequestBody):
 
 
 class PasskeyLogin(RequestBody):
+    """The response of a passkey, without a name."""
+
     passkey: dict[str, Any] = Field(description=PASSKEY)
     next: Next = "/"
 
 
+class NamedProvider(ResponseBody):
+    """A provider at which users sign in."""
+
+    id: str
+    label: str
+
+
+class SignInMethods(ResponseBody):
+    """How to sign in here."""
+
+    password: bool
+    passkey_origin: str | None = Field(description="Where passkeys work; null: nowhere.")
+    providers: list[NamedProvider]
+    signup: Literal["closed", "invite", "domain", "open"]
+    support_contact: str
+    mail: bool = Field(description="Whether this server sends mail.")
+    setup: bool = Field(description="There is no administrator yet.")
+    organisation: str = Field(description="Its name; empty: it has none.")
+    picture: str | None = Field(description="The digest of its picture.")
+
+
+class PasskeyOptions(ResponseBody):
+    """What a browser needs to make or to ask for a passkey."""
+
+    options: dict[str, Any]
+
+
+class FactorsSchema(ResponseBody):
+    """The second factors that a user may choose from."""
+
+    code: bool
+    passkey: dict[str, Any] | None = Field(description="What a browser needs to ask for one.")
+
+
 @router.get("/auth/methods", dependencies=[needs(PUBLIC)])
-def methods(request: Request, services: TheServices, outside: TheOutsideServices) -> Any:
+def methods(request: Request, services: TheServices, outside: TheOutsideServices) -> SignInMethods:
     """How to sign in here. `passkey_origin`: the origin at which passkeys work, null if there is none."""
     settings, party = services.settings(), services.relying_party(request)
-    return {
-        "password": settings["password_login"],
-        "passkey_origin": None if party is None else party.origin,
-        "providers": [{"id": entry.id, "label": entry.label} for entry in outside.sign_on.providers()],
-        "signup": settings["signup"],
-        "support_contact": services.support_contact(),
-        "mail": services.mailer.configured,
-        "setup": not services.accounts.users.any_administrator(),
-        "organisation": settings["name"],
-        "picture": services.accounts.pictures.of_organisation(),
-    }
+    return SignInMethods(
+        password=settings["password_login"],
+        passkey_origin=None if party is None else party.origin,
+        providers=[NamedProvider.model_validate(provider) for provider in outside.sign_on.providers()],
+        signup=settings["signup"],
+        support_contact=services.support_contact(),
+        mail=services.mailer.configured,
+        setup=not services.accounts.users.any_administrator(),
+        organisation=settings["name"],
+        picture=services.accounts.pictures.of_organisation(),
+    )
 
 
 @router.post("/auth/login", dependencies=[needs(PUBLIC)])
@@ -84,7 +121,7 @@ async def login(
     requester: TheRequester,
     access: TheAccess,
     services: TheServices,
-) -> Any:
+) -> SignedInSchema:
     """Sign in by name or e-mail address, and by a code or passkey where the account has a second factor."""
     typed = body.email or body.name
     if not typed:
@@ -98,21 +135,21 @@ async def login(
         requester.actor,
     )
 
-    def check_and_start() -> dict[str, Any]:
+    def check_and_start() -> AccountSchema:
         user = services.sign_in.check(attempt)
-        return signed_in(request, response, tasks, requester, access, services, user, BY_PASSWORD)
+        return sign_in_user(request, response, tasks, requester, access, services, user, BY_PASSWORD)
 
     try:
         account = await services.hashing(check_and_start)
     except sign_in.SignInRefused as error:
         raise refusal(error, request, services) from None
-    return {"account": account, "next": login_page.redirect_target(body.next)}
+    return SignedInSchema(account=account, next=login_page.redirect_target(body.next))
 
 
 @router.post("/auth/passkey/options", dependencies=[needs(PUBLIC), with_accounts()])
-def passkey_options(request: Request, services: TheServices) -> Any:
+def passkey_options(request: Request, services: TheServices) -> PasskeyOptions:
     """What a browser needs to sign in with a passkey: `PublicKeyCredentialRequestOptionsJSON`."""
-    return {"options": services.sign_in.passkeys.signing_in(required_party(request, services))}
+    return PasskeyOptions(options=services.sign_in.passkeys.signing_in(required_party(request, services)))
 
 
 @router.post("/auth/passkey", dependencies=[needs(PUBLIC), with_accounts()])
@@ -124,15 +161,15 @@ def passkey_login(
     requester: TheRequester,
     access: TheAccess,
     services: TheServices,
-) -> Any:
+) -> SignedInSchema:
     """Sign in with a passkey. It is two factors in one: the device, and the PIN or finger that unlocks it."""
     party = required_party(request, services)
     try:
         user = services.sign_in.check_passkey(party, body.passkey, requester.actor)
     except sign_in.SignInRefused as error:
         raise refusal(error, request, services) from None
-    account = signed_in(request, response, tasks, requester, access, services, user, "passkey")
-    return {"account": account, "next": login_page.redirect_target(body.next)}
+    account = sign_in_user(request, response, tasks, requester, access, services, user, "passkey")
+    return SignedInSchema(account=account, next=login_page.redirect_target(body.next))
 
 
 @router.post("/auth/logout", status_code=204, dependencies=[needs(PUBLIC), with_accounts()])
@@ -149,7 +186,7 @@ def logout(request: Request, requester: TheRequester, access: TheAccess) -> Resp
     return response
 
 
-def signed_in(
+def sign_in_user(
     request: Request,
     response: Response,
     tasks: BackgroundTasks,
@@ -158,17 +195,19 @@ def signed_in(
     services: AccountServices,
     user: UserRow,
     method: str,
-) -> dict[str, Any]:
+) -> AccountSchema:
     """Start a session of a user who has proved who they are; returns the account."""
     start_session(request, response, access, requester, user, method)
-    known = remember_browser(request, response, services.box, user.id)
-    tasks.add_task(_send_mail, access, services, user, requester, known)
-    return account_json(access, user.id)
+    browser_known = remember_browser(request, response, services.box, user.id)
+    tasks.add_task(_send_mail, access, services, user, requester, browser_known)
+    return account_of(access, user.id)
 
 
 def required_party(request: Request, services: AccountServices) -> RelyingParty:
-    """Raises:
-    HTTPException: 409 where browsers allow no passkeys.
+    """Return the server as passkeys know it.
+
+    Raises:
+        HTTPException: 409 where browsers allow no passkeys.
     """
     party = services.relying_party(request)
     if party is None:
@@ -177,36 +216,36 @@ def required_party(request: Request, services: AccountServices) -> RelyingParty:
 
 
 def refusal(error: sign_in.SignInRefused, request: Request, services: AccountServices) -> HTTPException:
-    """The response to a sign-in that was refused."""
+    """Return the response to a sign-in that was refused."""
     if isinstance(error, sign_in.TooManyAttempts):
         return too_many(str(error), error.wait_s)
     if isinstance(error, sign_in.SignInNotAllowed):
         return HTTPException(403, str(error))
     if isinstance(error, sign_in.SecondFactorNeeded):
-        more = {"second_factor": True, **factors_json(error.user_id, error.kinds, request, services)}
-        return DetailedError(401, str(error), more)
+        factors = factors_of(error.user_id, error.kinds, request, services)
+        return DetailedError(401, str(error), {"second_factor": True, **factors.model_dump()})
     return HTTPException(401, str(error))
 
 
-def factors_json(
+def factors_of(
     user_id: int, kinds: tuple[FactorKind, ...], request: Request, services: AccountServices
-) -> dict[str, Any]:
-    """The second factors that a user may choose from: `passkey` is what the browser needs to ask for one."""
+) -> FactorsSchema:
+    """Return the second factors that a user may choose from."""
     party = services.relying_party(request)
     options = None
     if party is not None and "passkey" in kinds:
         options = services.sign_in.passkeys.asking(party, user_id, PURPOSE, verified=False)
-    return {"code": "code" in kinds, "passkey": options}
+    return FactorsSchema(code="code" in kinds, passkey=options)
 
 
 def _send_mail(
-    access: AccessControl, services: AccountServices, user: UserRow, requester: Requester, known: bool
+    access: AccessControl, services: AccountServices, user: UserRow, requester: Requester, browser_known: bool
 ) -> None:
     """Mail what the sign-in calls for, after the response."""
     accounts, now_ms = access.accounts, access.clock()
     if user.state == "unverified":
         primary = accounts.emails.primary(user.id)
         if primary is not None:
-            send_verification(services, user.name, primary, now_ms)
-    elif not known and user.last_seen_ms is not None:
+            services.send_verification(user.name, primary, now_ms)
+    elif not browser_known and user.last_seen_ms is not None:
         report_new_browser(access, services.notices(), user, requester)

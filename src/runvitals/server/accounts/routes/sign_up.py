@@ -6,7 +6,7 @@ way, and the mail says which it was. Without a confirmed address it can do nothi
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from fastapi import BackgroundTasks, HTTPException, Request
 from fastapi.responses import Response
@@ -22,10 +22,9 @@ from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes.new_user import check_new_user
 from runvitals.server.accounts.routes.session_cookies import renew_session
 from runvitals.server.accounts.routes.sign_in import Password
-from runvitals.server.accounts.routes.verification import send_verification
 from runvitals.server.accounts.storage.one_time_tokens import OneTimeToken
 from runvitals.server.accounts.storage.users import UserRow
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.service_parameters import TheAccess, TheServices
@@ -38,6 +37,8 @@ router = Router()
 
 
 class SignUp(RequestBody):
+    """A new user."""
+
     email: str = Field(max_length=254)
     name: str = Field(max_length=64)
     password: Password
@@ -46,7 +47,21 @@ class SignUp(RequestBody):
 
 
 class TokenBody(RequestBody):
+    """The secret of a link."""
+
     token: Token
+
+
+class SignedUp(ResponseBody):
+    """The account was created, or its owner has got a mail."""
+
+    done: Literal["signup"]
+
+
+class VerifiedEmail(ResponseBody):
+    """An address that was confirmed."""
+
+    email: str
 
 
 @router.post("/auth/signup", status_code=202, dependencies=[needs(PUBLIC), with_accounts()])
@@ -56,17 +71,17 @@ async def sign_up(
     requester: TheRequester,
     access: TheAccess,
     services: TheServices,
-) -> Any:
+) -> SignedUp:
     """Create an account. A mail asks to confirm the address, unless the invitation came to it."""
     services.limit("name", network_of(requester.ip))
     user = await services.hashing(lambda: _create(body, requester, access, services))
     if user.state == "unverified":
         tasks.add_task(_mail, services, access, user)
-    return {"done": "signup"}
+    return SignedUp(done="signup")
 
 
 def _create(body: SignUp, requester: Requester, access: AccessControl, services: AccountServices) -> UserRow:
-    """The new user: active if the invitation has confirmed the address."""
+    """Return the new user: active if the invitation has confirmed the address."""
     accounts, now_ms = services.accounts, access.clock()
     check_new_user(services, body.name, body.email, body.password, body.display_name)
     invitation = None
@@ -99,8 +114,10 @@ def _create(body: SignUp, requester: Requester, access: AccessControl, services:
 
 
 def _check_open(body: SignUp, invitation: InvitationRow | None, services: AccountServices) -> None:
-    """Raises:
-    HTTPException: 403 if this address may not sign up.
+    """Check that an address may sign up.
+
+    Raises:
+        HTTPException: 403 if this address may not sign up.
     """
     settings = services.settings()
     if settings["signup"] == "closed":
@@ -125,7 +142,7 @@ def _mail(services: AccountServices, access: AccessControl, user: UserRow) -> No
     for email in services.accounts.emails.of_user(user.id):
         owner = services.accounts.users.by_address(email.address_key)
         if owner is None:
-            send_verification(services, user.name, email, now_ms)
+            services.send_verification(user.name, email, now_ms)
         else:
             services.mailer.send(messages.already_registered(owner.name), email.address, now_ms)
 
@@ -138,9 +155,11 @@ def verify(
     requester: TheRequester,
     access: TheAccess,
     services: TheServices,
-) -> Any:
-    """Confirm an e-mail address. It needs a session of the account that added it: with the link alone, the
-    owner of an address could be made to confirm a stranger's account.
+) -> VerifiedEmail:
+    """Confirm an e-mail address.
+
+    It needs a session of the account that added it: with the link alone, the owner of an address could be
+    made to confirm a stranger's account.
     """
     accounts, now_ms = access.accounts, access.clock()
     token = _token(body.token, requester, services, now_ms)
@@ -158,7 +177,7 @@ def verify(
         raise HTTPException(410, str(error)) from None
     access.rights_changed()
     renew_session(request, response, access, requester.session.id)
-    return {"email": email.address}
+    return VerifiedEmail(email=email.address)
 
 
 def _token(secret: str, requester: Requester, services: AccountServices, now_ms: int) -> OneTimeToken:

@@ -14,9 +14,9 @@ from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passkeys import PasskeyRefused
 from runvitals.server.accounts.routes.own_account import Owner, SignedInOwner
 from runvitals.server.accounts.routes.session_cookies import renew_session
-from runvitals.server.accounts.routes.sign_in import MAX_PASSWORD, Passkey, required_party
+from runvitals.server.accounts.routes.sign_in import MAX_PASSWORD, NamedProvider, Passkey, required_party
 from runvitals.server.accounts.sign_in import CONFIRMING, TooManyAttempts
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheServices
@@ -25,6 +25,8 @@ router = Router()
 
 
 class Confirmation(RequestBody):
+    """What proves who makes the request."""
+
     password: str | None = Field(None, min_length=1, max_length=MAX_PASSWORD)
     passkey: Passkey = None
 
@@ -35,6 +37,20 @@ class Confirmation(RequestBody):
         return self
 
 
+class ConfirmationWays(ResponseBody):
+    """How a user can confirm who they are."""
+
+    password: bool
+    passkey: dict[str, Any] | None = Field(description="What a browser needs to ask for one.")
+    providers: list[NamedProvider]
+
+
+class ConfirmedUntil(ResponseBody):
+    """Until when the confirmation counts."""
+
+    until_ms: int
+
+
 @router.get("/auth/sudo", dependencies=[needs("account:read")])
 def ways_to_confirm(
     request: Request,
@@ -42,23 +58,19 @@ def ways_to_confirm(
     services: TheServices,
     outside: TheOutsideServices,
     owner: SignedInOwner,
-) -> Any:
-    """How the user can confirm who they are: by password, by passkey (what the browser needs for it), or by
-    signing in again at a provider.
-    """
+) -> ConfirmationWays:
+    """How the user can confirm who they are: by password, by passkey, or by signing in at a provider."""
     accounts, party = access.accounts, services.relying_party(request)
     options = None
     if party is not None and accounts.passkeys.of_user(owner.id):
         options = services.sign_in.passkeys.asking(party, owner.id, CONFIRMING, verified=True)
     linked = {login.provider for login in accounts.logins.of_user(owner.id)}
     providers = outside.sign_on.providers() if linked else []
-    return {
-        "password": accounts.credentials.password(owner.id) is not None,
-        "passkey": options,
-        "providers": [
-            {"id": provider.id, "label": provider.label} for provider in providers if provider.id in linked
-        ],
-    }
+    return ConfirmationWays(
+        password=accounts.credentials.password(owner.id) is not None,
+        passkey=options,
+        providers=[NamedProvider.model_validate(provider) for provider in providers if provider.id in linked],
+    )
 
 
 @router.post("/auth/sudo", dependencies=[needs("account:read")])
@@ -69,24 +81,26 @@ async def confirm_identity(
     access: TheAccess,
     services: TheServices,
     owner: SignedInOwner,
-) -> Any:
+) -> ConfirmedUntil:
     """Confirm who one is, by password or passkey."""
 
-    def check_and_renew() -> dict[str, Any]:
+    def check_and_renew() -> ConfirmedUntil:
         if body.passkey is not None:
             _confirm_by_passkey(owner, body.passkey, request, access, services)
         else:
             confirm(owner, body.password or "", access, services)
         access.accounts.audit.record(access.clock(), owner.actor, "user.sudo")
-        return {"until_ms": renew_session(request, response, access, owner.session.id)}
+        return ConfirmedUntil(until_ms=renew_session(request, response, access, owner.session.id))
 
     return await services.hashing(check_and_renew)
 
 
 def confirm(owner: Owner, password: str, access: AccessControl, services: AccountServices) -> None:
-    """Raises:
-    HTTPException: 401 if this is not the user's password, 429 after too many; the session then ends.
-    TooManySignIns: more passwords are being checked than the server allows.
+    """Check the user's password.
+
+    Raises:
+        HTTPException: 401 if this is not the user's password, 429 after too many; the session then ends.
+        TooManySignIns: more passwords are being checked than the server allows.
     """
     session = owner.session
     try:
@@ -101,11 +115,11 @@ def confirm(owner: Owner, password: str, access: AccessControl, services: Accoun
 
 
 def _confirm_by_passkey(
-    owner: Owner, answer: dict[str, Any], request: Request, access: AccessControl, services: AccountServices
+    owner: Owner, passkey: dict[str, Any], request: Request, access: AccessControl, services: AccountServices
 ) -> None:
     party = required_party(request, services)
     try:
-        services.sign_in.passkeys.confirm(party, owner.id, CONFIRMING, answer, verified=True)
+        services.sign_in.passkeys.confirm(party, owner.id, CONFIRMING, passkey, verified=True)
     except PasskeyRefused as error:
         access.accounts.audit.record(access.clock(), owner.actor, "user.sudo", outcome="denied")
         raise HTTPException(401, str(error)) from None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
+from pydantic import Field
 
 from runvitals.server.access.actions import FILTERED, Action
 from runvitals.server.access.control import AccessControl
@@ -12,16 +13,17 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Account
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.accounts.routes.profile import shown_fields
+from runvitals.server.accounts.routes.profile import ShownLink, shown_fields
 from runvitals.server.accounts.storage.profiles import ProfileRow
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
-from runvitals.server.user_content.markdown import html_of, mentioned
+from runvitals.server.user_content.markdown import html_of, mentions_of
 
 MIN_CHARACTERS = 2
 MAX_FOUND = 10
@@ -30,27 +32,62 @@ _MAX_MENTIONS = 100
 router = Router()
 
 
-@router.get("/users", dependencies=[needs(f"{FILTERED}user:read")])
+class NamedSchema(ResponseBody):
+    """A user or team in a list."""
+
+    name: str
+    display_name: str
+
+
+class UsersPage(ResponseBody):
+    """Users whose name begins so."""
+
+    users: list[NamedSchema]
+    total: int
+    next: str | None
+
+
+class UserPage(ResponseBody):
+    """What a user shows, with the projects and teams that the requester may see."""
+
+    kind: Literal["user"]
+    name: str
+    display_name: str
+    institution: str
+    bio: str
+    location: str
+    links: list[ShownLink]
+    intro: str = Field(description="Markdown.")
+    intro_html: str
+    picture: str | None = Field(description="The digest of the picture.")
+    state: str
+    created_ms: int
+    teams: list[NamedSchema]
+    projects: list[dict[str, Any]]
+    may: list[str]
+
+
+@router.get("/users", response_model=UsersPage, dependencies=[needs(f"{FILTERED}user:read")])
 def search(
     query: Annotated[str, Query(min_length=MIN_CHARACTERS, max_length=64, description="How a name begins.")],
     access: TheAccess,
     owner: TheOwner,
     page: ThePage,
 ) -> Any:
-    """Users by the beginning of their name or display name, those first with whom the requester shares a
-    team. E-mail addresses are neither searched nor shown.
+    """Users by the beginning of their name or display name.
+
+    Those come first with whom the requester shares a team. E-mail addresses are neither searched nor
+    shown.
     """
     access.require(owner.requester, Action.USER_READ, Account(owner.id), "users", changes=False)
     text = query.strip()
     if len(text) < MIN_CHARACTERS:
         raise InvalidFields({"query": f"expected at least {MIN_CHARACTERS} characters"})
-    found = access.accounts.users.search(text, owner.id, MAX_FOUND)
-    rows = [{"name": user.name, "display_name": user.display_name} for user in found]
-    return page_in_order("users", rows, page)
+    return page_in_order("users", access.accounts.users.search(text, owner.id, MAX_FOUND), page)
 
 
 @router.get("/users/{user}", dependencies=[needs("user:read")])
-def profile(user: str, requester: TheRequester, access: TheAccess, outside: TheOutsideServices) -> Any:
+def profile(user: str, requester: TheRequester, access: TheAccess, outside: TheOutsideServices) -> UserPage:
     """The profile of a user."""
     row = access.accounts.users.by_name(user)
     if row.state == "unverified":
@@ -60,27 +97,27 @@ def profile(user: str, requester: TheRequester, access: TheAccess, outside: TheO
 
 def user_page(
     access: AccessControl, requester: Requester, row: UserRow, outside: OutsideServices
-) -> dict[str, Any]:
-    """What a user shows, with the projects and teams that the requester may see."""
-    found = access.accounts.profiles.get(row.id)
+) -> UserPage:
+    """Return what a user shows, with the projects and teams that the requester may see."""
+    profile = access.accounts.profiles.get(row.id)
     projects = readable_projects(access, requester, row.entity_id)
-    intro = found.fields.get("intro", "")
-    return {
-        "kind": "user",
-        "name": row.name,
-        **shown_fields(found),
-        "intro_html": html_of(intro, outside.image_links(), _readable_names(access, requester, intro)),
-        "picture": access.accounts.pictures.digests([row.entity_id]).get(row.entity_id),
-        "state": row.state,
-        "created_ms": row.created_ms,
-        "teams": _teams(access, requester, found),
-        "projects": [project_json(row.name, project) for project in projects],
-        "may": ["account:update"] if requester.user_id == row.id else [],
-    }
+    intro = profile.fields.get("intro", "")
+    return UserPage(
+        kind="user",
+        name=row.name,
+        **shown_fields(profile),
+        intro_html=html_of(intro, outside.image_links(), _readable_names(access, requester, intro)),
+        picture=access.accounts.pictures.digests([row.entity_id]).get(row.entity_id),
+        state=row.state,
+        created_ms=row.created_ms,
+        teams=_teams(access, requester, profile),
+        projects=[project_json(row.name, project) for project in projects],
+        may=["account:update"] if requester.user_id == row.id else [],
+    )
 
 
-def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> list[dict[str, str]]:
-    """The teams of a user that the requester may see; if the user hides them, those that both are in."""
+def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> list[NamedSchema]:
+    """Return the teams of a user that the requester may see; if they are hidden, those that both are in."""
     accounts, now_ms = access.accounts, access.clock()
     theirs = [team for team, _, _ in accounts.teams.of_user(profile.user_id, now_ms)]
     if profile.fields.get("hide_teams"):
@@ -88,16 +125,16 @@ def _teams(access: AccessControl, requester: Requester, profile: ProfileRow) -> 
         shared = {team.id for team, _, _ in accounts.teams.of_user(own, now_ms)} if own is not None else set()
         theirs = [team for team in theirs if team.id in shared]
     return [
-        {"name": team.name, "display_name": team.display_name}
+        NamedSchema.model_validate(team)
         for team in theirs
         if access.may(requester, Action.TEAM_PROFILE, access.directory.entity(team.id))
     ]
 
 
 def _readable_names(access: AccessControl, requester: Requester, markdown: str) -> set[str]:
-    """The names of users and teams in a text that the requester may know of."""
+    """Return the names of users and teams in a text that the requester may know of."""
     names = set()
-    for name in sorted(mentioned(markdown))[:_MAX_MENTIONS]:
+    for name in sorted(mentions_of(markdown))[:_MAX_MENTIONS]:
         entity = access.directory.entity_named(name)
         if entity is None or entity.deleted:
             continue

@@ -1,4 +1,4 @@
-"""What a server has stored before it had accounts, until a team owns it."""
+"""The adoption by a team of what a server stored before it had accounts."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ def adopt_earlier_projects(database: Database, team: str, now_ms: int) -> bool:
         .limit(1)
     )
     with database.read() as connection:
-        wanted = connection.execute(select(unowned | (valid_tokens & ~legacy))).scalar()
+        has_earlier = connection.execute(select(unowned | (valid_tokens & ~legacy))).scalar()
         administrator: int | None = connection.execute(first).scalar()
-    if not wanted:
+    if not has_earlier:
         return False
     teams = TeamTable(database)
     try:

@@ -1,4 +1,4 @@
-"""What users sign in with: password hashes, second factors and recovery codes."""
+"""Credentials of users: password hashes, second factors and recovery codes."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class CredentialTable:
         self._database = database
 
     def password(self, user_id: int) -> StoredPassword | None:
-        """The hash of a user's password; None if none is set."""
+        """Return the hash of a user's password; None if none is set."""
         columns = (password.c.hash, password.c.set_ms, password.c.must_change)
         with self._database.read() as connection:
             row = connection.execute(select(*columns).where(password.c.user_id == user_id)).first()
@@ -76,7 +76,7 @@ class CredentialTable:
         self._database.write(lambda connection: connection.execute(mine.values(hash=new)), durable=False)
 
     def second_factor(self, user_id: int) -> StoredSecondFactor | None:
-        """A user's second factor; None if none is set up."""
+        """Return a user's second factor; None if none is set up."""
         columns = [second_factor.c[name] for name in StoredSecondFactor.__dataclass_fields__]
         with self._database.read() as connection:
             row = connection.execute(select(*columns).where(second_factor.c.user_id == user_id)).first()
@@ -120,7 +120,7 @@ class CredentialTable:
         self._database.write(work)
 
     def use_step(self, user_id: int, step: int) -> bool:
-        """Whether this time step is later than that of the last code used; if so, it is the last one now.
+        """Use a time step; returns whether it is later than that of the last code used.
 
         Two requests with the same code do not both succeed.
         """
@@ -146,7 +146,7 @@ class CredentialTable:
         return self._database.write(work)
 
     def recovery_codes_left(self, user_id: int) -> int:
-        """How many recovery codes a user has left."""
+        """Return how many recovery codes a user has left."""
         with self._database.read() as connection:
             mine = select(recovery_code.c.digest).where(recovery_code.c.user_id == user_id)
             return len(connection.execute(mine).all())

@@ -27,8 +27,9 @@ _CODE_CHARACTERS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class DeviceLogin:
-    """A sign-in that waits for a user. `name`: of the device. `user_id` null: nobody has answered it.
-    `scope`: of the key that it gets.
+    """A sign-in of a device that waits for a user.
+
+    `name`: of the device. `user_id` null: nobody has decided yet. `scope`: of the key that it gets.
     """
 
     id: int
@@ -52,7 +53,7 @@ class DeviceLoginTable:
         self._database = database
 
     def begin(self, name: str, ip: str, now_ms: int) -> tuple[str, DeviceLogin]:
-        """A new sign-in; returns the device's secret with it.
+        """Begin a sign-in; returns the device's secret with it.
 
         Raises:
             ValueError: too many are waiting.
@@ -80,7 +81,7 @@ class DeviceLoginTable:
         return secret, self._database.write(work)
 
     def by_code(self, code: str, now_ms: int) -> DeviceLogin:
-        """The sign-in that waits with this code; case and dashes do not count.
+        """Return the sign-in that waits with this code; case and dashes do not count.
 
         Raises:
             NoLongerValid: there is none, or somebody has answered it.
@@ -96,29 +97,29 @@ class DeviceLoginTable:
         """
 
         def work(connection: Connection) -> DeviceLogin:
-            found = _login(connection, *_waiting(code, now_ms))
+            login = _login(connection, *_waiting(code, now_ms))
             values = {"user_id": user_id, "scope": scope, "denied": not allow}
-            open_ = (device_login.c.id == found.id, *_waiting(code, now_ms))
+            open_ = (device_login.c.id == login.id, *_waiting(code, now_ms))
             if not connection.execute(update(device_login).where(*open_).values(values)).rowcount:
                 raise NoLongerValid(_ENDED)
-            about = {"device": found.name, "ip": found.ip, "allowed": allow}
+            about = {"device": login.name, "ip": login.ip, "allowed": allow}
             record(connection, now_ms, by, "user.device_login", target=by.name, after=about)
-            return _login(connection, device_login.c.id == found.id)
+            return _login(connection, device_login.c.id == login.id)
 
         return self._database.write(work)
 
     def of_device(self, secret: str, now_ms: int) -> DeviceLogin:
-        """The sign-in of a device.
+        """Return the sign-in of a device.
 
         Raises:
             NoLongerValid: it has expired, was denied, or its key was fetched.
         """
         mine = (device_login.c.digest == digest_of(secret), device_login.c.expires_ms > now_ms)
         with self._database.read() as connection:
-            found = _login(connection, *mine)
-        if found.denied:
+            login = _login(connection, *mine)
+        if login.denied:
             raise NoLongerValid("the sign-in was denied in the browser")
-        return found
+        return login
 
     def finish(self, login_id: int) -> None:
         """End a sign-in, before its key is made: two requests do not both get one.

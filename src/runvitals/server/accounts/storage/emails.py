@@ -20,8 +20,9 @@ MAX_ADDRESSES = 10
 
 @dataclass(frozen=True, slots=True)
 class EmailRow:
-    """An address of a user. `verified_ms` null: it is not verified. `failing_since_ms`: since when the mail
-    server refuses it.
+    """An address of a user.
+
+    `verified_ms` null: it is not verified. `failing_since_ms`: since when the mail server refuses it.
     """
 
     id: int
@@ -44,31 +45,33 @@ class EmailTable:
         self._database = database
 
     def of_user(self, user_id: int) -> list[EmailRow]:
-        """The addresses of a user, the primary one first."""
+        """Return the addresses of a user, the primary one first."""
         statement = _EMAILS.where(email.c.user_id == user_id).order_by(email.c.is_primary.desc(), email.c.id)
         with self._database.read() as connection:
             return [EmailRow(**row._asdict()) for row in connection.execute(statement)]
 
     def of_users(self, user_ids: Collection[int]) -> dict[int, list[EmailRow]]:
-        """The addresses of users, by their ids, each with the primary one first."""
-        found: dict[int, list[EmailRow]] = {}
+        """Return the addresses of users, by their ids, each with the primary one first."""
+        by_user: dict[int, list[EmailRow]] = {}
         with self._database.read() as connection:
             mine = among(connection, email.c.user_id, user_ids)
             rows = connection.execute(_EMAILS.where(mine).order_by(email.c.is_primary.desc(), email.c.id))
             for row in rows:
-                found.setdefault(row.user_id, []).append(EmailRow(**row._asdict()))
-        return found
+                by_user.setdefault(row.user_id, []).append(EmailRow(**row._asdict()))
+        return by_user
 
     def primary(self, user_id: int) -> EmailRow | None:
-        """The primary address of a user, confirmed or not; None: there is none."""
+        """Return the primary address of a user, confirmed or not; None: there is none."""
         statement = _EMAILS.where(email.c.user_id == user_id, email.c.is_primary)
         with self._database.read() as connection:
             row = connection.execute(statement).first()
         return None if row is None else EmailRow(**row._asdict())
 
     def get(self, email_id: int) -> EmailRow:
-        """Raises:
-        NotFound: there is no such address.
+        """Return an address by its id.
+
+        Raises:
+            NotFound: there is no such address.
         """
         with self._database.read() as connection:
             return _email(connection, email_id)
@@ -113,8 +116,10 @@ class EmailTable:
         return self._database.write(work)
 
     def make_primary(self, email_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        ValueError: the address is not verified.
+        """Make an address the primary one of its user.
+
+        Raises:
+            ValueError: the address is not verified.
         """
 
         def work(connection: Connection) -> None:
@@ -128,8 +133,10 @@ class EmailTable:
         self._database.write(work)
 
     def delete(self, email_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        ValueError: it is the primary address.
+        """Remove an address.
+
+        Raises:
+            ValueError: it is the primary address.
         """
 
         def work(connection: Connection) -> None:

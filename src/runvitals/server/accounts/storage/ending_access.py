@@ -1,4 +1,4 @@
-"""What ends soon: keys, memberships, guest links, and accounts whose deletion was requested."""
+"""Access that ends soon: keys, memberships, guest links, and accounts whose deletion was requested."""
 
 from __future__ import annotations
 

@@ -52,7 +52,7 @@ def release_name(connection: Connection, text: str, by: Actor, now_ms: int) -> N
 
 
 def deleted_spaces(connection: Connection) -> list[int]:
-    """The ids of the spaces of deleted users that are not purged."""
+    """Return the ids of the spaces of deleted users that are not purged."""
     spaces = select(entity.c.id).where(
         entity.c.kind == "user", entity.c.deleted_ms.is_not(None), entity.c.purged_ms.is_(None)
     )
@@ -79,13 +79,13 @@ def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
 
 
 def whose(connection: Connection, user_id: int) -> dict[str, Any]:
-    """The arguments of `record` for an event about the account of a user."""
+    """Return the arguments of `record` for an event about the account of a user."""
     mine = select(entity.c.id, entity.c.name).join(user_account, user_account.c.entity_id == entity.c.id)
     row = connection.execute(mine.where(user_account.c.id == user_id)).one()
     return {"entity": (row.id, row.name), "target": row.name}
 
 
 def names_of(connection: Connection, entity_ids: Iterable[int]) -> dict[int, str]:
-    """The names of entities by their ids; ids without an entity are left out."""
+    """Return the names of entities by their ids; ids without an entity are left out."""
     named = select(entity.c.id, entity.c.name).where(entity.c.id.in_(sorted(entity_ids)))
     return {row.id: row.name for row in connection.execute(named)}

@@ -11,9 +11,8 @@ from sqlalchemy import ColumnElement, Connection, func, insert, or_, select, upd
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.model.names import plain_text
-from runvitals.server.access.storage.key_format import new_key, public_id
 from runvitals.server.accounts.storage.entities import name_of
-from runvitals.server.accounts.storage.random_secrets import digest_of
+from runvitals.server.accounts.storage.random_secrets import digest_of, new_key, public_id
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import rights_changed
@@ -110,7 +109,7 @@ class KeyTable:
         return self._database.write(work)
 
     def check(self, secret: str, now_ms: int) -> KeyRow | None:
-        """The valid key with this secret; None if there is none, or it was revoked or has expired."""
+        """Return the valid key with this secret; None if there is none, or it was revoked or has expired."""
         shown = public_id(secret)
         if shown is None:
             return None
@@ -145,22 +144,26 @@ class KeyTable:
         return [KeyRow(**row._asdict(), entities=frozenset(limits.get(row.id, ()))) for row in rows]
 
     def get(self, key_id: int) -> KeyRow:
-        """Raises:
-        NotFound: there is no such key.
+        """Return a key by its id.
+
+        Raises:
+            NotFound: there is no such key.
         """
         with self._database.read() as connection:
             return _key(connection, key_id)
 
     def valid(self, key_id: int, now_ms: int) -> KeyRow | None:
-        """A key by its id; None if there is none, or it was revoked or has expired."""
+        """Return a key by its id; None if there is none, or it was revoked or has expired."""
         statement = select(api_key.c.id).where(api_key.c.id == key_id, *_valid(now_ms))
         with self._database.read() as connection:
-            found = connection.execute(statement).scalar()
-            return None if found is None else _key(connection, found)
+            valid_id = connection.execute(statement).scalar()
+            return None if valid_id is None else _key(connection, valid_id)
 
     def by_public_id(self, shown: str) -> KeyRow:
-        """Raises:
-        NotFound: there is no such key.
+        """Return a key by its shown part.
+
+        Raises:
+            NotFound: there is no such key.
         """
         with self._database.read() as connection:
             number = connection.execute(
@@ -171,7 +174,7 @@ class KeyTable:
             return _key(connection, number)
 
     def rotate(self, key_id: int, by: Actor, now_ms: int, overlap_ms: int = DAY_MS) -> tuple[str, KeyRow]:
-        """A new key with the same rights; the old one ends after the overlap (at most a week).
+        """Replace a key by one with the same rights; the old one ends after the overlap, at most a week.
 
         Raises:
             ValueError: an invalid overlap.
@@ -274,7 +277,7 @@ def _insert(
 
 
 def _owner(connection: Connection, key: KeyRow) -> tuple[int, str] | None:
-    """The user, or the team of the service account, for the audit log; None: of the organisation."""
+    """Return the user, or the team of the service account, for the audit log; None: of the organisation."""
     if key.user_id is not None:
         mine = select(user_account.c.entity_id).where(user_account.c.id == key.user_id)
     else:

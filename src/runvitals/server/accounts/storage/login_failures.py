@@ -13,7 +13,7 @@ from runvitals.server.database.tables.sign_in import login_failure
 
 @dataclass(frozen=True, slots=True)
 class LoginFailures:
-    """How many there were in a row, and when the last one was."""
+    """The number of failures in a row, and the time of the last one."""
 
     count: int
     last_ms: int
@@ -29,7 +29,7 @@ class LoginFailureTable:
         self._database = database
 
     def get(self, digest: bytes) -> LoginFailures:
-        """The failures so far."""
+        """Return the failures so far."""
         with self._database.read() as connection:
             row = connection.execute(_columns.where(login_failure.c.digest == digest)).first()
         return NONE if row is None else LoginFailures(row.failures, row.last_ms)

@@ -23,7 +23,7 @@ LIFE_MS: dict[Purpose, int] = {
 
 @dataclass(frozen=True, slots=True)
 class OneTimeToken:
-    """What a one-time link is for."""
+    """A one-time link without its secret."""
 
     id: int
     purpose: str
@@ -44,7 +44,7 @@ class OneTimeTokenTable:
     def create(
         self, purpose: Purpose, now_ms: int, *, user_id: int | None = None, email_id: int | None = None
     ) -> str:
-        """The secret of a new link. Older links of the same purpose and user stop working."""
+        """Return the secret of a new link. Older links of the same purpose and user stop working."""
         secret, digest = new_secret()
         mine = one_time_token.c.user_id.is_(None) if user_id is None else one_time_token.c.user_id == user_id
         older = [one_time_token.c.purpose == purpose, mine]
@@ -67,7 +67,7 @@ class OneTimeTokenTable:
         return secret
 
     def peek(self, secret: str, purpose: Purpose, now_ms: int) -> OneTimeToken:
-        """What a link is for, without using it: the request may have other faults.
+        """Return what a link is for, without using it: the request may have other faults.
 
         Raises:
             NoLongerValid: it was used, has expired or never existed.

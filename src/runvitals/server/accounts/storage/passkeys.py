@@ -39,7 +39,7 @@ class PasskeyRow:
 
 @dataclass(frozen=True, slots=True)
 class MadePasskey:
-    """What a browser has registered."""
+    """A passkey that a browser has made and that is not stored yet."""
 
     credential_id: bytes
     public_key: bytes
@@ -50,7 +50,7 @@ class MadePasskey:
 
 @dataclass(frozen=True, slots=True)
 class PasskeyUse:
-    """An answer of a passkey to a challenge: the challenge's digest and end, and the passkey's counter."""
+    """The use of a passkey for a challenge: the challenge's digest and end, and the passkey's counter."""
 
     challenge_digest: bytes
     challenge_expires_ms: int
@@ -71,19 +71,19 @@ class PasskeyTable:
         self._database = database
 
     def of_user(self, user_id: int) -> list[PasskeyRow]:
-        """The passkeys of a user, the oldest first."""
+        """Return the passkeys of a user, the oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(_PASSKEYS.where(passkey.c.user_id == user_id).order_by(passkey.c.id))
             return [PasskeyRow(**row._asdict()) for row in rows]
 
     def by_credential(self, credential_id: bytes) -> PasskeyRow | None:
-        """The passkey that calls itself by this id; None if there is none."""
+        """Return the passkey that calls itself by this id; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(_PASSKEYS.where(passkey.c.credential_id == credential_id)).first()
         return None if row is None else PasskeyRow(**row._asdict())
 
     def handle(self, user_id: int, new: bytes | None = None) -> bytes | None:
-        """What authenticators know a user by; None if the user never had a passkey.
+        """Return what authenticators know a user by; None if the user never had a passkey.
 
         Args:
             new: the handle of a user who has none yet.
@@ -94,8 +94,8 @@ class PasskeyTable:
             if new is not None:
                 row = {"user_id": user_id, "handle": new, "after_password": False}
                 add_rows(connection, passkey_owner, [row])
-            found = connection.execute(mine).scalar()
-            return None if found is None else bytes(found)
+            handle_bytes = connection.execute(mine).scalar()
+            return None if handle_bytes is None else bytes(handle_bytes)
 
         if new is None:
             with self._database.read() as connection:
@@ -144,10 +144,10 @@ class PasskeyTable:
         return self._database.write(work)
 
     def use(self, passkey_id: int, use: PasskeyUse, now_ms: int) -> None:
-        """Note that a passkey has answered a challenge. Of two equal answers, one counts.
+        """Note that a passkey was used for a challenge. Of two equal responses, one counts.
 
         Raises:
-            NoLongerValid: the challenge was answered before, or the passkey was removed.
+            NoLongerValid: the challenge was used before, or the passkey was removed.
             CounterWentBack: see there.
         """
         count = passkey.c.sign_count
@@ -166,15 +166,17 @@ class PasskeyTable:
         self._database.write(work)
 
     def rename(self, user_id: int, passkey_id: int, name: str, by: Actor, now_ms: int) -> PasskeyRow:
-        """Raises:
-        ValueError: an invalid name.
-        NotFound: the user has no such passkey.
+        """Rename a passkey.
+
+        Raises:
+            ValueError: an invalid name.
+            NotFound: the user has no such passkey.
         """
         name = checked_name("passkey", name.strip(), MAX_NAME)
         mine = (passkey.c.id == passkey_id, passkey.c.user_id == user_id)
 
         def work(connection: Connection) -> PasskeyRow:
-            before = _owned(connection, user_id, passkey_id)
+            before = _own_passkey(connection, user_id, passkey_id)
             connection.execute(update(passkey).where(*mine).values(name=name))
             record(
                 connection,
@@ -185,7 +187,7 @@ class PasskeyTable:
                 before={"name": before.name},
                 after={"name": name},
             )
-            return _owned(connection, user_id, passkey_id)
+            return _own_passkey(connection, user_id, passkey_id)
 
         return self._database.write(work)
 
@@ -199,7 +201,7 @@ class PasskeyTable:
 
         def work(connection: Connection) -> PasskeyRow:
             _lock(connection, user_id)
-            row = _owned(connection, user_id, passkey_id)
+            row = _own_passkey(connection, user_id, passkey_id)
             others = select(passkey.c.id).where(passkey.c.user_id == user_id, passkey.c.id != passkey_id)
             is_last = connection.execute(others).first() is None
             ways = (select(table.c.user_id).where(table.c.user_id == user_id) for table in (password, login))
@@ -221,13 +223,13 @@ class PasskeyTable:
         return self._database.write(work)
 
     def asked_after_password(self, user_id: int) -> bool:
-        """Whether a passkey is asked for after the password."""
+        """Return whether a passkey is asked for after the password."""
         mine = select(passkey_owner.c.after_password).where(passkey_owner.c.user_id == user_id)
         with self._database.read() as connection:
             return bool(connection.execute(mine).scalar())
 
     def ask_after_password(
-        self, user_id: int, asked: bool, recovery_digests: Sequence[bytes], by: Actor, now_ms: int
+        self, user_id: int, enabled: bool, recovery_digests: Sequence[bytes], by: Actor, now_ms: int
     ) -> None:
         """Ask for a passkey after the password from now on, or no more.
 
@@ -242,13 +244,13 @@ class PasskeyTable:
         def work(connection: Connection) -> None:
             _lock(connection, user_id)
             mine = select(passkey.c.id).where(passkey.c.user_id == user_id)
-            if asked and connection.execute(mine).first() is None:
+            if enabled and connection.execute(mine).first() is None:
                 raise ValueError("there is no passkey; add one first")
-            _set_after_password(connection, user_id, asked)
+            _set_after_password(connection, user_id, enabled)
             if codes:
                 connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))
                 connection.execute(insert(recovery_code), codes)
-            action = "user.passkey_ask" if asked else "user.passkey_ask_no_more"
+            action = "user.passkey_ask" if enabled else "user.passkey_ask_no_more"
             record(connection, now_ms, by, action, **whose(connection, user_id))
 
         self._database.write(work)
@@ -260,8 +262,10 @@ class PasskeyTable:
 
 
 def _use_challenge(connection: Connection, use: PasskeyUse) -> None:
-    """Raises:
-    NoLongerValid: the challenge was answered before.
+    """Use up the challenge of a passkey: two sign-ins at the same time do not both succeed.
+
+    Raises:
+        NoLongerValid: the challenge was answered before.
     """
     row = {"digest": use.challenge_digest, "expires_ms": use.challenge_expires_ms}
     try:
@@ -276,7 +280,7 @@ def _lock(connection: Connection, user_id: int) -> None:
     connection.execute(mine.with_for_update()).first()
 
 
-def _owned(connection: Connection, user_id: int, passkey_id: int) -> PasskeyRow:
+def _own_passkey(connection: Connection, user_id: int, passkey_id: int) -> PasskeyRow:
     mine = _PASSKEYS.where(passkey.c.id == passkey_id, passkey.c.user_id == user_id)
     row = connection.execute(mine).first()
     if row is None:
@@ -284,12 +288,12 @@ def _owned(connection: Connection, user_id: int, passkey_id: int) -> PasskeyRow:
     return PasskeyRow(**row._asdict())
 
 
-def _set_after_password(connection: Connection, user_id: int, asked: bool) -> None:
+def _set_after_password(connection: Connection, user_id: int, enabled: bool) -> None:
     """Without it and without an authenticator app, recovery codes would stand for nothing: they go."""
     mine = update(passkey_owner).where(passkey_owner.c.user_id == user_id)
-    connection.execute(mine.values(after_password=asked))
+    connection.execute(mine.values(after_password=enabled))
     app = select(second_factor.c.user_id).where(
         second_factor.c.user_id == user_id, second_factor.c.confirmed_ms.is_not(None)
     )
-    if not asked and connection.execute(app).first() is None:
+    if not enabled and connection.execute(app).first() is None:
         connection.execute(delete(recovery_code).where(recovery_code.c.user_id == user_id))

@@ -1,5 +1,6 @@
-"""Pictures of users, teams and the organisation. Equal ones are stored once, and removed with the last who
-has them.
+"""Pictures of users, teams and the organisation.
+
+Equal ones are stored once, and removed with the last who has them.
 """
 
 from __future__ import annotations
@@ -72,19 +73,19 @@ class PictureTable:
         self._database.write(work)
 
     def of_organisation(self) -> str | None:
-        """The digest of the organisation's picture; None if it has none."""
+        """Return the digest of the organisation's picture; None if it has none."""
         with self._database.read() as connection:
             return _of_organisation(connection)
 
     def digests(self, entity_ids: Iterable[int]) -> dict[int, str]:
-        """The digests of the pictures of those users and teams that have one."""
+        """Return the digests of the pictures of those users and teams that have one."""
         with self._database.read() as connection:
             mine = among(connection, entity_picture.c.entity_id, entity_ids)
             shown = select(entity_picture.c.entity_id, picture.c.digest).join_from(entity_picture, picture)
             return {row.entity_id: row.digest for row in connection.execute(shown.where(mine))}
 
     def digests_of_users(self, user_ids: Iterable[int]) -> dict[int, str]:
-        """The digests of the pictures of those users that have one, by their ids."""
+        """Return the digests of the pictures of those users that have one, by their ids."""
         with self._database.read() as connection:
             shown = (
                 select(user_account.c.id, picture.c.digest)
@@ -95,13 +96,13 @@ class PictureTable:
             return {row.id: row.digest for row in rows}
 
     def body(self, digest: str, size: Literal[64, 512]) -> bytes | None:
-        """A picture as WebP; None if there is none with this digest."""
+        """Return a picture as WebP; None if there is none with this digest."""
         column = picture.c.large if size == 512 else picture.c.small
         with self._database.read() as connection:
-            found: bytes | None = connection.execute(
+            content: bytes | None = connection.execute(
                 select(column).where(picture.c.digest == digest)
             ).scalar()
-        return found
+        return content
 
 
 def remove_picture(connection: Connection, entity_id: int) -> bool:

@@ -1,4 +1,4 @@
-"""What a server has about accounts before its first administrator, who must not inherit it unseen.
+"""Removes what requests made of accounts before the first administrator, who must not inherit it unseen.
 
 Requests may not make any of it, but earlier versions let them, and whoever reached the server first would
 have kept access: by a secret of SCIM, an invitation or a service account. What the command line made stays,
@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from sqlalchemy import Column, Connection, Table, delete, exists, select, update
 
-from runvitals.server.access.storage.cursor_key import CURSOR_KEY
+from runvitals.server.accounts.storage.administrators import lock_administrators
 from runvitals.server.accounts.storage.entities import purge_space, release_name
 from runvitals.server.accounts.storage.user_deletion import remove_user
 from runvitals.server.audit.storage.audit import Actor, record
@@ -26,7 +26,7 @@ from runvitals.server.database.tables.requests import audit_webhook
 from runvitals.server.database.tables.runs import project
 from runvitals.server.database.tables.sign_on import external_identity, jwt_issuer
 from runvitals.server.doors.scim.storage.scim import SCIM_SETTINGS
-from runvitals.server.organisation.storage.organisation_administrators import lock_administrators
+from runvitals.server.organisation.storage.settings import CURSOR_KEY
 
 REMOVED: Final = "setup.remove"
 """The event of the audit log that lists what was removed."""
@@ -79,7 +79,7 @@ def remove_planted(connection: Connection, by: Actor, now_ms: int) -> Removed:
 
 
 class _History:
-    """Who made what, as the audit log has it."""
+    """The makers of things, as the audit log has them."""
 
     def __init__(self, connection: Connection) -> None:
         self._by_command: dict[tuple[str, str | None], bool] = {}
@@ -104,31 +104,31 @@ class _History:
         if event.action == "link.create":
             self._links[event.target] = by_command
         if event.entity_id is not None:
-            made = event.action in ("user.create", "team.create")
-            known = self._entities.get(event.entity_id, made)
-            self._entities[event.entity_id] = known and by_command
+            created = event.action in ("user.create", "team.create")
+            planted = self._entities.get(event.entity_id, created)
+            self._entities[event.entity_id] = planted and by_command
         else:
             key = kind, event.target
             self._by_command[key] = self._by_command.get(key, True) and by_command
 
     def of_setting(self, name: str) -> bool:
-        """Whether the command line gave a setting its present value."""
+        """Return whether the command line gave a setting its present value."""
         return self._settings.get(name, False)
 
     def of_entity(self, entity_id: int) -> bool:
-        """Whether the command line alone made and changed a user or team."""
+        """Return whether the command line alone made and changed a user or team."""
         return self._entities.get(entity_id, False)
 
     def of_link(self, link_id: int) -> bool:
-        """Whether the command line made a guest link."""
+        """Return whether the command line made a guest link."""
         return self._links.get(str(link_id), False)
 
     def of(self, kind: str, target: str | None) -> bool:
-        """The same of something of the organisation, by the kind of its events and its name there."""
+        """Return whether the command line made a thing of the organisation; `target`: its name there."""
         return self._by_command.get((kind, target), False)
 
     def all_of(self, kind: str) -> bool:
-        """Whether no request did anything of a kind for the organisation."""
+        """Return whether no request did anything of a kind for the organisation."""
         return all(by_command for (other, _), by_command in self._by_command.items() if other == kind)
 
 
@@ -146,7 +146,7 @@ def _settings(connection: Connection, history: _History) -> list[str]:
 
 
 def _invitations(connection: Connection, history: _History) -> list[str]:
-    """Those to the organisation only; those to a team go with it."""
+    """Delete invitations to the organisation; returns whom to. Those to a team go with it."""
     column = tables.invitation.c
     pending = select(column.id, column.address).where(column.team_id.is_(None), column.state == "pending")
     planted = {
@@ -174,7 +174,7 @@ def _issuers(connection: Connection, history: _History) -> list[str]:
 
 
 def _service_accounts(connection: Connection, history: _History) -> list[str]:
-    """Those of the organisation; those of a team go with it."""
+    """Delete accounts of the organisation; returns their names. Those of a team go with it."""
     column = tables.service_account.c
     accounts = select(column.id, column.name).where(column.team_id.is_(None), column.deleted_ms.is_(None))
     keys_by_command = history.all_of("key")
@@ -203,7 +203,7 @@ def _users(connection: Connection, history: _History, by: Actor, now_ms: int) ->
 
 
 def _teams(connection: Connection, history: _History, by: Actor, now_ms: int) -> list[str]:
-    """Those with projects go to the trash, without anybody who could get at them."""
+    """Move teams to the trash, without anybody who could get at them; returns their names."""
     teams = select(entity.c.id, entity.c.name).where(entity.c.kind == "team", entity.c.purged_ms.is_(None))
     planted = [row for row in connection.execute(teams).all() if not history.of_entity(row.id)]
     for row in planted:

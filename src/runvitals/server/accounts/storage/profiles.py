@@ -1,4 +1,4 @@
-"""What users say about themselves, and what they prefer."""
+"""Profiles: texts of users about themselves, and their preferences."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ _COLUMNS = ("display_name", "default_entity_id")
 
 @dataclass(frozen=True, slots=True)
 class ProfileRow:
-    """A user's profile. `fields`: texts and preferences as they were set; `default_entity_id` null: the
-    user's own space.
+    """A user's profile.
+
+    `fields`: texts and preferences as they were set. `default_entity_id` null: the user's own space.
     """
 
     user_id: int
@@ -39,8 +40,10 @@ class ProfileTable:
         self._database = database
 
     def get(self, user_id: int) -> ProfileRow:
-        """Raises:
-        NotFound: there is no such user.
+        """Return a user's profile.
+
+        Raises:
+            NotFound: there is no such user.
         """
         with self._database.read() as connection:
             return _profile(connection, user_id)

@@ -110,7 +110,7 @@ class SessionTable:
         return secret
 
     def check(self, secret: str, now_ms: int, life: SessionLife) -> SessionRow | None:
-        """The living session with this secret; None if there is none. Notes that it was used."""
+        """Return the living session with this secret; None if there is none. Notes that it was used."""
         with self._database.read() as connection:
             statement = _SESSIONS.where(session.c.digest == digest_of(secret), *_living(now_ms))
             row = connection.execute(statement).first()
@@ -142,7 +142,7 @@ class SessionTable:
         return secret
 
     def of_user(self, user_id: int, now_ms: int) -> list[SessionRow]:
-        """A user's living sessions, the newest first."""
+        """Return a user's living sessions, the newest first."""
         statement = _SESSIONS.where(session.c.user_id == user_id, *_living(now_ms))
         with self._database.read() as connection:
             rows = connection.execute(statement.order_by(session.c.id.desc()))

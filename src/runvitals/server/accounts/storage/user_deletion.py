@@ -1,9 +1,10 @@
-"""What a deletion of an account removes."""
+"""The deletion of accounts, with all that belongs to them alone."""
 
 from __future__ import annotations
 
 from sqlalchemy import Connection, delete, select, update
 
+from runvitals.server.accounts.storage.administrators import lock_members
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.pictures import remove_picture
 from runvitals.server.audit.storage.audit import Actor, anonymise_user, record
@@ -13,7 +14,6 @@ from runvitals.server.database.tables import sign_in as sign_in_tables
 from runvitals.server.database.tables import sign_on as sign_on_tables
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.runs import project
-from runvitals.server.teams.storage.team_administrators import lock_members
 
 DELETED_NAME = "deleted user"
 _PERSONAL = (
@@ -84,7 +84,7 @@ def remove_user(
 
 
 def team_ids(connection: Connection, user_id: int) -> list[int]:
-    """The teams that a user is in, in the order in which their rows are locked."""
+    """Return the teams that a user is in, in the order in which their rows are locked."""
     return sorted(
         connection.execute(select(membership.c.team_id).where(membership.c.user_id == user_id)).scalars()
     )

@@ -11,6 +11,11 @@ from sqlalchemy import Connection, case, func, insert, or_, select, update
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
+from runvitals.server.accounts.storage.administrators import (
+    check_team_administrators,
+    lock_administrators,
+    note_group_administrator,
+)
 from runvitals.server.accounts.storage.emails import add_address
 from runvitals.server.accounts.storage.entities import claim_name
 from runvitals.server.accounts.storage.user_deletion import remove_user, team_ids
@@ -19,10 +24,7 @@ from runvitals.server.database.database import Database, among
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables import accounts as tables
 from runvitals.server.database.tables.accounts import entity, invitation, membership, user_account
-from runvitals.server.organisation.storage.organisation_administrators import lock_administrators
 from runvitals.server.organisation.storage.settings import SettingTable
-from runvitals.server.teams.storage.group_administrators import note_group_administrator
-from runvitals.server.teams.storage.team_administrators import check_team_administrators
 from runvitals.server.teams.storage.teams import revoke_invitations
 from runvitals.store.errors import LastAdministrator, NotAnAdministrator, NotFound
 
@@ -124,28 +126,32 @@ class UserTable:
         return self._database.write(work)
 
     def get(self, user_id: int) -> UserRow:
-        """Raises:
-        NotFound: there is no user with this id.
+        """Return a user by id.
+
+        Raises:
+            NotFound: there is no user with this id.
         """
         with self._database.read() as connection:
             return _user(connection, user_account.c.id == user_id)
 
     def of_entities(self, entity_ids: Collection[int]) -> list[UserRow]:
-        """The users, by name, whose own spaces these are and who are not deleted."""
+        """Return the users, by name, whose own spaces these are and who are not deleted."""
         with self._database.read() as connection:
             mine = among(connection, user_account.c.entity_id, entity_ids)
             living = _USERS.where(mine, user_account.c.deleted_ms.is_(None)).order_by(entity.c.name)
             return [UserRow(**row._asdict()) for row in connection.execute(living)]
 
     def by_name(self, name: str) -> UserRow:
-        """Raises:
-        NotFound: there is no user with this name.
+        """Return a user by name.
+
+        Raises:
+            NotFound: there is no user with this name.
         """
         with self._database.read() as connection:
             return user_by_name(connection, name)
 
     def by_address(self, key: str) -> UserRow | None:
-        """The user who verified this address (`address_key`); None if nobody has."""
+        """Return the user who verified this address (`address_key`); None if nobody has."""
         owner = select(tables.email.c.user_id).where(
             tables.email.c.address_key == key, tables.email.c.verified_ms.is_not(None)
         )
@@ -154,7 +160,7 @@ class UserTable:
         return None if row is None else UserRow(**row._asdict())
 
     def unverified_by_address(self, key: str) -> UserRow | None:
-        """The newest user who signed up with this address and has not verified it; None if there is none."""
+        """Return the newest user who signed up with this address and has not verified it, or None."""
         pending = (
             _USERS.join(tables.email, tables.email.c.user_id == user_account.c.id)
             .where(tables.email.c.address_key == key, tables.email.c.is_primary)
@@ -187,7 +193,7 @@ class UserTable:
             return [UserRow(**row._asdict()) for row in rows]
 
     def listed(self) -> list[ListedUser]:
-        """All users who are not deleted, by name, each with the primary address and the teams."""
+        """Return all users who are not deleted, by name, each with the primary address and the teams."""
         primary = (tables.email.c.user_id == user_account.c.id) & tables.email.c.is_primary
         statement = (
             _USERS.add_columns(tables.email.c.address, tables.password.c.user_id.label("password"))
@@ -214,12 +220,12 @@ class UserTable:
             ]
 
     def any_administrator(self) -> bool:
-        """Whether there is an active administrator: before that, the server offers the first-run page."""
+        """Return whether there is an active administrator: before, the server offers the first-run page."""
         with self._database.read() as connection:
             return bool(lock_administrators(connection))
 
     def administrators(self) -> list[str]:
-        """The display names of the active administrators."""
+        """Return the display names of the active administrators."""
         active = (user_account.c.org_role == "admin", user_account.c.state == "active")
         names = select(user_account.c.display_name).where(*active).order_by(user_account.c.id)
         with self._database.read() as connection:
@@ -270,7 +276,7 @@ class UserTable:
 
         return self._database.write(work)
 
-    def seen(self, user_id: int, now_ms: int) -> None:
+    def note_seen(self, user_id: int, now_ms: int) -> None:
         """Note the day on which a user was active."""
         day = now_ms - now_ms % DAY_MS
         later = update(user_account).where(
@@ -327,7 +333,7 @@ class UserTable:
         )
 
     def deletion_due(self, now_ms: int) -> list[UserRow]:
-        """The users whose requested deletion is to be carried out."""
+        """Return the users whose requested deletion is to be carried out."""
         due = _USERS.where(user_account.c.delete_after_ms <= now_ms, user_account.c.deleted_ms.is_(None))
         with self._database.read() as connection:
             return [UserRow(**row._asdict()) for row in connection.execute(due)]
@@ -352,8 +358,10 @@ class UserTable:
 
 
 def user_by_name(connection: Connection, name: str) -> UserRow:
-    """Raises:
-    NotFound: there is no user with this name.
+    """Return a user by name, in a transaction.
+
+    Raises:
+        NotFound: there is no user with this name.
     """
     row = connection.execute(_USERS.where(entity.c.name == plain_text(name).lower())).first()
     if row is None or row.deleted_ms is not None:

@@ -8,7 +8,6 @@ from typing import Any, Final
 from runvitals.model.errors import UnknownProject
 from runvitals.model.state import LOST, RUNNING
 from runvitals.server.access.actions import Action
-from runvitals.server.access.change_events import change_event
 from runvitals.server.access.directory import Directory
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, number_of
@@ -16,6 +15,7 @@ from runvitals.server.alerts.storage.automations import AutomationRow
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.events import change_event
 from runvitals.server.runs.storage.run_places import RunPlace
 from runvitals.store.errors import NotFound
 

@@ -6,8 +6,12 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from runvitals.server.accounts.sealed_purposes import slack_purpose, user_slack_purpose
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.accounts.secret_box import (
+    SecretBox,
+    SecretUnreadable,
+    slack_purpose,
+    user_slack_purpose,
+)
 from runvitals.server.alerts.delivery.channel import (
     DeliveryFailed,
     check_accepted,

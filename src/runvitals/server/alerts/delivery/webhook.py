@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from runvitals.monitoring.environment.secret_patterns import HIDDEN
-from runvitals.server.accounts.sealed_purposes import team_secret_purpose
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable, team_secret_purpose
 from runvitals.server.alerts.delivery.channel import (
     DeliveryFailed,
     check_accepted,

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.accounts.sealed_purposes import user_slack_purpose
+from runvitals.server.accounts.secret_box import user_slack_purpose
 from runvitals.server.alerts.routes.destinations import MAX_SLACK_URL, OwnSlackChannel, sealed_slack_url
 from runvitals.server.alerts.storage.destinations import StoredDestination
 from runvitals.server.http.bodies import RequestBody

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.sealed_purposes import team_secret_purpose
+from runvitals.server.accounts.secret_box import team_secret_purpose
 from runvitals.server.alerts.storage.team_secrets import SecretInUse, TeamSecretRow
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking

@@ -11,7 +11,8 @@ from fastapi import Depends, HTTPException, Query, Response
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.audit.storage.audit import AuditEvent, AuditFilter
+from runvitals.server.audit.storage.audit import AuditFilter
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import Millis
@@ -19,25 +20,6 @@ from runvitals.server.service_parameters import TheAccess
 from runvitals.server.teams.routes.parameters import TheTeam
 
 MAX_LIMIT = 1000
-COLUMNS = (
-    "id",
-    "time_ms",
-    "action",
-    "outcome",
-    "actor_kind",
-    "actor_name",
-    "via",
-    "key_public_id",
-    "ip",
-    "agent",
-    "request_id",
-    "entity",
-    "project",
-    "run",
-    "target",
-    "before",
-    "after",
-)
 Name = Annotated[str | None, Query(max_length=256)]
 Format = Annotated[Literal["json", "jsonl", "csv"], Query(description="One JSON object, lines, or a table.")]
 
@@ -79,58 +61,87 @@ Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT)]
 router = Router()
 
 
-@router.get("/organisation/audit", dependencies=[needs("org:audit_read")], response_model=None)
+class AuditEventSchema(ResponseBody):
+    """An event, without internal ids. `before` and `after`: what was changed, by name."""
+
+    id: int
+    time_ms: int
+    action: str
+    outcome: str
+    actor_kind: str
+    actor_name: str
+    via: str
+    key_public_id: str | None
+    ip: str | None
+    agent: str | None
+    request_id: str | None
+    entity: str | None
+    project: str | None
+    run: str | None
+    target: str | None
+    before: dict[str, Any] | None
+    after: dict[str, Any] | None
+
+
+class AuditPage(ResponseBody):
+    """A page of events."""
+
+    events: list[AuditEventSchema]
+    total: int
+    next: str | None
+
+
+COLUMNS = tuple(AuditEventSchema.model_fields)
+
+
+@router.get("/organisation/audit", dependencies=[needs("org:audit_read")], response_model=AuditPage)
 def organisation_audit(
     access: TheAccess,
-    wanted: TheAuditFilter,
+    requested: TheAuditFilter,
     entity: Annotated[str | None, Query(description="A team or user.", max_length=64)] = None,
     limit: Limit = 100,
     format: Format = "json",
-) -> Response | dict[str, Any]:
+) -> Response | AuditPage:
     """All events."""
-    return _answer(access, replace(wanted, entity=entity), limit, format)
+    return _respond(access, replace(requested, entity=entity), limit, format)
 
 
-@router.get("/teams/{team}/audit", dependencies=[needs("team:read_audit")], response_model=None)
+@router.get("/teams/{team}/audit", dependencies=[needs("team:read_audit")], response_model=AuditPage)
 def team_audit(
     team: TheTeam,
     access: TheAccess,
-    wanted: TheAuditFilter,
+    requested: TheAuditFilter,
     limit: Limit = 100,
     format: Format = "json",
-) -> Response | dict[str, Any]:
+) -> Response | AuditPage:
     """The events of a team."""
-    return _answer(access, replace(wanted, entity_id=team.id), limit, format)
+    return _respond(access, replace(requested, entity_id=team.id), limit, format)
 
 
-@router.get("/account/audit", dependencies=[needs("account")], response_model=None)
+@router.get("/account/audit", dependencies=[needs("account")], response_model=AuditPage)
 def own_audit(
     access: TheAccess,
     requester: TheRequester,
-    wanted: TheAuditFilter,
+    requested: TheAuditFilter,
     limit: Limit = 100,
     format: Format = "json",
-) -> Response | dict[str, Any]:
+) -> Response | AuditPage:
     """What the requester did, and what was done to their account."""
     if requester.user_id is None:
         raise HTTPException(403, "only a user has an account")
     user = access.accounts.users.get(requester.user_id)
-    return _answer(access, replace(wanted, of_user=(user.id, user.entity_id)), limit, format)
+    return _respond(access, replace(requested, of_user=(user.id, user.entity_id)), limit, format)
 
 
-def event_json(event: AuditEvent) -> dict[str, Any]:
-    """An event, without internal ids."""
-    return {name: getattr(event, name) for name in COLUMNS}
-
-
-def _answer(
-    access: AccessControl, wanted: AuditFilter, limit: int, form: Literal["json", "jsonl", "csv"]
-) -> Response | dict[str, Any]:
-    found = access.accounts.audit.page(wanted, limit + 1)
-    page = [event_json(event) for event in found[:limit]]
-    cursor = str(page[-1]["id"]) if len(found) > limit else None
+def _respond(
+    access: AccessControl, requested: AuditFilter, limit: int, form: Literal["json", "jsonl", "csv"]
+) -> Response | AuditPage:
+    rows = access.accounts.audit.page(requested, limit + 1)
+    events = [AuditEventSchema.model_validate(row) for row in rows[:limit]]
+    cursor = str(events[-1].id) if len(rows) > limit else None
     if form == "json":
-        return {"events": page, "total": access.accounts.audit.count(wanted), "next": cursor}
+        return AuditPage(events=events, total=access.accounts.audit.count(requested), next=cursor)
+    page = [event.model_dump() for event in events]
     if form == "jsonl":
         lines = "".join(json.dumps(event) + "\n" for event in page)
         response = Response(lines, media_type="application/x-ndjson", headers={"cache-control": "no-store"})

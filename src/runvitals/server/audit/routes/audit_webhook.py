@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import secrets
-from typing import Annotated, Any
+from typing import Annotated, Literal
 
 from fastapi import HTTPException
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.accounts.routes.key_rules import check_session
 from runvitals.server.audit.audit_webhook import PURPOSE, NotDelivered
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outbound.policy import Blocked
@@ -23,22 +23,47 @@ router = Router()
 
 
 class Receiver(RequestBody):
+    """Where the audit log is to be sent."""
+
     url: Annotated[str, Field(min_length=1, max_length=2000, description="https://…")]
 
 
-@router.get("/organisation/audit/webhook", dependencies=[needs("org:settings")])
-def audit_webhook(access: TheAccess) -> dict[str, Any]:
+class AuditWebhookSchema(ResponseBody):
+    """Where the audit log is sent; without a URL, nowhere."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    url: str | None
+    created_ms: int | None = None
+    delivered_ms: int | None = None
+    waiting: int | None = Field(default=None, description="How many events wait.")
+    problem: str | None = Field(default=None, description="Why they could not be sent.")
+    secret: str | None = Field(default=None, description="What signs the requests; shown once.")
+
+
+class WebhookTested(ResponseBody):
+    """The receiver took the request."""
+
+    done: Literal["sent"]
+
+
+@router.get(
+    "/organisation/audit/webhook", response_model_exclude_unset=True, dependencies=[needs("org:settings")]
+)
+def audit_webhook(access: TheAccess) -> AuditWebhookSchema:
     """Where the audit log is sent, and whether that works."""
-    return _as_json(access)
+    return _state(access)
 
 
-@router.put("/organisation/audit/webhook", dependencies=[needs("org:settings")])
+@router.put(
+    "/organisation/audit/webhook", response_model_exclude_unset=True, dependencies=[needs("org:settings")]
+)
 def put_audit_webhook(
     body: Receiver, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
-) -> dict[str, Any]:
+) -> AuditWebhookSchema:
     """Send each event of the audit log to a URL, from now on, or to another one than before.
 
-    `secret` of the answer signs the requests. It is shown once; another request makes a new one.
+    `secret` of the response signs the requests. It is shown once; another request makes a new one.
     """
     check_session(requester)
     try:
@@ -48,11 +73,13 @@ def put_audit_webhook(
     secret = secrets.token_urlsafe(32)
     sealed = outside.box.seal(secret.encode(), PURPOSE)
     access.accounts.audit_webhook.put(body.url, sealed, requester.actor, access.clock())
-    return {**_as_json(access), "secret": secret}
+    state = _state(access)
+    state.secret = secret
+    return state
 
 
 @router.post("/organisation/audit/webhook/test", dependencies=[needs("org:settings")])
-async def test_audit_webhook(access: TheAccess, outside: TheOutsideServices) -> dict[str, str]:
+async def test_audit_webhook(access: TheAccess, outside: TheOutsideServices) -> WebhookTested:
     """Send a request without events now. The error is what the receiver answered."""
 
     def send() -> None:
@@ -66,7 +93,7 @@ async def test_audit_webhook(access: TheAccess, outside: TheOutsideServices) -> 
         await outside.workers.run(send)
     except NotDelivered as error:
         raise HTTPException(502, str(error)) from None
-    return {"done": "sent"}
+    return WebhookTested(done="sent")
 
 
 @router.delete("/organisation/audit/webhook", status_code=204, dependencies=[needs("org:settings")])
@@ -75,15 +102,14 @@ def remove_audit_webhook(access: TheAccess, requester: TheRequester) -> None:
     access.accounts.audit_webhook.remove(requester.actor, access.clock())
 
 
-def _as_json(access: AccessControl) -> dict[str, Any]:
+def _state(access: AccessControl) -> AuditWebhookSchema:
     webhook = access.accounts.audit_webhook.get()
     if webhook is None:
-        return {"url": None}
-    waiting = access.accounts.audit.count_since(webhook.sent_id)
-    return {
-        "url": webhook.url,
-        "created_ms": webhook.created_ms,
-        "delivered_ms": webhook.delivered_ms,
-        "waiting": waiting,
-        "problem": webhook.problem,
-    }
+        return AuditWebhookSchema(url=None)
+    return AuditWebhookSchema(
+        url=webhook.url,
+        created_ms=webhook.created_ms,
+        delivered_ms=webhook.delivered_ms,
+        waiting=access.accounts.audit.count_since(webhook.sent_id),
+        problem=webhook.problem,
+    )

@@ -153,12 +153,12 @@ def record(
 
 
 def host_of(url: str) -> str:
-    """The host of a URL, with its port: the rest may have a token in it."""
+    """Return the host of a URL, with its port: the rest may have a token in it."""
     return _HOST.sub(r"\1", url)
 
 
 def event_as_dict(event: AuditEvent) -> dict[str, Any]:
-    """An event as it is sent elsewhere, with internal ids: names may be given again."""
+    """Return an event as it is sent elsewhere, with internal ids: names may be given again."""
     return {name: getattr(event, name) for name in AuditEvent.__dataclass_fields__}
 
 
@@ -201,22 +201,22 @@ class AuditTable:
         """Add an event that belongs to no change, such as a failed sign-in. Arguments as of `record`."""
         self._database.write(lambda connection: record(connection, now_ms, actor, action, **about))
 
-    def page(self, wanted: AuditFilter, limit: int = 100) -> list[AuditEvent]:
-        """The newest events that fit, at most `limit` (of 1000); continue with `before_id`."""
-        statement = select(audit_event).where(*_conditions(wanted)).order_by(audit_event.c.id.desc())
+    def page(self, audit_filter: AuditFilter, limit: int = 100) -> list[AuditEvent]:
+        """Return the newest events that fit, at most `limit` (of 1000); continue with `before_id`."""
+        statement = select(audit_event).where(*_conditions(audit_filter)).order_by(audit_event.c.id.desc())
         with self._database.read() as connection:
             rows = connection.execute(statement.limit(min(limit, MAX_ROWS)))
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
 
-    def count(self, wanted: AuditFilter) -> int:
-        """How many events fit, whatever `before_id` is."""
-        fitting = _conditions(replace(wanted, before_id=None))
+    def count(self, audit_filter: AuditFilter) -> int:
+        """Return how many events fit, whatever `before_id` is."""
+        fitting = _conditions(replace(audit_filter, before_id=None))
         with self._database.read() as connection:
             count = select(func.count()).select_from(audit_event).where(*fitting)
             return int(connection.execute(count).scalar_one())
 
     def since(self, after_id: int, limit: int = MAX_ROWS) -> list[AuditEvent]:
-        """The oldest events with higher ids, in the order of ids."""
+        """Return the oldest events with higher ids, in the order of ids."""
         newer = select(audit_event).where(audit_event.c.id > after_id).order_by(audit_event.c.id)
         with self._database.read() as connection:
             rows = connection.execute(newer.limit(min(limit, MAX_ROWS)))
@@ -224,18 +224,18 @@ class AuditTable:
 
     def made_via(self, via: str, from_ms: int, after_id: int) -> list[AuditEvent]:
         """Return the oldest successful events since a time that were made this way, a page of them."""
-        wanted = (
+        conditions = (
             audit_event.c.time_ms >= from_ms,
             audit_event.c.id > after_id,
             audit_event.c.via == via,
             audit_event.c.outcome == "ok",
         )
-        statement = select(audit_event).where(*wanted).order_by(audit_event.c.id).limit(MAX_ROWS)
+        statement = select(audit_event).where(*conditions).order_by(audit_event.c.id).limit(MAX_ROWS)
         with self._database.read() as connection:
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in connection.execute(statement)]
 
     def with_ids(self, ids: Collection[int]) -> list[AuditEvent]:
-        """Those of the events with these ids that exist, in the order of ids."""
+        """Return those of the events with these ids that exist, in the order of ids."""
         if not ids:
             return []
         with self._database.read() as connection:
@@ -244,13 +244,13 @@ class AuditTable:
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
 
     def count_since(self, after_id: int) -> int:
-        """How many events have higher ids."""
+        """Return how many events have higher ids."""
         newer = select(func.count()).select_from(audit_event).where(audit_event.c.id > after_id)
         with self._database.read() as connection:
             return int(connection.execute(newer).scalar_one())
 
     def newest_id(self) -> int:
-        """The id of the newest event; 0 if there is none."""
+        """Return the id of the newest event; 0 if there is none."""
         with self._database.read() as connection:
             return int(connection.execute(select(func.max(audit_event.c.id))).scalar() or 0)
 
@@ -267,35 +267,35 @@ def _bodies(row: Any) -> dict[str, Any]:
     }
 
 
-def _conditions(wanted: AuditFilter) -> list[ColumnElement[bool]]:
+def _conditions(audit_filter: AuditFilter) -> list[ColumnElement[bool]]:
     column = audit_event.c
     conditions = [
         column[name] == (plain_text(value) if isinstance(value, str) else value)
         for name, value in (
-            ("actor_id", wanted.actor_id),
-            ("actor_name", wanted.actor),
-            ("entity_id", wanted.entity_id),
-            ("entity", wanted.entity),
-            ("project", wanted.project),
-            ("run", wanted.run),
-            ("outcome", wanted.outcome),
-            ("key_public_id", wanted.key_public_id),
+            ("actor_id", audit_filter.actor_id),
+            ("actor_name", audit_filter.actor),
+            ("entity_id", audit_filter.entity_id),
+            ("entity", audit_filter.entity),
+            ("project", audit_filter.project),
+            ("run", audit_filter.run),
+            ("outcome", audit_filter.outcome),
+            ("key_public_id", audit_filter.key_public_id),
         )
         if value is not None
     ]
-    if wanted.of_user is not None:
-        user_id, entity_id = wanted.of_user
+    if audit_filter.of_user is not None:
+        user_id, entity_id = audit_filter.of_user
         did = (column.actor_kind == "user") & (column.actor_id == user_id)
         conditions.append(did | (column.entity_id == entity_id))
-    if wanted.action is not None and wanted.action.endswith("*"):
-        first = plain_text(wanted.action[:-1])
+    if audit_filter.action is not None and audit_filter.action.endswith("*"):
+        first = plain_text(audit_filter.action[:-1])
         conditions += [column.action >= first, column.action <= first + LAST_CHARACTER]
-    elif wanted.action is not None:
-        conditions.append(column.action == plain_text(wanted.action))
-    if wanted.from_ms is not None:
-        conditions.append(column.time_ms >= wanted.from_ms)
-    if wanted.until_ms is not None:
-        conditions.append(column.time_ms < wanted.until_ms)
-    if wanted.before_id is not None:
-        conditions.append(column.id < wanted.before_id)
+    elif audit_filter.action is not None:
+        conditions.append(column.action == plain_text(audit_filter.action))
+    if audit_filter.from_ms is not None:
+        conditions.append(column.time_ms >= audit_filter.from_ms)
+    if audit_filter.until_ms is not None:
+        conditions.append(column.time_ms < audit_filter.until_ms)
+    if audit_filter.before_id is not None:
+        conditions.append(column.id < audit_filter.before_id)
     return conditions

@@ -1,4 +1,4 @@
-"""Where the audit log is sent, and how far it was delivered. The events wait in the audit log itself.
+"""The webhook of the audit log, and how far it was delivered. The events wait in the audit log itself.
 
 Ids of events are assigned before their transactions end, so an event may appear after one with a higher id.
 Ids that were passed over are looked for again until that can no longer happen.
@@ -30,7 +30,7 @@ _ONLY: Final = 1
 
 @dataclass(frozen=True, slots=True)
 class AuditWebhookRow:
-    """Where the audit log is sent.
+    """The webhook of the audit log.
 
     Attributes:
         sealed: the encrypted secret of the signatures.
@@ -61,7 +61,7 @@ class AuditWebhookTable:
         self._audit = audit
 
     def get(self) -> AuditWebhookRow | None:
-        """The webhook; None if there is none."""
+        """Return the webhook; None if there is none."""
         with self._database.read() as connection:
             return _row(connection)
 
@@ -104,13 +104,13 @@ class AuditWebhookTable:
         self._database.write(work)
 
     def waiting(self, webhook: AuditWebhookRow, limit: int = MAX_EVENTS) -> list[AuditEvent]:
-        """The oldest events that were not delivered."""
+        """Return the oldest events that were not delivered."""
         late = self._audit.with_ids(sorted(webhook.gaps))[:limit]
         rest = limit - len(late)
         return late + (self._audit.since(webhook.sent_id, rest) if rest else [])
 
     def claim(self, server: str, now_ms: int, until_ms: int) -> AuditWebhookRow | None:
-        """The webhook, for one server alone until a time; None: another server has it, or there is none."""
+        """Claim the webhook until a time; None: another server has it, or there is none."""
         free = or_(
             audit_webhook.c.claimed_by.is_(None),
             audit_webhook.c.claimed_by == server,
@@ -118,17 +118,18 @@ class AuditWebhookTable:
         )
 
         def work(connection: Connection) -> AuditWebhookRow | None:
-            taken = update(audit_webhook).where(_MINE, free)
-            claimed = connection.execute(taken.values(claimed_by=server, claimed_until_ms=until_ms))
+            lease = update(audit_webhook).where(_MINE, free)
+            claimed = connection.execute(lease.values(claimed_by=server, claimed_until_ms=until_ms))
             return _row(connection) if claimed.rowcount else None
 
         return self._database.write(work, durable=False)
 
-    def delivered(
+    def mark_delivered(
         self, server: str, webhook: AuditWebhookRow, events: Sequence[AuditEvent], now_ms: int
     ) -> None:
-        """Note that events were delivered, if the server still has the webhook. Without events, forget the
-        ids that can no longer appear.
+        """Note that events were delivered, if the server still has the webhook.
+
+        Without events, forget the ids that can no longer appear.
         """
         sent = {event.id for event in events}
         newest = max(sent, default=webhook.sent_id)
@@ -148,7 +149,7 @@ class AuditWebhookTable:
             values["delivered_ms"] = now_ms
         self._note(server, values)
 
-    def failed(self, server: str, problem: str) -> None:
+    def mark_failed(self, server: str, problem: str) -> None:
         """Note why a delivery failed."""
         self._note(server, {"problem": problem[:_MAX_PROBLEM]})
 

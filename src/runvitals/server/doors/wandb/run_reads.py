@@ -82,11 +82,11 @@ def page_of_runs(
     limit = max(1, min(MAX_PAGE, 50 if first is None else first))
     try:
         sort = parse_order(order)
-        opened = bound.opened(context.request, after) if after else None
+        opened = bound.open(context.request, after) if after else None
         page = context.metadata_store.runs.page(filter_, sort, context.now_ms(), limit, opened)
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
-    end = None if page.next is None else bound.bound(context.request, page.next)
+    end = None if page.next is None else bound.bind(context.request, page.next)
     nodes = run_nodes(context, node, page.runs, selected_fields(info))
     cursors = [*[None] * (len(nodes) - 1), end]
     return {

@@ -13,7 +13,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.router import Router
 from runvitals.server.mail.settings import (
@@ -39,6 +39,8 @@ router = Router()
 
 
 class MailServer(RequestBody):
+    """The mail server and the sender."""
+
     host: str = Field(min_length=1, max_length=253, pattern=r"^[^\s/@?#\[\]]+$")
     port: int = Field(ge=1, le=65_535)
     encryption: Literal["starttls", "tls", "none"]
@@ -51,13 +53,38 @@ class MailServer(RequestBody):
 
 
 class MailTest(RequestBody):
+    """Where a mail is sent, to try the mail server."""
+
     address: str = Field(max_length=254)
 
 
-@router.get("/organisation/mail", dependencies=[needs("org:settings")])
-def mail_server(access: TheAccess, services: TheServices) -> dict[str, Any]:
+class MailServerState(ResponseBody):
     """How mail is sent, without the password."""
-    return _as_json(access, services)
+
+    configured: bool
+    host: str
+    port: int | None
+    encryption: Literal["starttls", "tls", "none"]
+    user: str
+    has_password: bool
+    mail_from: str
+    url: str
+    editable: bool
+    enforced_by: str | None
+    mail_from_enforced_by: str | None
+    problem: str | None = Field(description="Why mail cannot be sent at the moment.")
+
+
+class MailSent(ResponseBody):
+    """The mail server took the mail."""
+
+    done: Literal["sent"]
+
+
+@router.get("/organisation/mail", dependencies=[needs("org:settings")])
+def mail_server(access: TheAccess, services: TheServices) -> MailServerState:
+    """How mail is sent, without the password."""
+    return _state(access, services)
 
 
 @router.put("/organisation/mail", dependencies=[needs("org:settings")])
@@ -67,13 +94,13 @@ def put_mail_server(
     requester: TheRequester,
     notices: TheNotices,
     services: TheServices,
-) -> dict[str, Any]:
+) -> MailServerState:
     """Set the mail server and the sender."""
     for name in ("host", "user", "password"):
         if not (getattr(body, name) or "").isprintable():
             raise InvalidFields({name: "it has a character that cannot be printed"})
     server = SmtpServer(body.host, body.port, body.encryption, body.user.strip() or None)
-    changes: dict[str, Any] = {SMTP_URL: _sealed(server, body.password, access, services.box)}
+    changes: dict[str, Any] = {SMTP_URL: _seal(server, body.password, access, services.box)}
     with checking("mail_from"):
         changes |= checked_settings({"mail_from": body.mail_from})
     if body.url is not None:
@@ -85,7 +112,7 @@ def put_mail_server(
         name: value for name, value in changes.items() if name == SMTP_URL or enforced_by(name, table) is None
     }
     put_settings(access, requester, notices, changes)
-    return _as_json(access, services)
+    return _state(access, services)
 
 
 @router.delete("/organisation/mail", status_code=204, dependencies=[needs("org:settings")])
@@ -95,19 +122,19 @@ def remove_mail_server(access: TheAccess, requester: TheRequester, notices: TheN
 
 
 @router.post("/organisation/mail/test", dependencies=[needs("org:settings")])
-def test_mail(body: MailTest, services: TheServices) -> Any:
-    """Send a mail now. The answer is the mail server's, so that a wrong setting is found."""
+def test_mail(body: MailTest, services: TheServices) -> MailSent:
+    """Send a mail now. An error is what the mail server said, so that a wrong setting is found."""
     try:
         services.mailer.send_trial(body.address)
     except (MailServerUnavailable, MailRefused, SecretUnreadable) as error:
         raise HTTPException(502, str(error)) from None
     except ValueError as error:
         raise InvalidFields({"address": str(error)}) from None
-    return {"done": "sent"}
+    return MailSent(done="sent")
 
 
-def _sealed(server: SmtpServer, password: str | None, access: AccessControl, box: SecretBox) -> str:
-    """The mail server as it is stored."""
+def _seal(server: SmtpServer, password: str | None, access: AccessControl, box: SecretBox) -> str:
+    """Return the mail server as it is stored."""
     if server.user is not None and password is None:
         password = _present_password(server, access, box)
     elif server.user is None and password:
@@ -120,8 +147,8 @@ def _sealed(server: SmtpServer, password: str | None, access: AccessControl, box
 
 
 def _present_password(server: SmtpServer, access: AccessControl, box: SecretBox) -> str | None:
-    """The stored password. It is for the server and user that it was given for, and sent to no other."""
-    present = _stored(access, box)
+    """Return the stored password, which is sent to no other server, and for no other user."""
+    present = _read_server(access, box)
     if present is None or present.password is None:
         return None
     if (present.host, present.port, present.user) != (server.host, server.port, server.user):
@@ -129,7 +156,7 @@ def _present_password(server: SmtpServer, access: AccessControl, box: SecretBox)
     return present.password
 
 
-def _stored(access: AccessControl, box: SecretBox) -> SmtpServer | None:
+def _read_server(access: AccessControl, box: SecretBox) -> SmtpServer | None:
     sealed = access.accounts.settings.all().get(SMTP_URL)
     if not isinstance(sealed, str):
         return None
@@ -139,27 +166,27 @@ def _stored(access: AccessControl, box: SecretBox) -> SmtpServer | None:
         return None  # as if there were none: it must be entered again
 
 
-def _as_json(access: AccessControl, services: AccountServices) -> dict[str, Any]:
+def _state(access: AccessControl, services: AccountServices) -> MailServerState:
     settings = access.accounts.settings
-    given = os.environ.get(SMTP_URL_ENVIRONMENT)
+    of_environment = os.environ.get(SMTP_URL_ENVIRONMENT)
     server, problem = None, services.mailer.thread.problem
     try:
-        server = smtp_server(given) if given else _stored(access, services.box)
+        server = smtp_server(of_environment) if of_environment else _read_server(access, services.box)
     except ValueError as error:
         problem = str(error)
     by = enforced_by(SMTP_URL, settings)
     stored = settings.all()
-    return {
-        "configured": services.mailer.configured,
-        "host": "" if server is None else server.host,
-        "port": None if server is None else server.port,
-        "encryption": "starttls" if server is None else server.encryption,
-        "user": "" if server is None else server.user or "",
-        "has_password": server is not None and server.password is not None,
-        "mail_from": os.environ.get(ENVIRONMENT["mail_from"]) or stored.get("mail_from", ""),
-        "url": os.environ.get(ENVIRONMENT["url"]) or stored.get("url", ""),
-        "editable": by is None,
-        "enforced_by": by,
-        "mail_from_enforced_by": enforced_by("mail_from", settings),
-        "problem": problem,
-    }
+    return MailServerState(
+        configured=services.mailer.configured,
+        host="" if server is None else server.host,
+        port=None if server is None else server.port,
+        encryption="starttls" if server is None else server.encryption,
+        user="" if server is None else server.user or "",
+        has_password=server is not None and server.password is not None,
+        mail_from=os.environ.get(ENVIRONMENT["mail_from"]) or stored.get("mail_from", ""),
+        url=os.environ.get(ENVIRONMENT["url"]) or stored.get("url", ""),
+        editable=by is None,
+        enforced_by=by,
+        mail_from_enforced_by=enforced_by("mail_from", settings),
+        problem=problem,
+    )

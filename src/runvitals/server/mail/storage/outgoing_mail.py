@@ -68,7 +68,7 @@ class WaitingMail:
 
 @dataclass(frozen=True, slots=True)
 class MailQueueLength:
-    """How many mails wait, and since when the oldest one does."""
+    """The number of mails that wait, and since when the oldest one does."""
 
     waiting: int
     oldest_ms: int | None
@@ -125,12 +125,12 @@ class OutgoingMailTable:
 
     def postpone(self, mail: WaitingMail, next_ms: int, *, error: str | None = None, tries: int) -> None:
         """Try again later. `tries`: attempts so far, without those that failed for another reason."""
-        values = {"next_ms": next_ms, "tries": tries, "error": _shortened(error)}
+        values = {"next_ms": next_ms, "tries": tries, "error": _shorten(error)}
         change = update(outgoing_mail).where(_mail.id == mail.id, _mail.state == "waiting").values(values)
         self._database.write(lambda connection: connection.execute(change))
 
     def held_back(self, like: WaitingMail, now_ms: int, limit: int) -> list[WaitingMail]:
-        """The mails that are due after they were held back with this one, the oldest first."""
+        """Return the mails that are due after they were held back with this one, the oldest first."""
         columns = [_mail[name] for name in WaitingMail.__dataclass_fields__]
         same = (_mail.address_key == like.address_key, (_mail.kind == ALERT) == (like.kind == ALERT))
         due = (_mail.state == "waiting", _mail.next_ms <= now_ms, _mail.error.startswith(HELD_BACK))
@@ -138,7 +138,7 @@ class OutgoingMailTable:
             rows = connection.execute(select(*columns).where(*same, *due).order_by(_mail.id).limit(limit))
             return [WaitingMail(**row._asdict()) for row in rows]
 
-    def sent(self, mail: WaitingMail, now_ms: int, *, message_id: str | None = None) -> None:
+    def mark_sent(self, mail: WaitingMail, now_ms: int, *, message_id: str | None = None) -> None:
         """The mail server has accepted it; its text is removed, and the address works.
 
         Args:
@@ -157,7 +157,7 @@ class OutgoingMailTable:
 
         self._database.write(work)
 
-    def failed(self, mail: WaitingMail, error: str, now_ms: int, *, bad_address: bool) -> None:
+    def mark_failed(self, mail: WaitingMail, error: str, now_ms: int, *, bad_address: bool) -> None:
         """It will never arrive; its text is removed. `bad_address`: the mail server refused the address."""
 
         def work(connection: Connection) -> None:
@@ -170,7 +170,7 @@ class OutgoingMailTable:
         self._database.write(work)
 
     def sent_since(self, like: WaitingMail, since_ms: int) -> list[int]:
-        """When the mails were sent since a time that count with this one, in ascending order.
+        """Return when the mails were sent since a time that count with this one, in ascending order.
 
         Mails about security do not count.
         """
@@ -188,7 +188,7 @@ class OutgoingMailTable:
         return self._database.write(lambda connection: connection.execute(ended).rowcount)
 
     def length(self) -> MailQueueLength:
-        """How long the queue is."""
+        """Return how long the queue is."""
         waiting = select(func.count(), func.min(_mail.created_ms)).where(_mail.state == "waiting")
         with self._database.read() as connection:
             number, oldest_ms = connection.execute(waiting).one()
@@ -207,9 +207,9 @@ def _end(
     error: str | None,
     now_ms: int,
 ) -> None:
-    values = {"state": state, "sealed": None, "ended_ms": now_ms, "error": _shortened(error)}
+    values = {"state": state, "sealed": None, "ended_ms": now_ms, "error": _shorten(error)}
     connection.execute(update(outgoing_mail).where(_mail.id == mail.id).values(values))
 
 
-def _shortened(error: str | None) -> str | None:
+def _shorten(error: str | None) -> str | None:
     return None if error is None else plain_text(error[:_MAX_ERROR])

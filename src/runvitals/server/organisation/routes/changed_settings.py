@@ -45,7 +45,7 @@ _MISSING: Final = {
 
 
 def enforced_by(name: str, settings: SettingTable) -> str | None:
-    """What takes precedence over the stored value of a setting: a variable or a file; None: nothing."""
+    """Return the variable or file that takes precedence over the stored value of a setting, or None."""
     variable = ENVIRONMENT.get(name, "")
     if os.environ.get(variable):
         return variable

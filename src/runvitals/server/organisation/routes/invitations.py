@@ -27,6 +27,8 @@ from runvitals.store.errors import NotFound
 
 
 class OrganisationPeople(People):
+    """Who is invited, and their role in the organisation."""
+
     org_role: Literal["member", "admin"] = "member"
 
 
@@ -40,13 +42,13 @@ router = Router()
     dependencies=[needs("org:invite")],
 )
 def invite(
-    wanted: OrganisationPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
+    people: OrganisationPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Invite up to 50 people by address. Only administrators invite administrators."""
-    if wanted.org_role == "admin":
+    if people.org_role == "admin":
         access.require(requester, Action.ORG_MEMBER_UPDATE, Organisation(), "the organisation")
-    place = Place(None, None, "member", wanted.org_role)
-    return {"results": Inviter(access, requester, notices).invite(wanted, place)}
+    target = Place(None, None, "member", people.org_role)
+    return {"results": Inviter(access, requester, notices).invite(people, target)}
 
 
 @router.get(

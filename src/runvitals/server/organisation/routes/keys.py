@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.account_store import AccountStore
-from runvitals.server.accounts.routes.key_rules import keys_json
+from runvitals.server.accounts.routes.key_rules import KeySchema, key_schemas
 from runvitals.server.accounts.storage.keys import KeyRow
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage, part_of
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -19,7 +20,22 @@ from runvitals.server.service_parameters import TheAccess
 router = Router()
 
 
-@router.get("/organisation/api-keys", dependencies=[needs("org:key_read")])
+class OwnedKey(KeySchema):
+    """A key with its owner. Of a team's service account, the name begins with the team."""
+
+    owner: str
+    owner_kind: Literal["user", "service_account"]
+
+
+class OwnedKeysPage(ResponseBody):
+    """A page of keys."""
+
+    api_keys: list[OwnedKey]
+    total: int
+    next: str | None
+
+
+@router.get("/organisation/api-keys", response_model=OwnedKeysPage, dependencies=[needs("org:key_read")])
 def keys(
     access: TheAccess,
     page: ThePage,
@@ -28,7 +44,7 @@ def keys(
     """The keys of all users and service accounts, the oldest first."""
     rows = access.accounts.keys.all(revoked=revoked)
     part, cursor = part_of(rows, lambda key: key.id, page)
-    return {"api_keys": _owned(access.accounts, part), "total": len(rows), "next": cursor}
+    return {"api_keys": _with_owners(access.accounts, part), "total": len(rows), "next": cursor}
 
 
 @router.delete("/organisation/api-keys/{key}", status_code=204, dependencies=[needs("org:key_revoke")])
@@ -43,15 +59,18 @@ def revoke_key(
     access.rights_changed()
 
 
-def _owned(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[dict[str, Any]]:
-    """Keys, each with its owner."""
+def _with_owners(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[OwnedKey]:
     users = {row.user.id: row.user.name for row in accounts.users.listed()}
     services = {
         row.id: f"{row.team}/{row.name}" if row.team else row.name for row in accounts.service_accounts.all()
     }
     return [
-        {**shown, "owner": users[key.user_id], "owner_kind": "user"}
+        OwnedKey(**schema.model_dump(), owner=users[key.user_id], owner_kind="user")
         if key.user_id is not None
-        else {**shown, "owner": services[key.service_account_id or 0], "owner_kind": "service_account"}
-        for key, shown in zip(keys, keys_json(accounts, keys), strict=True)
+        else OwnedKey(
+            **schema.model_dump(),
+            owner=services[key.service_account_id or 0],
+            owner_kind="service_account",
+        )
+        for key, schema in zip(keys, key_schemas(accounts, keys), strict=True)
     ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 from urllib.parse import quote
 
 from fastapi import Path, Response
@@ -14,7 +14,7 @@ from runvitals.server.access.matrix import CUSTOM_ACTIONS
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -27,6 +27,8 @@ Permissions = Annotated[list[Annotated[str, Field(max_length=64)]], Field(max_le
 
 
 class NewRole(RequestBody):
+    """A custom role to be created."""
+
     name: str = Field(max_length=200)
     description: str = Field("", max_length=1000)
     base: Literal["viewer", "member"]
@@ -34,20 +36,50 @@ class NewRole(RequestBody):
 
 
 class RoleChanges(RequestBody):
+    """Fields that are left out do not change."""
+
     name: str | None = Field(None, max_length=200)
     description: str | None = Field(None, max_length=1000)
     base: Any = Field(None, description="It cannot be changed: 422.")
     permissions: Permissions | None = None
 
 
+class CustomRoleSchema(ResponseBody):
+    """A custom role."""
+
+    id: int
+    name: str
+    description: str
+    base: Literal["viewer", "member"]
+    permissions: list[str] = Field(description="Actions that it adds to its base.")
+    people: int = Field(description="How many memberships have it.")
+    teams: int = Field(description="In how many teams.")
+
+
+class RolesPage(ResponseBody):
+    """A page of roles, the actions that one may add, and what the requester may do with roles."""
+
+    roles: list[CustomRoleSchema]
+    total: int
+    next: str | None
+    permissions: list[str]
+    may: list[str]
+
+
+class DeletedRole(ResponseBody):
+    """How many people had the role."""
+
+    people: int
+
+
 router = Router()
 
 
-@router.get("/organisation/roles", dependencies=[needs("org:role_read")])
+@router.get("/organisation/roles", response_model=RolesPage, dependencies=[needs("org:role_read")])
 def roles(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The custom roles by name, and the actions that one may add (`permissions`)."""
     rows = sorted(access.accounts.roles.all(), key=lambda row: row.name.casefold())
-    listed = page_of("roles", rows, lambda row: row.name.casefold(), page, _role_json)
+    listed = page_of("roles", rows, lambda row: row.name.casefold(), page, _to_schema)
     may = access.may_list(requester, Organisation(), frozenset((Action.ORG_ROLE_MANAGE,)))
     return {**listed, "permissions": sorted(action.value for action in CUSTOM_ACTIONS), "may": may}
 
@@ -55,9 +87,9 @@ def roles(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str
 @router.post("/organisation/roles", status_code=201, dependencies=[needs("org:role_manage")])
 def create_role(
     new: NewRole, access: TheAccess, requester: TheRequester, response: Response
-) -> dict[str, Any]:
+) -> CustomRoleSchema:
     """Create a custom role."""
-    role = _checked(new.name, new.base, new.permissions, new.description)
+    role = _check_role(new.name, new.base, new.permissions, new.description)
     row = access.accounts.roles.create(
         role.name,
         role.base.value,
@@ -67,13 +99,13 @@ def create_role(
         access.clock(),
     )
     response.headers["location"] = f"/api/v1/organisation/roles/{quote(row.name, safe='')}"
-    return _role_json(row)
+    return _to_schema(row)
 
 
 @router.patch("/organisation/roles/{role}", dependencies=[needs("org:role_manage")])
 def change_role(
     role: RoleName, changes: RoleChanges, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> CustomRoleSchema:
     """Change a custom role, for everybody who has it."""
     if "base" in changes.model_fields_set:
         raise InvalidFields({"base": "the base of a role cannot be changed; create another role"})
@@ -81,7 +113,7 @@ def change_role(
     name = before.name if changes.name is None else changes.name
     permissions = sorted(before.actions) if changes.permissions is None else changes.permissions
     description = before.description if changes.description is None else changes.description
-    checked = _checked(name, before.base, permissions, description)
+    checked = _check_role(name, before.base, permissions, description)
     row = access.accounts.roles.update(
         role,
         requester.actor,
@@ -91,18 +123,18 @@ def change_role(
         actions=[action.value for action in checked.added],
     )
     access.rights_changed()
-    return _role_json(row)
+    return _to_schema(row)
 
 
 @router.delete("/organisation/roles/{role}", dependencies=[needs("org:role_manage")])
-def delete_role(role: RoleName, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
-    """Delete a custom role. Who has it keeps its base role; the answer says how many they are."""
+def delete_role(role: RoleName, access: TheAccess, requester: TheRequester) -> DeletedRole:
+    """Delete a custom role. Who has it keeps its base role; the response says how many they are."""
     people = access.accounts.roles.delete(role, requester.actor, access.clock())
     access.rights_changed()
-    return {"people": people}
+    return DeletedRole(people=people)
 
 
-def _checked(name: str, base: str, permissions: list[str], description: str) -> CustomRole:
+def _check_role(name: str, base: str, permissions: list[str], description: str) -> CustomRole:
     with checking("name"):
         custom_role(name, base, [])
     with checking("permissions"):
@@ -111,13 +143,13 @@ def _checked(name: str, base: str, permissions: list[str], description: str) -> 
         return custom_role(name, base, permissions, description)
 
 
-def _role_json(row: RoleRow) -> dict[str, Any]:
-    return {
-        "id": row.id,
-        "name": row.name,
-        "description": row.description,
-        "base": row.base,
-        "permissions": sorted(row.actions),
-        "people": row.users,
-        "teams": row.teams,
-    }
+def _to_schema(row: RoleRow) -> CustomRoleSchema:
+    return CustomRoleSchema(
+        id=row.id,
+        name=row.name,
+        description=row.description,
+        base=cast(Literal["viewer", "member"], row.base),
+        permissions=sorted(row.actions),
+        people=row.users,
+        teams=row.teams,
+    )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from fastapi import Query
 
 from runvitals.server.access.permission import needs
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -14,7 +15,28 @@ from runvitals.server.service_parameters import TheAccess
 router = Router()
 
 
-@router.get("/organisation/teams", dependencies=[needs("org:member_read")])
+class OrgTeamSchema(ResponseBody):
+    """A team as administrators of the organisation see it."""
+
+    name: str
+    display_name: str
+    type: Literal["work", "academic"]
+    company: str
+    members: int
+    created_ms: int
+    deleted_ms: int | None
+    without_administrator: bool
+
+
+class OrgTeamsPage(ResponseBody):
+    """A page of teams."""
+
+    teams: list[OrgTeamSchema]
+    total: int
+    next: str | None
+
+
+@router.get("/organisation/teams", response_model=OrgTeamsPage, dependencies=[needs("org:member_read")])
 def teams(
     access: TheAccess,
     page: ThePage,

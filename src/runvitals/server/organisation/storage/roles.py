@@ -77,13 +77,15 @@ class RoleTable:
         return self._database.write(work)
 
     def all(self) -> list[RoleRow]:
-        """All custom roles by name."""
+        """Return all custom roles by name."""
         with self._database.read() as connection:
             return _roles(connection)
 
     def get(self, name: str) -> RoleRow:
-        """Raises:
-        NotFound: there is no custom role of this name.
+        """Return a custom role by its name.
+
+        Raises:
+            NotFound: there is no custom role of this name.
         """
         with self._database.read() as connection:
             return role_by_name(connection, name)
@@ -104,7 +106,7 @@ class RoleTable:
             NameTaken: another role has the name.
             NotFound: there is no custom role of the `current` name.
         """
-        wanted = frozenset(actions)
+        requested = frozenset(actions)
 
         def work(connection: Connection) -> RoleRow:
             role = role_by_name(connection, current)
@@ -112,8 +114,8 @@ class RoleTable:
                 _check_free(connection, name)
             values = {"name": name, "name_key": name.casefold(), "description": description}
             connection.execute(update(custom_role).where(custom_role.c.id == role.id).values(values))
-            _set_actions(connection, role.id, sorted(wanted))
-            changed = {"added": sorted(wanted - role.actions), "removed": sorted(role.actions - wanted)}
+            _set_actions(connection, role.id, sorted(requested))
+            changed = {"added": sorted(requested - role.actions), "removed": sorted(role.actions - requested)}
             old = {"name": role.name} if name != role.name else None
             record(connection, now_ms, by, "role.update", target=name, before=old, after=changed)
             rights_changed(connection)
@@ -157,13 +159,15 @@ class RoleTable:
 
 
 def role_by_name(connection: Connection, name: str) -> RoleRow:
-    """Raises:
-    NotFound: there is no custom role of this name.
+    """Return a custom role by its name, in a transaction.
+
+    Raises:
+        NotFound: there is no custom role of this name.
     """
-    found = _roles(connection, custom_role.c.name_key == plain_text(name).casefold())
-    if not found:
+    roles = _roles(connection, custom_role.c.name_key == plain_text(name).casefold())
+    if not roles:
         raise NotFound(f"there is no role {name!r}; expected viewer, member, admin or a custom role")
-    return found[0]
+    return roles[0]
 
 
 def _roles(connection: Connection, *conditions: ColumnElement[bool]) -> list[RoleRow]:
@@ -171,7 +175,7 @@ def _roles(connection: Connection, *conditions: ColumnElement[bool]) -> list[Rol
     added = select(custom_role_action).join(custom_role, custom_role.c.id == custom_role_action.c.role_id)
     for row in connection.execute(added.where(*conditions)):
         actions.setdefault(row.role_id, set()).add(row.action)
-    held = (
+    users = (
         select(
             membership.c.custom_role_id,
             func.count().label("users"),
@@ -181,8 +185,8 @@ def _roles(connection: Connection, *conditions: ColumnElement[bool]) -> list[Rol
         .subquery()
     )
     listed = (
-        select(custom_role, held.c.users, held.c.teams)
-        .outerjoin(held, held.c.custom_role_id == custom_role.c.id)
+        select(custom_role, users.c.users, users.c.teams)
+        .outerjoin(users, users.c.custom_role_id == custom_role.c.id)
         .where(*conditions)
         .order_by(custom_role.c.name_key)
     )
@@ -201,8 +205,8 @@ def _roles(connection: Connection, *conditions: ColumnElement[bool]) -> list[Rol
 
 
 def _check_free(connection: Connection, name: str) -> None:
-    taken = select(custom_role.c.id).where(custom_role.c.name_key == name.casefold())
-    if connection.execute(taken).first() is not None:
+    same_name = select(custom_role.c.id).where(custom_role.c.name_key == name.casefold())
+    if connection.execute(same_name).first() is not None:
         raise NameTaken(f"the role {name!r} already exists")
 
 

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import secrets
 from collections.abc import Mapping
 from typing import Any
 
 from sqlalchemy import Connection, select
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.database import Database, add_rows, put_rows
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import organisation_setting
 from runvitals.server.usage.storage.issued_periods import check_fixed
+
+CURSOR_KEY = "cursor_key"
+"""The row that no user sets: the key that signs cursors of lists, so that pages go on after a restart."""
 
 
 class SettingTable:
@@ -33,12 +37,12 @@ class SettingTable:
         self.fixed, self.fixed_by = dict(settings), by
 
     def all(self) -> dict[str, Any]:
-        """The settings that differ from their defaults."""
+        """Return the settings that differ from their defaults."""
         with self._database.read() as connection:
             return {**_all(connection), **self.fixed}
 
     def anonymises(self) -> bool:
-        """Whether deletions of accounts remove the names of their users from the audit log."""
+        """Return whether deletions of accounts remove the names of their users from the audit log."""
         return self.all().get("audit_anonymise") is True
 
     def put(
@@ -69,3 +73,20 @@ class SettingTable:
 def _all(connection: Connection) -> dict[str, Any]:
     rows = connection.execute(select(organisation_setting.c.name, organisation_setting.c.value))
     return {row.name: json.loads(row.value) for row in rows}
+
+
+def cursor_key(database: Database) -> bytes:
+    """Return the key that signs cursors of lists; create it at first use."""
+    stored = select(organisation_setting.c.value).where(organisation_setting.c.name == CURSOR_KEY)
+    with database.read() as connection:
+        key: str | None = connection.execute(stored).scalar()
+    if key is None:
+        # JSON, as all values of this table.
+        row = {"name": CURSOR_KEY, "value": f'"{secrets.token_hex(32)}"', "set_ms": 0}
+
+        def work(connection: Connection) -> str:
+            add_rows(connection, organisation_setting, [row])
+            return str(connection.execute(stored).scalar_one())
+
+        key = database.write(work)
+    return key.encode("ascii")

@@ -11,12 +11,12 @@ from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.entity_defaults import entity_defaults
+from runvitals.server.access.directory import entity_defaults
 from runvitals.server.access.permission import needs
+from runvitals.server.access.policies import visibility_problem
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, Visibility
-from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of

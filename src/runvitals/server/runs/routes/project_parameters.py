@@ -11,9 +11,9 @@ from pydantic import Field
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import PROJECT_ACTIONS, Action
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.policies import visibility_problem
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Project, Visibility
-from runvitals.server.access.visibility import visibility_problem
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outside_services import OutsideServices

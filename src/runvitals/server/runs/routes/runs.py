@@ -72,7 +72,7 @@ async def list_runs(
         )
     try:
         if after is not None and cursors is not None:
-            after = await run_in_threadpool(cursors.opened, request, after)
+            after = await run_in_threadpool(cursors.open, request, after)
         keys = KeyFilter(last or DEFAULT_LAST)
         page = await library.page(run_filter, requested.sort, limit, after, keys, requested.shown, skip)
     except ValueError as error:
@@ -85,7 +85,7 @@ async def list_runs(
             may = access.may_of_runs(request, page.runs, run_filter.deleted)
             rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
         if following is not None and cursors is not None:
-            following = cursors.bound(request, following)
+            following = cursors.bind(request, following)
         body = {"runs": rows, "total": page.total, "next": following, "pending": page.pending}
         return json_bytes(body)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -18,12 +18,22 @@ from runvitals.server.database.tables.accounts import api_key
 from runvitals.server.database.tables.runs import event, run, writer
 from runvitals.server.database.text import MAX_NAME, check_integers
 from runvitals.server.events.run_events import RunEvent, add_events
+from runvitals.server.projects.storage.projects import project_name
 from runvitals.server.runs.storage.event_authors import EventAuthors, read_authors
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 ALERT: Final = "alert"
 DELETED: Final = ("deleted", "Moved to the trash")
 RESTORED: Final = ("restored", "Restored from the trash")
+_EVENTS: Final = {
+    "run.stop": ("stop_requested", "A stop was requested"),
+    "run.update": ("edited", "Changed"),
+    "run.set_author": ("edited", "Changed: author"),
+    "run.move": ("moved", "Moved to"),
+    "run.delete": DELETED,
+    "run.restore": RESTORED,
+}
+"""Name and text of the event, by action of the audit log."""
 _MAX_TITLE: Final = 200
 _MAX_ALERT_TEXT: Final = 4000
 _MAX_WAIT_S: Final = 86_400
@@ -181,6 +191,20 @@ def change_of_run(run_id: int, by: Actor, now_ms: int, what: tuple[str, str]) ->
     name, text = what
     account_id = by.id if by.kind == "service_account" else None
     return StoredEvent(run_id, now_ms, name, text=text, user_id=by.user_id, service_account_id=account_id)
+
+
+def change_event(
+    run_id: int, by: Actor, action: str, after: Mapping[str, Any], now_ms: int
+) -> StoredEvent | None:
+    """The event of a change by a user or service account; None for actions that have none."""
+    if action not in _EVENTS:
+        return None
+    name, text = _EVENTS[action]
+    if action == "run.update":
+        text = f"{text}: {', '.join(after.get('fields', ()))}"
+    elif action == "run.move":
+        text = f"{text} {project_name(after.get('project'))}"
+    return change_of_run(run_id, by, now_ms, (name, text))
 
 
 def tell_runs(

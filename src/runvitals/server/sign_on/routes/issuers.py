@@ -9,7 +9,7 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -34,6 +34,8 @@ IssuerId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class NewIssuer(RequestBody):
+    """A service whose tokens are to be accepted."""
+
     name: str = Field(min_length=1, max_length=64)
     url: str = Field(min_length=1, max_length=500)
     audience: str = Field(min_length=1, max_length=500)
@@ -41,6 +43,8 @@ class NewIssuer(RequestBody):
 
 
 class IssuerSubject(RequestBody):
+    """Whose tokens act as which service account."""
+
     subject: str = Field(
         min_length=1,
         max_length=500,
@@ -59,19 +63,55 @@ class IssuerChanges(RequestBody):
     keys: Keys = None
 
 
-@router.get("/organisation/issuers", dependencies=[needs("org:member_read")])
+class IssuerSchema(ResponseBody):
+    """A service whose tokens programs may show instead of keys."""
+
+    id: int
+    name: str
+    url: str
+    audience: str
+    enabled: bool
+    created_ms: int
+    pasted_keys: bool = Field(description="Its keys were entered here: the server does not ask the issuer.")
+
+
+class IssuersPage(ResponseBody):
+    """A page of issuers."""
+
+    issuers: list[IssuerSchema]
+    total: int
+    next: str | None
+
+
+class SubjectSchema(ResponseBody):
+    """Tokens with this subject act as a service account. `team`: null for one of the organisation."""
+
+    subject: str
+    service_account: str
+    team: str | None
+
+
+class SubjectsPage(ResponseBody):
+    """A page of subjects."""
+
+    subjects: list[SubjectSchema]
+    total: int
+    next: str | None
+
+
+@router.get("/organisation/issuers", response_model=IssuersPage, dependencies=[needs("org:member_read")])
 def issuers(access: TheAccess, page: ThePage) -> Any:
     """The issuers."""
-    rows = [_as_json(issuer) for issuer in access.accounts.jwt_issuers.all()]
+    rows = [_to_schema(issuer) for issuer in access.accounts.jwt_issuers.all()]
     return page_in_order("issuers", rows, page)
 
 
 @router.post("/organisation/issuers", status_code=201, dependencies=[needs("org:service_account")])
 async def add_issuer(
     body: NewIssuer, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
-) -> Any:
+) -> IssuerSchema:
     """Accept the tokens of an issuer, which is asked for its keys first if none are given."""
-    keys = _checked(body.keys)
+    keys = _check_keys(body.keys)
 
     def add() -> JwtIssuerRow:
         if keys is None:
@@ -82,7 +122,7 @@ async def add_issuer(
         )
 
     try:
-        return _as_json(await outside.workers.run(add))
+        return _to_schema(await outside.workers.run(add))
     except NameTaken as error:
         raise HTTPException(409, str(error)) from None
     except (Blocked, ProviderFailed) as error:
@@ -92,7 +132,9 @@ async def add_issuer(
 
 
 @router.patch("/organisation/issuers/{issuer}", dependencies=[needs("org:service_account")])
-def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requester: TheRequester) -> Any:
+def change_issuer(
+    issuer: IssuerId, body: IssuerChanges, access: TheAccess, requester: TheRequester
+) -> IssuerSchema:
     """Enable or disable an issuer, or change its name or audience."""
     blank = {
         field: "expected a text that is not blank"
@@ -108,10 +150,10 @@ def change_issuer(issuer: IssuerId, body: IssuerChanges, access: TheAccess, requ
         name=body.name,
         audience=body.audience,
         enabled=body.enabled,
-        pasted_keys="" if body.keys == "" else _checked(body.keys),
+        pasted_keys="" if body.keys == "" else _check_keys(body.keys),
     )
     access.rights_changed()
-    return _as_json(row)
+    return _to_schema(row)
 
 
 @router.delete("/organisation/issuers/{issuer}", status_code=204, dependencies=[needs("org:service_account")])
@@ -123,7 +165,11 @@ def remove_issuer(issuer: IssuerId, access: TheAccess, requester: TheRequester) 
         raise HTTPException(409, str(error)) from None
 
 
-@router.get("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:member_read")])
+@router.get(
+    "/organisation/issuers/{issuer}/subjects",
+    response_model=SubjectsPage,
+    dependencies=[needs("org:member_read")],
+)
 def subjects(issuer: IssuerId, access: TheAccess, page: ThePage) -> Any:
     """Which subject of an issuer acts as which service account."""
     owners = {account.id: account for account in access.accounts.service_accounts.all()}
@@ -136,7 +182,9 @@ def subjects(issuer: IssuerId, access: TheAccess, page: ThePage) -> Any:
 
 
 @router.put("/organisation/issuers/{issuer}/subjects", dependencies=[needs("org:service_account")])
-def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, requester: TheRequester) -> Any:
+def put_subject(
+    issuer: IssuerId, body: IssuerSubject, access: TheAccess, requester: TheRequester
+) -> SubjectSchema:
     """Make tokens with this subject act as a service account, instead of the one before."""
     accounts = access.accounts
     try:
@@ -148,7 +196,7 @@ def put_subject(issuer: IssuerId, body: IssuerSubject, access: TheAccess, reques
     except ValueError as error:
         raise InvalidFields({"subject": str(error)}) from None
     access.rights_changed()
-    return {"subject": body.subject, "service_account": account.name, "team": body.team}
+    return SubjectSchema(subject=body.subject, service_account=account.name, team=body.team)
 
 
 @router.delete(
@@ -167,21 +215,21 @@ def remove_subject(
     access.rights_changed()
 
 
-def _checked(keys: str | None) -> str | None:
-    """The keys as they are stored; None if there are none."""
+def _check_keys(keys: str | None) -> str | None:
+    """Return the keys as they are stored; None if there are none."""
     if not keys:
         return None
     with checking("keys"):
         return checked_keys(keys)
 
 
-def _as_json(issuer: JwtIssuerRow) -> dict[str, Any]:
-    return {
-        "id": issuer.id,
-        "name": issuer.name,
-        "url": issuer.url,
-        "audience": issuer.audience,
-        "enabled": issuer.enabled,
-        "created_ms": issuer.created_ms,
-        "pasted_keys": issuer.pasted_keys is not None,
-    }
+def _to_schema(issuer: JwtIssuerRow) -> IssuerSchema:
+    return IssuerSchema(
+        id=issuer.id,
+        name=issuer.name,
+        url=issuer.url,
+        audience=issuer.audience,
+        enabled=issuer.enabled,
+        created_ms=issuer.created_ms,
+        pasted_keys=issuer.pasted_keys is not None,
+    )

@@ -10,12 +10,12 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import SignedInOwner, TheOwner
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.service_parameters import TheAccess, TheNotices, TheOutsideServices
-from runvitals.server.sign_on.routes.redirects import begin
+from runvitals.server.sign_on.routes.redirects import ProviderAddress, begin
 
 router = Router()
 
@@ -23,49 +23,66 @@ LoginId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class LinkStart(RequestBody):
+    """Where a login is linked, and where the page goes then."""
+
     provider: str = Field(max_length=40)
     next: str = Field("/-/settings/emails", max_length=2000)
 
 
 class ConfirmationStart(RequestBody):
+    """Where the user confirms who they are, and where the page goes then."""
+
     provider: str = Field(max_length=40)
     next: str = Field("/", max_length=2000)
 
 
-@router.get("/account/logins", dependencies=[needs("account:read")])
+class LinkedLogin(ResponseBody):
+    """A login at a provider that is linked to the account."""
+
+    id: int
+    provider: str
+    label: str
+    address: str | None = Field(validation_alias="address_seen")
+    created_ms: int
+    last_used_ms: int | None
+
+
+class LoginsPage(ResponseBody):
+    """A page of logins."""
+
+    logins: list[LinkedLogin]
+    total: int
+    next: str | None
+
+
+@router.get("/account/logins", response_model=LoginsPage, dependencies=[needs("account:read")])
 def logins(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
     """The logins at providers that are linked to the account."""
-    rows = [
-        {
-            "id": login.id,
-            "provider": login.provider,
-            "label": login.label,
-            "address": login.address_seen,
-            "created_ms": login.created_ms,
-            "last_used_ms": login.last_used_ms,
-        }
-        for login in access.accounts.logins.of_user(owner.id)
-    ]
-    return page_in_order("logins", rows, page)
+    return page_in_order("logins", access.accounts.logins.of_user(owner.id), page)
 
 
 @router.post("/account/logins", dependencies=[needs("account:security")])
 async def link(
-    body: LinkStart, request: Request, outside: TheOutsideServices, owner: SignedInOwner
-) -> Response:
-    """Begin to link a login; the answer is the address of the provider."""
+    body: LinkStart, request: Request, response: Response, outside: TheOutsideServices, owner: SignedInOwner
+) -> ProviderAddress:
+    """Begin to link a login; the response is the address of the provider."""
     return await begin(
-        request, outside, body.provider, next_path=body.next, invitation=None, link_user_id=owner.id
+        request, response, outside, body.provider, next_path=body.next, invitation=None, link_user_id=owner.id
     )
 
 
 @router.post("/auth/sudo/provider", dependencies=[needs("account:read")])
 async def confirm_by_provider(
-    body: ConfirmationStart, request: Request, outside: TheOutsideServices, owner: SignedInOwner
-) -> Response:
-    """Confirm who one is by signing in again at a provider; the answer is its address."""
+    body: ConfirmationStart,
+    request: Request,
+    response: Response,
+    outside: TheOutsideServices,
+    owner: SignedInOwner,
+) -> ProviderAddress:
+    """Confirm who one is by signing in again at a provider; the response is its address."""
     return await begin(
         request,
+        response,
         outside,
         body.provider,
         next_path=body.next,

@@ -7,10 +7,9 @@ from typing import Any
 from fastapi import HTTPException
 from pydantic import Field
 
-from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
@@ -24,6 +23,8 @@ router = Router()
 
 
 class Providers(RequestBody):
+    """All providers, in place of those before."""
+
     providers: list[dict[str, Any]] = Field(
         max_length=MAX_PROVIDERS,
         description="Each with id, label, kind (oidc or github), issuer, client_id and, where it is new, "
@@ -32,14 +33,25 @@ class Providers(RequestBody):
     )
 
 
-@router.get("/organisation/providers", dependencies=[needs("org:member_read")])
+class ProvidersPage(ResponseBody):
+    """A page of providers without their secrets, and whether and why they cannot be changed."""
+
+    providers: list[dict[str, Any]]
+    total: int
+    next: str | None
+    editable: bool
+    enforced_by: str | None
+
+
+@router.get("/organisation/providers", response_model=ProvidersPage, dependencies=[needs("org:member_read")])
 def providers(access: TheAccess, page: ThePage) -> dict[str, Any]:
     """The providers, without their secrets."""
-    listed = _as_json(access, access.accounts.settings.all().get(PROVIDERS, []))
-    return listed | page_in_order("providers", listed["providers"], page)
+    settings = access.accounts.settings
+    rows, by = shown_providers(settings.all().get(PROVIDERS, [])), enforced_by(PROVIDERS, settings)
+    return {**page_in_order("providers", rows, page), "editable": by is None, "enforced_by": by}
 
 
-@router.put("/organisation/providers", dependencies=[needs("org:settings")])
+@router.put("/organisation/providers", response_model=ProvidersPage, dependencies=[needs("org:settings")])
 def put_providers(
     body: Providers,
     access: TheAccess,
@@ -52,11 +64,11 @@ def put_providers(
     if by is not None:
         raise HTTPException(409, f"the providers cannot be changed here: they are set by {by}")
     before = outside.settings().get(PROVIDERS, [])
-    given = [
+    changed = [
         {name: value for name, value in entry.items() if name != "has_secret"} for entry in body.providers
     ]
     try:
-        stored = stored_providers(given, before, outside.box)
+        stored = stored_providers(changed, before, outside.box)
         for entry in stored:
             outside.fetcher.check(entry.get("issuer", "https://github.com"))
     except (ValueError, Blocked) as error:
@@ -66,9 +78,5 @@ def put_providers(
     )
     access.rights_changed()
     notices.to_organisation_administrators(messages.settings_changed(requester.name, [PROVIDERS]))
-    return _as_json(access, stored)
-
-
-def _as_json(access: AccessControl, stored: list[dict[str, Any]]) -> dict[str, Any]:
-    rows, by = shown_providers(stored), enforced_by(PROVIDERS, access.accounts.settings)
-    return {"providers": rows, "total": len(rows), "next": None, "editable": by is None, "enforced_by": by}
+    rows = shown_providers(stored)
+    return {"providers": rows, "total": len(rows), "next": None, "editable": True, "enforced_by": None}

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final
+from typing import Annotated, Final
 from urllib.parse import quote
 
 from fastapi import BackgroundTasks, HTTPException, Query, Request
-from fastapi.responses import JSONResponse, RedirectResponse, Response
+from fastapi.responses import RedirectResponse, Response
 from pydantic import Field
 
 from runvitals.server.access.actions import PUBLIC
@@ -16,7 +16,7 @@ from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.attempt_limits import network_of
 from runvitals.server.accounts.routes import pending_sign_in
-from runvitals.server.accounts.routes.account_json import account_json
+from runvitals.server.accounts.routes.account_schema import AccountSchema, SignedInSchema, account_of
 from runvitals.server.accounts.routes.session_cookies import (
     browser_of,
     is_secure,
@@ -25,10 +25,17 @@ from runvitals.server.accounts.routes.session_cookies import (
     report_new_browser,
     start_session,
 )
-from runvitals.server.accounts.routes.sign_in import Code, Passkey, factors_json, refusal, signed_in
+from runvitals.server.accounts.routes.sign_in import (
+    Code,
+    FactorsSchema,
+    Passkey,
+    factors_of,
+    refusal,
+    sign_in_user,
+)
 from runvitals.server.accounts.second_factors import FactorProof
 from runvitals.server.accounts.sign_in import Attempt, SignInRefused
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
@@ -57,11 +64,15 @@ router = Router()
 
 
 class ProviderStart(RequestBody):
+    """Where the page goes after a sign-in, and an invitation that it accepts."""
+
     next: str = Field("/", max_length=2000)
     invitation: str | None = Field(None, max_length=200)
 
 
 class SignOnConfirmation(RequestBody):
+    """The secret of a login to link, and what proves whose the account is."""
+
     secret: str = Field(max_length=200)
     password: str = Field(min_length=1, max_length=1024)
     code: Code = None
@@ -69,8 +80,16 @@ class SignOnConfirmation(RequestBody):
 
 
 class SecondFactor(RequestBody):
+    """A code, or the response of a passkey."""
+
     code: Code = None
     passkey: Passkey = None
+
+
+class ProviderAddress(ResponseBody):
+    """Where the browser goes to sign in at a provider."""
+
+    url: str
 
 
 @router.get("/auth/{provider}/start", status_code=302, dependencies=[needs(PUBLIC), with_accounts()])
@@ -98,14 +117,21 @@ async def start_with_invitation(
     provider: str,
     body: ProviderStart,
     request: Request,
+    response: Response,
     requester: TheRequester,
     services: TheServices,
     outside: TheOutsideServices,
-) -> Response:
+) -> ProviderAddress:
     """The address of a provider to sign in, for a page that has an invitation in its fragment."""
     services.limit(_STARTS, network_of(requester.ip))
     return await begin(
-        request, outside, provider, next_path=body.next, invitation=body.invitation, link_user_id=None
+        request,
+        response,
+        outside,
+        provider,
+        next_path=body.next,
+        invitation=body.invitation,
+        link_user_id=None,
     )
 
 
@@ -132,7 +158,7 @@ async def callback(
             ip=requester.ip,
             agent=requester.agent,
         )
-        return _answer(request, outcome, access, services, requester, notices)
+        return _respond(request, outcome, access, services, requester, notices)
 
     try:
         response = await outside.workers.run(finish)
@@ -152,10 +178,10 @@ async def confirm_link(
     services: TheServices,
     outside: TheOutsideServices,
     notices: TheNotices,
-) -> Any:
+) -> SignedInSchema:
     """Link a login to the account that has its address, by the password of that account; signs in."""
 
-    def check_and_link() -> dict[str, Any]:
+    def check_and_link() -> AccountSchema:
         user_id = services.of_link(requester.ip, lambda: outside.sign_on.confirming_user(body.secret))
         user = access.accounts.users.get(user_id)
         services.sign_in.check(
@@ -175,20 +201,20 @@ async def confirm_link(
         start_session(request, response, access, requester, user, linked.login.provider)
         remember_browser(request, response, services.box, user.id)
         notices.to_user(user.id, messages.login_linked(user.name, linked.login.provider))
-        return account_json(access, user.id)
+        return account_of(access, user.id)
 
     try:
-        return {"account": await services.hashing(check_and_link), "next": "/"}
+        return SignedInSchema(account=await services.hashing(check_and_link), next="/")
     except SignInRefused as error:
         raise refusal(error, request, services) from None
 
 
 @router.get("/auth/second-factor", dependencies=[needs(PUBLIC), with_accounts()])
-def second_factors(request: Request, access: TheAccess, services: TheServices) -> Any:
+def second_factors(request: Request, access: TheAccess, services: TheServices) -> FactorsSchema:
     """The second factors that the sign-in by a provider waits for, which this browser began."""
     pending = pending_sign_in.pending_of(request, services.box, access.clock())
     kinds = services.sign_in.second_factors.kinds(pending.user_id)
-    return factors_json(pending.user_id, kinds, request, services)
+    return factors_of(pending.user_id, kinds, request, services)
 
 
 @router.post("/auth/second-factor", dependencies=[needs(PUBLIC), with_accounts()])
@@ -202,7 +228,7 @@ def finish_with_second_factor(
     services: TheServices,
     outside: TheOutsideServices,
     notices: TheNotices,
-) -> Any:
+) -> SignedInSchema:
     """Finish a sign-in by a provider with the second factor of the account."""
     pending = pending_sign_in.pending_of(request, services.box, access.clock())
     proof = FactorProof(body.code, body.passkey, services.relying_party(request))
@@ -216,9 +242,9 @@ def finish_with_second_factor(
             notices.to_user(user.id, messages.login_linked(user.name, linked.login.provider))
     except SignInRefused as error:
         raise refusal(error, request, services) from None
-    account = signed_in(request, response, tasks, requester, access, services, user, pending.provider)
+    account = sign_in_user(request, response, tasks, requester, access, services, user, pending.provider)
     pending_sign_in.forget(request, response)
-    return {"account": account, "next": pending.next_path}
+    return SignedInSchema(account=account, next=pending.next_path)
 
 
 class PasswordChangeFirst(DetailedError):
@@ -231,6 +257,7 @@ class PasswordChangeFirst(DetailedError):
 
 async def begin(
     request: Request,
+    response: Response,
     outside: OutsideServices,
     provider: str,
     *,
@@ -238,10 +265,11 @@ async def begin(
     invitation: str | None,
     link_user_id: int | None,
     confirmed_session_id: int | None = None,
-) -> Response:
-    """The address of a provider as JSON, with the cookie of the sign-in that begins.
+) -> ProviderAddress:
+    """Begin a sign-in at a provider; returns where the browser goes.
 
     Args:
+        response: gets the cookie of the sign-in.
         confirmed_session_id: see `SingleSignOn.start`.
 
     Raises:
@@ -261,11 +289,12 @@ async def begin(
         raise HTTPException(404, str(error)) from None
     except (ProviderFailed, ValueError):
         raise HTTPException(502, f"{provider} cannot be used at the moment; see the server's log") from None
-    return with_cookie(request, JSONResponse({"url": begun.url}), begun)
+    with_cookie(request, response, begun)
+    return ProviderAddress(url=begun.url)
 
 
 def with_cookie(request: Request, response: Response, begun: SignOnStart) -> Response:
-    """A response that remembers in the browser which sign-in it began."""
+    """Return a response that remembers in the browser which sign-in it began."""
     response.set_cookie(
         _cookie(request),
         begun.cookie,
@@ -278,7 +307,7 @@ def with_cookie(request: Request, response: Response, begun: SignOnStart) -> Res
     return response
 
 
-def _answer(
+def _respond(
     request: Request,
     outcome: Outcome,
     access: AccessControl,
@@ -291,8 +320,8 @@ def _answer(
         response = RedirectResponse(outcome.next_path, 302)
         user = access.accounts.users.get(outcome.user_id)
         start_session(request, response, access, requester, user, outcome.provider)
-        known = remember_browser(request, response, services.box, user.id)
-        if not known and not outcome.created:
+        browser_known = remember_browser(request, response, services.box, user.id)
+        if not browser_known and not outcome.created:
             report_new_browser(access, notices, user, requester)
         return response
     if isinstance(outcome, SecondFactorAsked):
@@ -332,7 +361,7 @@ def _confirm(
 
 
 def _to_page(outcome: LinkNeeded | Refused) -> RedirectResponse:
-    """The sign-in page with what to say there; a secret is in the fragment, which no log sees."""
+    """Return the sign-in page with what to say there; a secret is in the fragment, which no log sees."""
     query = f"?next={quote(outcome.next_path, safe='')}"
     if isinstance(outcome, LinkNeeded):
         return RedirectResponse(f"{PAGE}{query}&provider={outcome.provider}#link={outcome.secret}", 302)

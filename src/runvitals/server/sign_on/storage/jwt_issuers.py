@@ -43,14 +43,14 @@ class JwtIssuerRow:
 
 @dataclass(frozen=True, slots=True)
 class ExternalIdentity:
-    """Who a service account is at an issuer. `subject`: `*` in it stands for any characters."""
+    """An identity of a service account at an issuer. `subject`: `*` in it stands for any characters."""
 
     service_account_id: int
     issuer_id: int
     subject: str
 
     def fits(self, subject: str) -> bool:
-        """Whether the subject of a token is this one.
+        """Return whether the subject of a token is this one.
 
         Example:
             >>> ExternalIdentity(1, 1, "repo:lab/vision:ref:*").fits("repo:lab/vision:ref:refs/heads/main")
@@ -65,10 +65,10 @@ class ExternalIdentity:
             return False
         # No regular expression: whoever names a branch could keep one busy for hours.
         for text in middle:
-            found = subject.find(text, position, end)
-            if found < 0:
+            start = subject.find(text, position, end)
+            if start < 0:
                 return False
-            position = found + len(text)
+            position = start + len(text)
         return True
 
 
@@ -82,7 +82,7 @@ class JwtIssuerTable:
         self._database = database
 
     def all(self) -> list[JwtIssuerRow]:
-        """All issuers."""
+        """Return all issuers."""
         with self._database.read() as connection:
             return [
                 JwtIssuerRow(**row._asdict())
@@ -90,7 +90,7 @@ class JwtIssuerTable:
             ]
 
     def by_url(self, url: str) -> JwtIssuerRow | None:
-        """The enabled issuer with this URL, which is compared exactly; None if there is none."""
+        """Return the enabled issuer with this URL, which is compared exactly; None if there is none."""
         with self._database.read() as connection:
             row = connection.execute(_ISSUERS.where(jwt_issuer.c.url == url, jwt_issuer.c.enabled)).first()
         return None if row is None else JwtIssuerRow(**row._asdict())
@@ -144,33 +144,35 @@ class JwtIssuerTable:
             ValueError: an invalid name or audience.
             NotFound: there is no such issuer.
         """
-        wanted: dict[str, Any] = {}
+        changes: dict[str, Any] = {}
         if name is not None:
-            wanted["name"] = checked_name("issuer", name.strip(), MAX_NAME)
+            changes["name"] = checked_name("issuer", name.strip(), MAX_NAME)
         if audience is not None:
-            wanted["audience"] = checked_name("audience", audience.strip(), MAX_URL)
+            changes["audience"] = checked_name("audience", audience.strip(), MAX_URL)
         if enabled is not None:
-            wanted["enabled"] = enabled
+            changes["enabled"] = enabled
         if pasted_keys is not None:
-            wanted["pasted_keys"] = pasted_keys or None
+            changes["pasted_keys"] = pasted_keys or None
 
         def work(connection: Connection) -> JwtIssuerRow:
             row = _issuer(connection, issuer_id)
-            before = {field: getattr(row, field) for field in wanted}
-            if before == wanted:
+            before = {field: getattr(row, field) for field in changes}
+            if before == changes:
                 return row
-            connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(wanted))
-            old, new = _audited(before), _audited(wanted)
+            connection.execute(update(jwt_issuer).where(jwt_issuer.c.id == issuer_id).values(changes))
+            old, new = _to_audit(before), _to_audit(changes)
             record(connection, now_ms, by, "issuer.update", target=row.url, before=old, after=new)
             rights_changed(connection)
-            return replace(row, **wanted)
+            return replace(row, **changes)
 
         return self._database.write(work)
 
     def delete(self, issuer_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        ValueError: service accounts sign in with it.
-        NotFound: there is no such issuer.
+        """Remove an issuer.
+
+        Raises:
+            ValueError: service accounts sign in with it.
+            NotFound: there is no such issuer.
         """
 
         def work(connection: Connection) -> None:
@@ -217,8 +219,8 @@ class JwtIssuerTable:
         Raises:
             NotFound: none has it, or there is no such issuer.
         """
-        given = plain_text(subject)
-        mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == given)
+        plain = plain_text(subject)
+        mine = (external_identity.c.issuer_id == issuer_id, external_identity.c.subject == plain)
 
         def work(connection: Connection) -> None:
             row = _issuer(connection, issuer_id)
@@ -233,7 +235,7 @@ class JwtIssuerTable:
         self._database.write(work)
 
     def identities(self, issuer_id: int) -> list[ExternalIdentity]:
-        """Who living service accounts are at an issuer."""
+        """Return who living service accounts are at an issuer."""
         columns = [external_identity.c[name] for name in ExternalIdentity.__dataclass_fields__]
         living = (external_identity.c.issuer_id == issuer_id, service_account.c.deleted_ms.is_(None))
         mine = select(*columns).join(
@@ -244,22 +246,22 @@ class JwtIssuerTable:
             return [ExternalIdentity(**row._asdict()) for row in rows]
 
     def service_account(self, issuer_id: int, subject: str) -> int | None:
-        """The id of the service account with a subject at an issuer; None: there is none, or it is disabled.
+        """Return the id of the enabled service account with a subject at an issuer, or None.
 
         Of several that fit, the one that says the most of it: without `*`, or else with the longest text. A
         disabled one does not leave its subject to the next.
         """
         if plain_text(subject) != subject:
             return None  # no database stores it, so nobody has it
-        said = or_(external_identity.c.subject == subject, external_identity.c.subject.contains("*"))
-        living = (external_identity.c.issuer_id == issuer_id, service_account.c.deleted_ms.is_(None), said)
+        may_fit = or_(external_identity.c.subject == subject, external_identity.c.subject.contains("*"))
+        living = (external_identity.c.issuer_id == issuer_id, service_account.c.deleted_ms.is_(None), may_fit)
         columns = [external_identity.c[name] for name in ExternalIdentity.__dataclass_fields__]
-        found = select(*columns, service_account.c.disabled_ms).join(
+        identities = select(*columns, service_account.c.disabled_ms).join(
             service_account, service_account.c.id == external_identity.c.service_account_id
         )
         fitting = []
         with self._database.read() as connection:
-            for *identity, disabled_ms in connection.execute(found.where(*living)):
+            for *identity, disabled_ms in connection.execute(identities.where(*living)):
                 row = ExternalIdentity(*identity)
                 if row.subject == subject or row.fits(subject):
                     fitting.append((row.subject == subject, len(row.subject), row, disabled_ms))
@@ -278,7 +280,7 @@ def _checked_subject(subject: str) -> str:
     return subject
 
 
-def _audited(values: dict[str, Any]) -> dict[str, Any]:
+def _to_audit(values: dict[str, Any]) -> dict[str, Any]:
     """Values in the audit log: of keys only which they are."""
     keys = values.get("pasted_keys")
     return values if keys is None else {**values, "pasted_keys": hashlib.sha256(keys.encode()).hexdigest()}
@@ -302,8 +304,8 @@ def _record(
 ) -> None:
     """Note in the audit log who a service account is at an issuer."""
     columns = (service_account.c.name, service_account.c.team_id, entity.c.name.label("team"))
-    found = select(*columns).outerjoin(entity, entity.c.id == service_account.c.team_id)
-    row = connection.execute(found.where(service_account.c.id == service_account_id)).one()
+    accounts = select(*columns).outerjoin(entity, entity.c.id == service_account.c.team_id)
+    row = connection.execute(accounts.where(service_account.c.id == service_account_id)).one()
     team = None if row.team_id is None else (row.team_id, row.team)
     action = "service_account.update"
     record(connection, now_ms, by, action, entity=team, target=row.name, before=before, after=after)

@@ -1,4 +1,4 @@
-"""Who users are at providers, and sign-ins that are under way there."""
+"""Logins of users at providers, and sign-ins that are under way there."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ENDED = "this sign-in was used, has expired or was begun in another browser"
 
 @dataclass(frozen=True, slots=True)
 class ProviderIdentity:
-    """Who someone is at a provider. `address`: one that the provider has verified; None without.
+    """An identity at a provider. `address`: one that the provider has verified; None without.
 
     Attributes:
         provider: its id in the settings.
@@ -71,13 +71,13 @@ class LoginTable:
         self._database = database
 
     def of_user(self, user_id: int) -> list[LoginRow]:
-        """The logins of a user, the oldest first."""
+        """Return the logins of a user, the oldest first."""
         with self._database.read() as connection:
             rows = connection.execute(_LOGINS.where(login.c.user_id == user_id).order_by(login.c.id))
             return [LoginRow(**row._asdict()) for row in rows]
 
-    def used(self, identity: ProviderIdentity, now_ms: int) -> LoginRow | None:
-        """The login of someone who just signed in at a provider; None if it is linked to nobody."""
+    def note_use(self, identity: ProviderIdentity, now_ms: int) -> LoginRow | None:
+        """Return the login of someone who just signed in at a provider; None if it is linked to nobody."""
         mine = (login.c.issuer == identity.issuer, login.c.subject == identity.subject)
         values = {"last_used_ms": now_ms, "label": identity.label, "address_seen": identity.address}
 
@@ -97,9 +97,11 @@ class LoginTable:
         return self._database.write(lambda connection: _link(connection, user_id, identity, by, now_ms))
 
     def unlink(self, user_id: int, login_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NotFound: the user has no such login.
-        ValueError: it is the last way in.
+        """Remove a login of a user.
+
+        Raises:
+            NotFound: the user has no such login.
+            ValueError: it is the last way in.
         """
 
         def work(connection: Connection) -> None:
@@ -133,7 +135,7 @@ class LoginTable:
         self._database.write(lambda connection: connection.execute(insert(sign_in_attempt).values(values)))
 
     def end(self, state: str, browser: str, now_ms: int) -> AttemptRow:
-        """The sign-in that ends, once.
+        """Return the sign-in that ends, once.
 
         Raises:
             NoLongerValid: it has ended or expired, or another browser began it.
@@ -157,7 +159,7 @@ class LoginTable:
         return self._database.write(work)
 
     def offer(self, user_id: int, identity: ProviderIdentity, now_ms: int) -> str:
-        """The secret with which this user may link the login after confirming the password."""
+        """Return the secret with which this user may link the login after confirming the password."""
         secret, digest = new_secret()
         values = {
             "digest": digest,
@@ -173,7 +175,7 @@ class LoginTable:
         return secret
 
     def offered_user(self, secret: str, now_ms: int) -> int:
-        """The id of the user whose password confirms an offer.
+        """Return the id of the user whose password confirms an offer.
 
         Raises:
             NoLongerValid: the offer was used or has expired.

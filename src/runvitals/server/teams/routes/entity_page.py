@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Path
 
@@ -10,31 +10,33 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Account
-from runvitals.server.accounts.routes.users import user_page
+from runvitals.server.accounts.routes.users import UserPage, user_page
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
-from runvitals.server.teams.routes.profile import team_page
+from runvitals.server.teams.routes.profile import TeamPage, team_page
 
 router = Router()
 
 
-@router.get("/entities/{entity}", dependencies=[needs("filtered team:profile")])
+@router.get(
+    "/entities/{entity}", response_model_exclude_unset=True, dependencies=[needs("filtered team:profile")]
+)
 def entity_page(
     entity: Annotated[str, Path(description="A team or user.", max_length=64)],
     access: TheAccess,
     requester: TheRequester,
     outside: TheOutsideServices,
-) -> dict[str, Any]:
+) -> TeamPage | UserPage:
     """What `/teams/{team}/profile` or `/users/{user}` returns; `kind`: `team` or `user`."""
-    found, what = access.directory.entity_named(entity), f"team or user {entity!r}"
-    if found is None:
+    resource, what = access.directory.entity_named(entity), f"team or user {entity!r}"
+    if resource is None:
         access.hide(requester, what)
-    if found.owner_id is None:
-        access.require(requester, Action.TEAM_PROFILE, found, what, changes=False)
+    if resource.owner_id is None:
+        access.require(requester, Action.TEAM_PROFILE, resource, what, changes=False)
         return team_page(access, requester, access.accounts.teams.by_name(entity), outside)
-    if found.deleted:
+    if resource.deleted:
         access.hide(requester, what)
-    access.require(requester, Action.USER_READ, Account(found.owner_id), what, changes=False)
+    access.require(requester, Action.USER_READ, Account(resource.owner_id), what, changes=False)
     row = access.accounts.users.by_name(entity)
     if row.state == "unverified":
         access.hide(requester, what)

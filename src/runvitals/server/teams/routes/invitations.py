@@ -37,6 +37,8 @@ InvitationId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class TeamPeople(People):
+    """Who is invited, and their role in the team."""
+
     role: Role | None = None
     custom_role: str | None = Field(None, max_length=64)
 
@@ -51,19 +53,19 @@ router = Router()
     dependencies=[needs("member:invite")],
 )
 def invite(
-    team: TheTeam, wanted: TeamPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
+    team: TheTeam, people: TeamPeople, notices: TheNotices, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Invite up to 50 people by address or user name, or make a link.
 
     The answer says what became of each. For an address it never says whether someone has an account with it.
     Where the server sends no mail, it has the links to pass on.
     """
-    if wanted.role is not None and wanted.custom_role is not None:
+    if people.role is not None and people.custom_role is not None:
         raise InvalidFields({"custom_role": "expected either role or custom_role"})
-    role = wanted.custom_role or (wanted.role or Role.MEMBER).value
+    role = people.custom_role or (people.role or Role.MEMBER).value
     check_role(access, requester, team, role)
     inviter = Inviter(access, requester, notices)
-    return {"results": inviter.invite(wanted, Place(team, entity_of(access, team), role))}
+    return {"results": inviter.invite(people, Place(team, entity_of(access, team), role))}
 
 
 @router.get(
@@ -106,7 +108,7 @@ def revoke(team: TheTeam, invitation: InvitationId, access: TheAccess, requester
 def _own_or_managed(
     access: AccessControl, requester: Requester, team: TeamRow, invitation_id: int
 ) -> InvitationRow:
-    """An invitation of this team that the requester sent, or may see because they manage the team."""
+    """Return an invitation of this team that the requester sent, or may see because they manage the team."""
     what = f"invitation {invitation_id}"
     try:
         row = access.accounts.invitations.get(invitation_id)

@@ -46,7 +46,7 @@ class People(RequestBody):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where to: a team with a role, or the organisation (`team` None)."""
+    """The target of an invitation: a team with a role, or the organisation (`team` None)."""
 
     team: TeamRow | None
     entity: Entity | None
@@ -63,17 +63,19 @@ class Inviter:
         self._notices = notices
         self._settings = with_defaults(access.accounts.settings.all())
 
-    def days(self, wanted: int | None) -> int:
+    def days(self, days: int | None) -> int:
         """For how long invitations are valid."""
-        if wanted is None:
+        if days is None:
             return int(self._settings["invitation_days"])
         with checking("expires_days"):
-            check_days(wanted)
-        return wanted
+            check_days(days)
+        return days
 
     def check_limits(self, team: TeamRow | None, count: int) -> None:
-        """Raises:
-        HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
+        """Check that so many more invitations may be sent.
+
+        Raises:
+            HTTPException: 429 if the requester, or the team, has sent too many invitations within a day.
         """
         invitations, since_ms = self._access.accounts.invitations, self._access.clock() - DAY_MS
         user_id = self._requester.user_id
@@ -84,14 +86,14 @@ class Inviter:
         if team is not None and invitations.sent_since(since_ms, team_id=team.id) + count > A_DAY_TO_TEAM:
             raise too_many(f"{A_DAY_TO_TEAM} invitations a day may be sent to a team; try tomorrow", 3600)
 
-    def invite(self, wanted: People, place: Place) -> list[dict[str, Any]]:
+    def invite(self, people: People, target: Place) -> list[dict[str, Any]]:
         """Invite everyone; returns what became of each."""
-        invitees: list[str | None] = [*dict.fromkeys(wanted.people), *([None] if wanted.link else [])]
+        invitees: list[str | None] = [*dict.fromkeys(people.people), *([None] if people.link else [])]
         if not invitees:
             raise InvalidFields({"people": "expected addresses or user names, or link: true"})
-        days = self.days(wanted.expires_days)
-        self.check_limits(place.team, len(invitees))
-        return [self._invite(invitee, place, days, wanted.message) for invitee in invitees]
+        days = self.days(people.expires_days)
+        self.check_limits(target.team, len(invitees))
+        return [self._invite(invitee, target, days, people.message) for invitee in invitees]
 
     def resend(self, row: InvitationRow) -> dict[str, Any]:
         """Send an invitation again, with a new link."""
@@ -105,38 +107,38 @@ class Inviter:
             raise HTTPException(429, str(error), {"retry-after": "86400"}) from None
         return self._result(row.user or row.address or _LINK, row, secret, "")
 
-    def _invite(self, invitee: str | None, place: Place, days: int, message: str) -> dict[str, Any]:
-        address, user, refused = self._resolve(invitee, place)
+    def _invite(self, invitee: str | None, target: Place, days: int, message: str) -> dict[str, Any]:
+        address, user, refused = self._resolve(invitee, target)
         shown = invitee or _LINK
         if refused is not None:
             return refused
-        accounts, team = self._access.accounts, place.team
+        accounts, team = self._access.accounts, target.team
         key = None if address is None else address_key(address)
         user_id = None if user is None else user.id
         team_id, team_name = (None, None) if team is None else (team.id, team.name)
         pending = accounts.invitations.pending(team_id, address_key=key, user_id=user_id)
-        same = pending is not None and (pending.custom_role or pending.role) == place.role
-        if pending is not None and same and pending.org_role == place.org_role:
+        same = pending is not None and (pending.custom_role or pending.role) == target.role
+        if pending is not None and same and pending.org_role == target.org_role:
             return {"who": shown, "state": "already_invited"}
         try:
             secret, row = accounts.invitations.create(
                 team_name,
                 address,
-                place.role,
+                target.role,
                 self._requester.actor,
                 self._access.clock(),
                 user_id=user_id,
                 days=days,
-                org_role=place.org_role,
+                org_role=target.org_role,
             )
         except ValueError as error:
             return {"who": shown, "state": "refused", "reason": str(error)}
         return self._result(shown, row, secret, message)
 
     def _resolve(
-        self, invitee: str | None, place: Place
+        self, invitee: str | None, target: Place
     ) -> tuple[str | None, UserRow | None, dict[str, Any] | None]:
-        """The address, or the user, or why this person is not invited."""
+        """Return the address, or the user, or why this person is not invited."""
         if invitee is None:
             return None, None, None
         if "@" in invitee:
@@ -144,53 +146,54 @@ class Inviter:
                 address_key(invitee)
             except ValueError as error:
                 return None, None, {"who": invitee, "state": "refused", "reason": str(error)}
-            member = place.team is not None and self._is_known_member(invitee, place)
+            member = target.team is not None and self._is_known_member(invitee, target)
             return invitee, None, {"who": invitee, "state": "already_member"} if member else None
         try:
             user = self._access.accounts.users.by_name(invitee)
         except NotFound as error:
             return None, None, {"who": invitee, "state": "refused", "reason": str(error)}
-        if place.team is None or user.id in self._member_ids(place.team):
+        if target.team is None or user.id in self._member_ids(target.team):
             return None, None, {"who": invitee, "state": "already_member"}
-        if not may_admit(self._access, place.team.id, user, self._requester.user_id):
+        if not may_admit(self._access, target.team.id, user, self._requester.user_id):
             return None, None, {"who": invitee, "state": "refused", "reason": NOT_ADMITTED}
         return None, user, None
 
-    def _is_known_member(self, address: str, place: Place) -> bool:
-        """Whether the address is a member's. False for requesters who do not see the members' addresses: the
-        answer must not show them who has an account.
+    def _is_known_member(self, address: str, target: Place) -> bool:
+        """Return whether an address is a member's, as far as the requester may see members' addresses.
+
+        The response must not show others who has an account.
         """
-        if place.entity is None or place.team is None:
+        if target.entity is None or target.team is None:
             return False
-        if not self._access.may(self._requester, Action.MEMBER_READ_EMAIL, place.entity):
+        if not self._access.may(self._requester, Action.MEMBER_READ_EMAIL, target.entity):
             return False
         owner = self._access.accounts.users.by_address(address_key(address))
-        return owner is not None and owner.id in self._member_ids(place.team)
+        return owner is not None and owner.id in self._member_ids(target.team)
 
     def _member_ids(self, team: TeamRow) -> set[int]:
         return {row.user_id for row in self._access.accounts.members.of_team(team.name)}
 
     def _result(self, who: str, row: InvitationRow, secret: str, message: str) -> dict[str, Any]:
         result: dict[str, Any] = {"who": who, "state": "invited", "id": row.id, "expires_ms": row.expires_ms}
-        # To an invited address the link proves who has it, so it is shown only where no mail is sent.
-        if self._sent(row, secret, message):
+        # A link that came by mail proves who has the address: it is shown only where no mail is sent.
+        if self._send(row, secret, message):
             return result
         return {**result, "url": f"{PATH}#{secret}"}
 
-    def _sent(self, row: InvitationRow, secret: str, text: str) -> bool:
-        place = row.team_display_name or str(self._settings.get("name") or "the organisation")
+    def _send(self, row: InvitationRow, secret: str, text: str) -> bool:
+        name = row.team_display_name or str(self._settings.get("name") or "the organisation")
         role = row.custom_role or (row.role if row.team else row.org_role)
         if row.address is not None:
-            message = messages.invitation(place, self._requester.name, role, secret, text)
+            message = messages.invitation(name, self._requester.name, role, secret, text)
             return self._notices.to_address(row.address, message)
         if row.user_id is not None:
-            message = messages.invitation_of_user(place, self._requester.name, role, text)
+            message = messages.invitation_of_user(name, self._requester.name, role, text)
             return self._notices.to_user(row.user_id, message)
         return False
 
 
 def may_admit(access: AccessControl, team_id: int, user: UserRow, by_user_id: int | None) -> bool:
-    """Whether a user may admit another one to a team.
+    """Return whether a user may admit another one to a team.
 
     Where administrators of the organisation may not join teams by themselves, they may not admit each other
     either: only the team's own members may.
@@ -202,8 +205,10 @@ def may_admit(access: AccessControl, team_id: int, user: UserRow, by_user_id: in
 
 
 def check_admission(access: AccessControl, team_id: int, user_id: int, by_user_id: int | None) -> None:
-    """Raises:
-    HTTPException: 403 unless the user may be admitted: see `may_admit`.
+    """Check that a user may be admitted to a team.
+
+    Raises:
+        HTTPException: 403 unless the user may be admitted: see `may_admit`.
     """
     if not may_admit(access, team_id, access.accounts.users.get(user_id), by_user_id):
         raise HTTPException(403, NOT_ADMITTED)
@@ -216,7 +221,7 @@ def check_role(access: AccessControl, requester: Requester, team: TeamRow, role:
         HTTPException: 403 if the role is beyond the requester's.
         InvalidFields: there is no such custom role.
     """
-    built_in = next((known for known in Role if known.value == role), None)
+    built_in = next((candidate for candidate in Role if candidate.value == role), None)
     if built_in is None and role not in {row.name for row in access.accounts.roles.all()}:
         raise InvalidFields({"custom_role": f"there is no role {role!r}"})
     invited = Member(access.directory.entity(team.id), built_in or Role.VIEWER, built_in is None)
@@ -227,6 +232,8 @@ InvitationState = Literal["pending", "accepted", "declined", "revoked", "expired
 
 
 class Invitation(ResponseBody):
+    """An invitation to a team or to the organisation."""
+
     id: int
     team: str | None = Field(description="None: to the organisation only.")
     team_display_name: str | None
@@ -244,6 +251,8 @@ class Invitation(ResponseBody):
 
 
 class InvitationsPage(ResponseBody):
+    """A page of invitations."""
+
     invitations: list[Invitation]
     total: int
     next: str | None
@@ -263,11 +272,13 @@ class InvitationResult(ResponseBody):
 
 
 class InvitationResults(ResponseBody):
+    """What became of each invitation."""
+
     results: list[InvitationResult]
 
 
 def invitation_of(row: InvitationRow, address: bool = True) -> Invitation:
-    """An invitation in a response. `address`: whether its address is shown."""
+    """Return an invitation in a response. `address`: whether its address is shown."""
     return Invitation(
         id=row.id,
         team=row.team,

@@ -31,10 +31,14 @@ RequestId = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 
 class JoinMessage(RequestBody):
+    """A request to join a team."""
+
     message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators of the team.")
 
 
 class TeamRequest(RequestBody):
+    """A request for a new team."""
+
     name: str = Field("", max_length=64, description="How the team could be called.")
     message: str = Field("", max_length=MAX_MESSAGE, description="For the administrators.")
 
@@ -46,6 +50,8 @@ class Approval(RequestBody):
 
 
 class TeamAsked(ResponseBody):
+    """Who was asked for a team."""
+
     administrators: list[str] = Field(description="The users who were asked.")
 
 
@@ -62,6 +68,8 @@ class JoinableTeam(ResponseBody):
 
 
 class JoinableTeamsPage(ResponseBody):
+    """A page of teams."""
+
     teams: list[JoinableTeam]
     total: int
     next: str | None
@@ -82,9 +90,18 @@ class JoinRequest(ResponseBody):
 
 
 class JoinRequestsPage(ResponseBody):
+    """A page of requests to join."""
+
     join_requests: list[JoinRequest]
     total: int
     next: str | None
+
+
+class WayToJoin(ResponseBody):
+    """How a user may join a team whose page they see."""
+
+    how: Literal["ask", "auto", "requested"] = Field(description="`auto`: at once. `requested`: they asked.")
+    request: int | None = Field(description="The id of the request.")
 
 
 class Joined(ResponseBody):
@@ -100,7 +117,7 @@ router = Router()
 
 @router.post("/team-requests", status_code=202, dependencies=[needs("account")])
 def ask_for_a_team(
-    wanted: TeamRequest, access: TheAccess, requester: TheRequester, services: TheServices
+    body: TeamRequest, access: TheAccess, requester: TheRequester, services: TheServices
 ) -> TeamAsked:
     """Ask the administrators of the organisation to create a team: a mail to them, once a day."""
     user = _user(access, requester)
@@ -111,8 +128,8 @@ def ask_for_a_team(
         names = ", ".join(administrators)
         raise HTTPException(409, f"this server sends no mail; ask an administrator yourself: {names}")
     services.limit("team_request", str(user.id))
-    access.accounts.audit.record(access.clock(), requester.actor, "team.ask", target=wanted.name or None)
-    message = team_messages.team_wanted(requester.name, wanted.name, wanted.message)
+    access.accounts.audit.record(access.clock(), requester.actor, "team.ask", target=body.name or None)
+    message = team_messages.team_wanted(requester.name, body.name, body.message)
     services.notices().to_organisation_administrators(message)
     return TeamAsked(administrators=administrators)
 
@@ -120,7 +137,7 @@ def ask_for_a_team(
 @router.get("/account/joinable-teams", response_model=JoinableTeamsPage, dependencies=[needs("account")])
 def joinable_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """Teams that are recommended to people with a mail domain of the requester. `join`: how to join them."""
-    rows = _recommended(access, requester)
+    rows = _recommend(access, requester)
     return page_of("teams", rows, lambda row: row.name, page)
 
 
@@ -136,16 +153,16 @@ def my_join_requests(access: TheAccess, requester: TheRequester, page: ThePage) 
 def withdraw(request: RequestId, access: TheAccess, requester: TheRequester) -> None:
     """Withdraw one's own request."""
     user = _user(access, requester)
-    row = _found(access, requester, request)
+    row = _join_request(access, requester, request)
     if row.user_id != user.id:
         access.hide(requester, f"request {request}")
     access.accounts.join_requests.withdraw(row.id, requester.actor, access.clock())
 
 
-# Its page shows the team, so its visitors may ask; a team that is hidden is hidden here too.
+# Whoever sees the page of a team may ask to join it; a hidden team is hidden here too.
 @router.post("/teams/{team}/join-requests", status_code=201, dependencies=[needs("team:profile")])
 def ask_to_join(
-    team: TheTeam, wanted: JoinMessage, access: TheAccess, requester: TheRequester, notices: TheNotices
+    team: TheTeam, body: JoinMessage, access: TheAccess, requester: TheRequester, notices: TheNotices
 ) -> JoinRequest | Joined:
     """Ask the administrators of a team to join it, or join at once where one's mail domain allows it.
 
@@ -156,8 +173,8 @@ def ask_to_join(
         raise HTTPException(403, "your account may not join teams; ask an administrator")
     if not _joins_at_once(access, user.id, team):
         with checking("message"):
-            row = _asked(access, requester, team, user.id, wanted.message)
-        message = team_messages.join_requested(team.name, requester.name, wanted.message)
+            row = _create_request(access, requester, team, user.id, body.message)
+        message = team_messages.join_requested(team.name, requester.name, body.message)
         notices.to_team_administrators(team.name, message)
         return JoinRequest.model_validate(row)
     access.accounts.join_requests.join_by_domain(team.name, requester.actor, access.clock())
@@ -207,10 +224,8 @@ def reject(
     return JoinRequest.model_validate(access.accounts.join_requests.get(row.id))
 
 
-def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any] | None:
-    """How the requester may join a team whose page they see: `ask`, `auto`, or `requested` with the id of the
-    request. None for members, and for whom no team is open.
-    """
+def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> WayToJoin | None:
+    """Return how the requester may join a team; None for members, and for whom no team is open."""
     user = requester.principal
     if not isinstance(user, User) or user.access is Access.NONE or team.id in user.teams:
         return None
@@ -218,19 +233,21 @@ def join_of(access: AccessControl, requester: Requester, team: TeamRow) -> dict[
         return None
     for row in access.accounts.join_requests.of_user(user.id):
         if row.team_id == team.id:
-            return {"how": "requested", "request": row.id}
-    return {"how": "auto" if _joins_at_once(access, user.id, team) else "ask", "request": None}
+            return WayToJoin(how="requested", request=row.id)
+    return WayToJoin(how="auto" if _joins_at_once(access, user.id, team) else "ask", request=None)
 
 
 def _joins_at_once(access: AccessControl, user_id: int, team: TeamRow) -> bool:
-    """Whether the mail domain suffices. Not for administrators of the organisation, who can set the domains
-    of a team, where they may not join teams by themselves.
+    """Return whether the mail domain suffices to join a team.
+
+    Not for administrators of the organisation, who can set the domains of a team, where they may not join
+    teams by themselves.
     """
     joins = access.accounts.join_requests.joins_at_once(user_id, team)
     return joins and may_admit(access, team.id, access.accounts.users.get(user_id), None)
 
 
-def _recommended(access: AccessControl, requester: Requester) -> list[TeamRow]:
+def _recommend(access: AccessControl, requester: Requester) -> list[TeamRow]:
     user = requester.principal
     if not isinstance(user, User) or user.access is Access.NONE:
         return []
@@ -239,7 +256,7 @@ def _recommended(access: AccessControl, requester: Requester) -> list[TeamRow]:
     return [row for row in rows if not (row.hidden if hidden is None else hidden)]
 
 
-def _asked(
+def _create_request(
     access: AccessControl, requester: Requester, team: TeamRow, user_id: int, message: str
 ) -> JoinRequestRow:
     try:
@@ -251,7 +268,7 @@ def _asked(
 
 
 def _user(access: AccessControl, requester: Requester) -> User:
-    """The user who asks: a person, and not by a key that only reads."""
+    """Return the user who asks: a person, and not by a key that only reads."""
     if isinstance(requester.principal, Anonymous):
         raise unauthenticated()
     if not isinstance(requester.principal, User):
@@ -262,13 +279,13 @@ def _user(access: AccessControl, requester: Requester) -> User:
 
 
 def _of_team(access: AccessControl, requester: Requester, team: TeamRow, request_id: int) -> JoinRequestRow:
-    row = _found(access, requester, request_id)
+    row = _join_request(access, requester, request_id)
     if row.team_id != team.id:
         access.hide(requester, f"request {request_id}")
     return row
 
 
-def _found(access: AccessControl, requester: Requester, request_id: int) -> JoinRequestRow:
+def _join_request(access: AccessControl, requester: Requester, request_id: int) -> JoinRequestRow:
     try:
         return access.accounts.join_requests.get(request_id)
     except NotFound:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from fastapi import HTTPException, Query, Response
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
@@ -14,7 +14,8 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Member
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.accounts.routes.account_schema import AccessLevel
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -48,10 +49,42 @@ class TeamMemberChanges(RequestBody):
     expires_ms: int | None = Field(None, ge=0, le=2**53, description="ms UTC; null: never.")
 
 
+class MemberSchema(ResponseBody):
+    """A member of a team."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    name: str
+    display_name: str
+    role: Role
+    custom_role: str | None
+    access: AccessLevel
+    created_ms: int
+    last_seen_ms: int | None
+    expires_ms: int | None = Field(description="When the membership ends.")
+    added_by: str | None
+    email: str | None = Field(default=None, description="For those who may see it.")
+    picture: str | None = Field(default=None, description="The digest of the picture; in lists.")
+
+
+class MembersPage(ResponseBody):
+    """A page of members, and what the requester may do with them."""
+
+    members: list[MemberSchema]
+    total: int
+    next: str | None
+    may: list[str]
+
+
 router = Router()
 
 
-@router.get("/teams/{team}/members", dependencies=[needs("team:read")], response_model=None)
+@router.get(
+    "/teams/{team}/members",
+    response_model=MembersPage,
+    response_model_exclude_unset=True,
+    dependencies=[needs("team:read")],
+)
 def team_members(
     team: TheTeam,
     access: TheAccess,
@@ -62,28 +95,34 @@ def team_members(
     format: Annotated[Literal["json", "csv"], Query(description="csv: all of them.")] = "json",
 ) -> dict[str, Any] | Response:
     """The members of a team by name. Only who may manage members sees e-mail addresses."""
-    wanted = text.casefold()
+    part = text.casefold()
     rows = [
         row
         for row in access.accounts.members.of_team(team.name)
         if (role is None or row.role == role.value)
-        and (wanted in row.name or wanted in row.display_name.casefold())
+        and (part in row.name or part in row.display_name.casefold())
     ]
     emails = _sees_emails(access, requester, team)
     if format == "csv":
         read_email, entity = Action.MEMBER_READ_EMAIL, entity_of(access, team)
         access.require(requester, read_email, entity, f"team {team.name!r}", changes=False)
-        return csv_response(_CSV_COLUMNS, [_csv_row(_member_json(row, emails)) for row in rows])
+        return csv_response(_CSV_COLUMNS, [_to_csv(_to_schema(row, emails)) for row in rows])
     pictures = access.accounts.pictures.digests_of_users(row.user_id for row in rows)
 
-    def shown(row: MemberRow) -> dict[str, Any]:
-        return _member_json(row, emails) | {"picture": pictures.get(row.user_id)}
+    def with_picture(row: MemberRow) -> MemberSchema:
+        member = _to_schema(row, emails)
+        member.picture = pictures.get(row.user_id)
+        return member
 
-    listed = page_of("members", rows, lambda row: row.name, page, shown)
+    listed = page_of("members", rows, lambda row: row.name, page, with_picture)
     return {**listed, "may": access.may_list(requester, entity_of(access, team), TEAM_ACTIONS)}
 
 
-@router.patch("/teams/{team}/members/{member}", dependencies=[needs("member:update_role")])
+@router.patch(
+    "/teams/{team}/members/{member}",
+    response_model_exclude_unset=True,
+    dependencies=[needs("member:update_role")],
+)
 def change_member(
     team: TheTeam,
     member: MemberName,
@@ -91,22 +130,22 @@ def change_member(
     access: TheAccess,
     requester: TheRequester,
     notices: TheNotices,
-) -> dict[str, Any]:
+) -> MemberSchema:
     """Give a member another role, or a time when the membership ends."""
-    wanted = changes.model_dump(exclude_unset=True, mode="json")
-    if "role" in wanted and "custom_role" in wanted:
+    fields = changes.model_dump(exclude_unset=True, mode="json")
+    if "role" in fields and "custom_role" in fields:
         raise InvalidFields({"custom_role": "expected either role or custom_role"})
     row = _existing(access, requester, team, member)
-    role = wanted.get("role") or wanted.get("custom_role")
-    if "custom_role" in wanted and role in {built_in.value for built_in in Role}:
+    role = fields.get("role") or fields.get("custom_role")
+    if "custom_role" in fields and role in {built_in.value for built_in in Role}:
         raise InvalidFields({"custom_role": f"{role!r} is not a custom role"})
     members, by, now_ms = access.accounts.members, requester.actor, access.clock()
 
     def change() -> MemberRow:
         if role is not None:
             members.set_role(team.name, member, role, by, now_ms)
-        if "expires_ms" in wanted:
-            members.set_end(team.name, member, wanted["expires_ms"], by, now_ms)
+        if "expires_ms" in fields:
+            members.set_end(team.name, member, fields["expires_ms"], by, now_ms)
         return members.get(team.name, member)
 
     try:
@@ -117,7 +156,7 @@ def change_member(
     access.rights_changed()
     if role is not None:
         notices.to_user(row.user_id, messages.team_role_changed(team.name, role, requester.mail_name))
-    return _member_json(changed, emails=True)
+    return _to_schema(changed, emails=True)
 
 
 @router.delete("/teams/{team}/members/{member}", status_code=204, dependencies=[needs("team:read")])
@@ -140,10 +179,15 @@ def remove_member(
     access.rights_changed()
 
 
-@router.post("/teams/{team}/join", status_code=201, dependencies=[needs("team:join_as_admin")])
+@router.post(
+    "/teams/{team}/join",
+    status_code=201,
+    response_model_exclude_unset=True,
+    dependencies=[needs("team:join_as_admin")],
+)
 def join_as_administrator(
     team: TheTeam, access: TheAccess, requester: TheRequester, notices: TheNotices
-) -> dict[str, Any]:
+) -> MemberSchema:
     """Join a team as its administrator: for administrators of the organisation, while it lets them."""
     if not isinstance(requester.principal, User):
         raise HTTPException(403, "only a user can join a team")
@@ -157,15 +201,15 @@ def join_as_administrator(
     )
     notices.to_team_administrators(team.name, messages.administrator_joined(team.name, requester.name))
     access.rights_changed()
-    return _member_json(access.accounts.members.get(team.name, requester.name), emails=True)
+    return _to_schema(access.accounts.members.get(team.name, requester.name), emails=True)
 
 
 def _sees_emails(access: AccessControl, requester: Requester, team: TeamRow) -> bool:
     entity = entity_of(access, team)
     if access.may(requester, Action.MEMBER_READ_EMAIL, entity):
         return True
-    shown: bool = with_defaults(access.accounts.settings.all())["members_see_emails"]
-    return shown and access.may(requester, Action.TEAM_READ, entity)
+    members_see: bool = with_defaults(access.accounts.settings.all())["members_see_emails"]
+    return members_see and access.may(requester, Action.TEAM_READ, entity)
 
 
 def _existing(access: AccessControl, requester: Requester, team: TeamRow, name: str) -> MemberRow:
@@ -175,20 +219,24 @@ def _existing(access: AccessControl, requester: Requester, team: TeamRow, name: 
         access.hide(requester, f"member {name!r}")
 
 
-def _csv_row(row: dict[str, Any]) -> dict[str, Any]:
-    return {**row, "user_name": row["name"], "joined": row["created_ms"], "last_active": row["last_seen_ms"]}
+def _to_csv(member: MemberSchema) -> dict[str, Any]:
+    columns = {"user_name": member.name, "joined": member.created_ms, "last_active": member.last_seen_ms}
+    return {**member.model_dump(mode="json"), **columns}
 
 
-def _member_json(row: MemberRow, emails: bool) -> dict[str, Any]:
-    shown = {
-        "name": row.name,
-        "display_name": row.display_name,
-        "role": row.role,
-        "custom_role": row.custom_role,
-        "access": row.access,
-        "created_ms": row.created_ms,
-        "last_seen_ms": row.last_seen_ms,
-        "expires_ms": row.expires_ms,
-        "added_by": row.added_by,
-    }
-    return {**shown, "email": row.address} if emails else shown
+def _to_schema(row: MemberRow, emails: bool) -> MemberSchema:
+    """Return a member without a picture. `emails`: whether the address is shown."""
+    member = MemberSchema(
+        name=row.name,
+        display_name=row.display_name,
+        role=Role(row.role),
+        custom_role=row.custom_role,
+        access=cast(AccessLevel, row.access),
+        created_ms=row.created_ms,
+        last_seen_ms=row.last_seen_ms,
+        expires_ms=row.expires_ms,
+        added_by=row.added_by,
+    )
+    if emails:
+        member.email = row.address
+    return member

@@ -1,15 +1,17 @@
-"""The team of the path, and what an answer about it contains."""
+"""The team of the path, and what a response about it contains."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Literal, cast
 
 from fastapi import Depends, Path
+from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NotFound
@@ -22,7 +24,7 @@ TEAM_ACTIONS = frozenset(
     {action for action in Action if action.kind in _KINDS} - {Action.TEAM_CREATE}
     | {Action.PROJECT_CREATE, Action.PROJECT_READ_VISIBILITY}
 )
-"""The actions on a team that an answer about it lists in `may`."""
+"""The actions on a team that a response about it lists in `may`."""
 
 
 def the_team(team: TeamName, access: TheAccess, requester: TheRequester) -> TeamRow:
@@ -41,21 +43,36 @@ TheTeam = Annotated[TeamRow, Depends(the_team)]
 
 
 def entity_of(access: AccessControl, team: TeamRow) -> Entity:
-    """The team as decisions need it."""
+    """Return the team as decisions need it."""
     return access.directory.entity(team.id)
 
 
-def team_json(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
-    """A team in an answer. `may`: what the requester may do with it."""
-    return {
-        "kind": "team",
-        "name": team.name,
-        "display_name": team.display_name,
-        "picture": access.accounts.pictures.digests([team.id]).get(team.id),
-        "description": team.description,
-        "type": team.kind,
-        "company": team.company,
-        "created_ms": team.created_ms,
-        "deleted_ms": team.deleted_ms,
-        "may": access.may_list(requester, entity_of(access, team), TEAM_ACTIONS),
-    }
+class TeamSchema(ResponseBody):
+    """A team, and what the requester may do with it."""
+
+    kind: Literal["team"]
+    name: str
+    display_name: str
+    picture: str | None = Field(description="The digest of the picture.")
+    description: str
+    type: Literal["work", "academic"]
+    company: str
+    created_ms: int
+    deleted_ms: int | None = Field(description="Since when it is in the trash.")
+    may: list[str]
+
+
+def team_schema(access: AccessControl, requester: Requester, team: TeamRow) -> TeamSchema:
+    """Return a team with what the requester may do with it."""
+    return TeamSchema(
+        kind="team",
+        name=team.name,
+        display_name=team.display_name,
+        picture=access.accounts.pictures.digests([team.id]).get(team.id),
+        description=team.description,
+        type=cast(Literal["work", "academic"], team.kind),
+        company=team.company,
+        created_ms=team.created_ms,
+        deleted_ms=team.deleted_ms,
+        may=access.may_list(requester, entity_of(access, team), TEAM_ACTIONS),
+    )

@@ -9,6 +9,7 @@ from fastapi import Query
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
+from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.projects.routes.readable import project_json, readable_projects
@@ -18,7 +19,15 @@ from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 router = Router()
 
 
-@router.get("/teams/{team}/projects", dependencies=[needs("team:profile")])
+class TeamProjectsPage(ResponseBody):
+    """A page of the projects of a team."""
+
+    projects: list[dict[str, Any]]
+    total: int
+    next: str | None
+
+
+@router.get("/teams/{team}/projects", response_model=TeamProjectsPage, dependencies=[needs("team:profile")])
 def team_projects(
     team: TheTeam,
     access: TheAccess,

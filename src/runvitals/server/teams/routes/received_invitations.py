@@ -25,6 +25,8 @@ from runvitals.store.errors import NoLongerValid
 
 
 class Token(RequestBody):
+    """The secret of an invitation's link."""
+
     token: str = Field(max_length=256, description="The part of the link after #.")
 
 
@@ -59,7 +61,7 @@ def accept(offer: Offer, services: TheServices, access: TheAccess, requester: Th
     user = _user(access, requester)
     if user.access is Access.NONE:
         raise HTTPException(403, "your account may not join teams; ask an administrator")
-    row = _offered(offer, services, access, requester, user)
+    row = _own_invitation(offer, services, access, requester, user)
     if row.team_id is not None and row.invited_by is not None:
         check_admission(access, row.team_id, user.id, row.invited_by)
     accepted = access.accounts.invitations.accept(row, user.id, requester.actor, access.clock())
@@ -70,7 +72,7 @@ def accept(offer: Offer, services: TheServices, access: TheAccess, requester: Th
 @router.post("/invitations/decline", dependencies=[needs("account:read")])
 def decline(offer: Offer, services: TheServices, access: TheAccess, requester: TheRequester) -> Invitation:
     """Decline an invitation; it can no longer be accepted."""
-    row = _offered(offer, services, access, requester, _user(access, requester))
+    row = _own_invitation(offer, services, access, requester, _user(access, requester))
     access.accounts.invitations.decline(row, requester.actor, access.clock())
     return invitation_of(row).model_copy(update={"state": "declined"})
 
@@ -84,7 +86,7 @@ def _user(access: AccessControl, requester: Requester) -> User:
     return requester.principal
 
 
-def _offered(
+def _own_invitation(
     offer: Offer, services: AccountServices, access: AccessControl, requester: Requester, user: User
 ) -> InvitationRow:
     if (offer.token is None) == (offer.id is None):

@@ -24,8 +24,8 @@ from runvitals.server.accounts.routes.key_rules import (
     ShownKey,
     check_session,
     expiry_ms,
-    key_json,
-    keys_json,
+    key_schemas,
+    shown_key,
 )
 from runvitals.server.accounts.storage.keys import KeyRow
 from runvitals.server.http.bodies import RequestBody, ResponseBody
@@ -43,6 +43,8 @@ _NAME = r"^[A-Za-z0-9 _.\-]{1,64}$"
 
 
 class NewServiceAccount(RequestBody):
+    """A service account to be created."""
+
     name: str = Field(pattern=_NAME)
     kind: Literal["builtin", "external"] = Field(
         "builtin",
@@ -59,6 +61,8 @@ class NewServiceAccount(RequestBody):
 
 
 class ServiceAccountChanges(RequestBody):
+    """Fields that are left out do not change."""
+
     name: str | None = Field(None, pattern=_NAME)
     default_team: str | None = None
     reads_only: bool | None = None
@@ -66,12 +70,16 @@ class ServiceAccountChanges(RequestBody):
 
 
 class NewServiceAccountKey(RequestBody):
+    """A key of a service account, to be created."""
+
     name: str = Field(min_length=1, max_length=64)
     scope: KeyScopeName = "write"
     expires_ms: int | None = Field(None, ge=0, le=2**53)
 
 
 class ServiceAccountKeyRotation(RequestBody):
+    """How a key is replaced."""
+
     overlap_h: int = Field(24, ge=0, le=168, description="Hours until the old key ends.")
 
 
@@ -93,6 +101,8 @@ class ServiceAccountSchema(ResponseBody):
 
 
 class ServiceAccountsPage(ResponseBody):
+    """A page of service accounts."""
+
     service_accounts: list[ServiceAccountSchema]
     total: int
     next: str | None
@@ -122,9 +132,9 @@ def accounts(
     text: Annotated[str, Query(description="Part of the name.", max_length=100)] = "",
 ) -> dict[str, Any]:
     """The service accounts by name."""
-    table, wanted = access.accounts.service_accounts, text.casefold()
+    table, part = access.accounts.service_accounts, text.casefold()
     rows = table.of_organisation() if team_id is None else table.all(team_id)
-    rows = sorted((row for row in rows if wanted in row.name.casefold()), key=lambda row: row.name)
+    rows = sorted((row for row in rows if part in row.name.casefold()), key=lambda row: row.name)
     return page_of("service_accounts", rows, lambda row: row.name, page)
 
 
@@ -135,7 +145,7 @@ def create(
     requester: TheRequester,
     request: Request,
     response: Response,
-) -> dict[str, Any]:
+) -> CreatedServiceAccount:
     """Create a service account with its first key, which is shown once; an external one without a key."""
     check_session(requester)
     default = _default_team(access, new.default_team, team_id)
@@ -162,8 +172,10 @@ def create(
     row, key = accounts.in_one_transaction(create_all)
     access.rights_changed()
     response.headers["location"] = f"{request.url.path}/{quote(row.name)}"
-    created = ServiceAccountSchema.model_validate(row).model_dump()
-    return created if key is None else {**created, "key": {**key_json(accounts, key[1]), "key": key[0]}}
+    created = CreatedServiceAccount.model_validate(row)
+    if key is not None:
+        created.key = shown_key(accounts, *key)
+    return created
 
 
 def change(
@@ -209,7 +221,7 @@ def keys(account: AccountName, team_id: TheHome, access: TheAccess, page: ThePag
     row = access.accounts.service_accounts.by_name(account, team_id)
     rows = access.accounts.keys.all(service_account_id=row.id)
     part, cursor = part_of(rows, lambda key: key.id, page)
-    return {"api_keys": keys_json(access.accounts, part), "total": len(rows), "next": cursor}
+    return {"api_keys": key_schemas(access.accounts, part), "total": len(rows), "next": cursor}
 
 
 def create_key(
@@ -218,7 +230,7 @@ def create_key(
     team_id: TheHome,
     access: TheAccess,
     requester: TheRequester,
-) -> dict[str, Any]:
+) -> ShownKey:
     """Create a key of a service account. It is shown once."""
     check_session(requester)
     row = access.accounts.service_accounts.by_name(account, team_id)
@@ -231,7 +243,7 @@ def create_key(
             scope=new.scope,
             expires_ms=expiry_ms(access, new.expires_ms),
         )
-    return {**key_json(access.accounts, key), "key": secret}
+    return shown_key(access.accounts, secret, key)
 
 
 def rotate_key(
@@ -241,15 +253,15 @@ def rotate_key(
     team_id: TheHome,
     access: TheAccess,
     requester: TheRequester,
-) -> dict[str, Any]:
-    """A new key with the same rights. The old one works until the overlap is over."""
+) -> ShownKey:
+    """Replace a key by one with the same rights. The old one works until the overlap is over."""
     check_session(requester)
     old = _key_of(access, account, team_id, key)
     secret, new = access.accounts.keys.rotate(
         old.id, requester.actor, access.clock(), rotation.overlap_h * HOUR_MS
     )
     access.rights_changed()
-    return {**key_json(access.accounts, new), "key": secret}
+    return shown_key(access.accounts, secret, new)
 
 
 def revoke_key(
@@ -291,7 +303,7 @@ for _base, _permission in _BASES.items():
 
 
 def _issuer(access: AccessControl, requester: Requester, new: NewServiceAccount) -> JwtIssuerRow | None:
-    """The issuer of an external account; None for one with keys.
+    """Return the issuer of an external account; None for one with keys.
 
     Raises:
         InvalidFields: the issuer or the subject is missing, or they are given for an account with keys.
@@ -299,9 +311,9 @@ def _issuer(access: AccessControl, requester: Requester, new: NewServiceAccount)
             subject, which may have `*`, could be that of another team's programs.
     """
     if new.kind == "builtin":
-        given = {"issuer": new.issuer, "subject": new.subject}
+        identity = {"issuer": new.issuer, "subject": new.subject}
         wrong = {
-            name: "only external accounts have one" for name, value in given.items() if value is not None
+            name: "only external accounts have one" for name, value in identity.items() if value is not None
         }
         if wrong:
             raise InvalidFields(wrong)

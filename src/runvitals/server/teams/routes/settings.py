@@ -11,7 +11,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.organisation.settings import enforced_switches
@@ -51,11 +51,26 @@ class PrivacyChanges(RequestBody):
     recommend_by_domain: bool | None = None
 
 
+class TeamSetting(ResponseBody):
+    """A setting with whether and why it cannot be changed."""
+
+    value: Any
+    editable: bool
+    enforced_by: str | None
+
+
+class TeamSettingsSchema(ResponseBody):
+    """The settings of a team by name, and what the requester may do with it."""
+
+    settings: dict[str, TeamSetting]
+    may: list[str]
+
+
 router = Router()
 
 
 @router.get("/teams/{team}/settings", dependencies=[needs("team:read_settings")])
-def team_settings(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+def team_settings(team: TheTeam, access: TheAccess, requester: TheRequester) -> TeamSettingsSchema:
     """All settings of a team, each with whether the requester may change it and what locks it."""
     return _settings(access, requester, team)
 
@@ -67,24 +82,24 @@ def change_privacy(
     access: TheAccess,
     requester: TheRequester,
     notices: TheNotices,
-) -> dict[str, Any]:
+) -> TeamSettingsSchema:
     """Change privacy settings. Projects that are public already stay so; public links are revoked.
 
     The administrators of the team get a mail.
     """
-    wanted = changes.model_dump(exclude_none=True)
-    for name in enforced_switches(access.accounts.settings.all()).keys() & wanted.keys():
+    switches = changes.model_dump(exclude_none=True)
+    for name in enforced_switches(access.accounts.settings.all()).keys() & switches.keys():
         raise HTTPException(409, f"{name} is set by the organisation for all teams")
     accounts, by, now_ms = access.accounts, requester.actor, access.clock()
     altered = [
         f"{name.replace('_', ' ')} {'on' if value else 'off'}"
-        for name, value in wanted.items()
+        for name, value in switches.items()
         if getattr(team, name) != value
     ]
 
     def change() -> TeamRow:
-        changed = accounts.teams.update(team.name, by, now_ms, **wanted)
-        if wanted.get("public_links") is False:
+        changed = accounts.teams.update(team.name, by, now_ms, **switches)
+        if switches.get("public_links") is False:
             accounts.guest_links.revoke_of_entity(team.id, by, now_ms)
         return changed
 
@@ -96,20 +111,20 @@ def change_privacy(
     return _settings(access, requester, changed)
 
 
-def _settings(access: AccessControl, requester: Requester, team: TeamRow) -> dict[str, Any]:
+def _settings(access: AccessControl, requester: Requester, team: TeamRow) -> TeamSettingsSchema:
     entity = entity_of(access, team)
     general = access.may(requester, Action.TEAM_UPDATE, entity)
     privacy = access.may(requester, Action.TEAM_UPDATE_PRIVACY, entity)
     enforced = enforced_switches(access.accounts.settings.all())
-    shown: dict[str, Any] = {"name": _setting(team.name, False)}
+    settings = {"name": _setting(team.name, False)}
     for name, field in _GENERAL.items():
-        shown[name] = _setting(getattr(team, field), general)
+        settings[name] = _setting(getattr(team, field), general)
     for name in PRIVACY:
         locked = "organisation" if name in enforced else None
         value = enforced.get(name, getattr(team, name))
-        shown[name] = _setting(value, privacy and locked is None, locked)
-    return {"settings": shown, "may": access.may_list(requester, entity, TEAM_ACTIONS)}
+        settings[name] = _setting(value, privacy and locked is None, locked)
+    return TeamSettingsSchema(settings=settings, may=access.may_list(requester, entity, TEAM_ACTIONS))
 
 
-def _setting(value: object, editable: bool, enforced_by: str | None = None) -> dict[str, object]:
-    return {"value": value, "editable": editable, "enforced_by": enforced_by}
+def _setting(value: object, editable: bool, enforced_by: str | None = None) -> TeamSetting:
+    return TeamSetting(value=value, editable=editable, enforced_by=enforced_by)

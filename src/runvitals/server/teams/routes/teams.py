@@ -5,21 +5,21 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import HTTPException, Response
-from pydantic import Field
+from pydantic import ConfigDict, Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation, Visibility
-from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.mail import team_messages
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.service_parameters import TheAccess, TheNotices
-from runvitals.server.teams.routes.parameters import TheTeam, team_json
+from runvitals.server.teams.routes.parameters import TeamSchema, TheTeam, team_schema
 from runvitals.server.teams.storage.teams import MAX_JOIN_DOMAINS, checked_labels
 
 Kind = Literal["work", "academic"]
@@ -28,6 +28,8 @@ _FIELDS = {"type": "kind"}
 
 
 class NewTeam(RequestBody):
+    """A team to be created."""
+
     name: Text = Field(description="Letters a to z, digits, - and _; it never changes.")
     display_name: Text = ""
     type: Kind = "work"
@@ -36,6 +38,8 @@ class NewTeam(RequestBody):
 
 
 class TeamChanges(RequestBody):
+    """Fields that are left out do not change."""
+
     name: Any = Field(None, description="It cannot be changed: 422.")
     display_name: Text | None = None
     description: Text | None = None
@@ -51,13 +55,48 @@ class TeamChanges(RequestBody):
 
 
 class TeamConfirmation(RequestBody):
+    """What confirms that a team is to be deleted."""
+
     confirm: Text = Field(description="The name of the team.")
+
+
+class MyTeamSchema(ResponseBody):
+    """A team of the requester, with their role."""
+
+    name: str
+    display_name: str
+    role: str
+    custom_role: str | None
+    members: int
+    created_ms: int
+
+
+class MyTeamsPage(ResponseBody):
+    """A page of the requester's teams."""
+
+    model_config = ConfigDict(json_schema_serialization_defaults_required=False)
+
+    teams: list[MyTeamSchema]
+    total: int
+    next: str | None
+    may: list[str]
+    administrators: list[str] | None = Field(default=None, description="Whom to ask for a team.")
+
+
+class DeletedTeam(ResponseBody):
+    """A team in the trash, and when it is removed for good."""
+
+    team: str
+    deleted_ms: int
+    purged_ms: int
 
 
 router = Router()
 
 
-@router.get("/teams", dependencies=[needs("account")])
+@router.get(
+    "/teams", response_model=MyTeamsPage, response_model_exclude_unset=True, dependencies=[needs("account")]
+)
 def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[str, Any]:
     """The teams that the requester is a member of, by name.
 
@@ -86,9 +125,7 @@ def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[
 
 
 @router.post("/teams", status_code=201, dependencies=[needs("team:create")])
-def create_team(
-    new: NewTeam, access: TheAccess, requester: TheRequester, response: Response
-) -> dict[str, Any]:
+def create_team(new: NewTeam, access: TheAccess, requester: TheRequester, response: Response) -> TeamSchema:
     """Create a team. Who creates it becomes its administrator."""
     settings = with_defaults(access.accounts.settings.all())
     with checking("name"):
@@ -106,30 +143,30 @@ def create_team(
         )
     access.rights_changed()
     response.headers["location"] = f"/api/v1/teams/{team.name}"
-    return team_json(access, requester, team)
+    return team_schema(access, requester, team)
 
 
 @router.get("/teams/{team}", dependencies=[needs("team:profile")])
-def read_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+def read_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> TeamSchema:
     """A team, and what the requester may do with it."""
-    return team_json(access, requester, team)
+    return team_schema(access, requester, team)
 
 
 @router.patch("/teams/{team}", dependencies=[needs("team:update")])
 def change_team(
     team: TheTeam, changes: TeamChanges, access: TheAccess, requester: TheRequester
-) -> dict[str, Any]:
+) -> TeamSchema:
     """Change what a team is called and shown as. Its name never changes."""
     if "name" in changes.model_fields_set:
         raise InvalidFields({"name": "the name of a team cannot be changed"})
-    wanted = changes.model_dump(exclude_unset=True, mode="json")
-    given = {_FIELDS.get(name, name): value for name, value in wanted.items() if value is not None}
-    for name in wanted:
+    requested = changes.model_dump(exclude_unset=True, mode="json")
+    fields = {_FIELDS.get(name, name): value for name, value in requested.items() if value is not None}
+    for name in requested:
         with checking(name):
-            checked_labels({field: given[field] for field in (_FIELDS.get(name, name),) if field in given})
-    changed = access.accounts.teams.update(team.name, requester.actor, access.clock(), **given)
+            checked_labels({field: fields[field] for field in (_FIELDS.get(name, name),) if field in fields})
+    changed = access.accounts.teams.update(team.name, requester.actor, access.clock(), **fields)
     access.rights_changed()
-    return team_json(access, requester, changed)
+    return team_schema(access, requester, changed)
 
 
 @router.delete("/teams/{team}", status_code=202, dependencies=[needs("team:delete")])
@@ -139,7 +176,7 @@ def delete_team(
     access: TheAccess,
     requester: TheRequester,
     notices: TheNotices,
-) -> dict[str, Any]:
+) -> DeletedTeam:
     """Move a team to the trash with all it owns: nobody sees it, and its keys stop working.
 
     An administrator of the organisation can restore it until `purged_ms`.
@@ -153,14 +190,14 @@ def delete_team(
     purged_ms = now_ms + days * DAY_MS
     message = team_messages.team_deleted(team.name, requester.mail_name, purged_ms)
     notices.to_members(team.id, message, but=requester.user_id)
-    return {"team": team.name, "deleted_ms": now_ms, "purged_ms": purged_ms}
+    return DeletedTeam(team=team.name, deleted_ms=now_ms, purged_ms=purged_ms)
 
 
 @router.post("/teams/{team}/restore", dependencies=[needs("team:delete")])
-def restore_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
+def restore_team(team: TheTeam, access: TheAccess, requester: TheRequester) -> TeamSchema:
     """Take a team out of the trash."""
     if team.deleted_ms is None:
         raise HTTPException(409, f"the team {team.name!r} is not in the trash")
     access.accounts.teams.restore(team.name, requester.actor, access.clock())
     access.rights_changed()
-    return team_json(access, requester, access.accounts.teams.by_name(team.name))
+    return team_schema(access, requester, access.accounts.teams.by_name(team.name))

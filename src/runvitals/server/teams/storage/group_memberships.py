@@ -7,14 +7,13 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
+from runvitals.server.accounts.storage.administrators import administrator_by, check_team_administrators
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.sign_on import group_membership
-from runvitals.server.teams.storage.group_administrators import administrator_by
 from runvitals.server.teams.storage.members import add_member, remove_member, resolve_role
-from runvitals.server.teams.storage.team_administrators import check_team_administrators
 from runvitals.server.teams.storage.teams import living_team
 from runvitals.store.errors import LastAdministrator, NotFound
 
@@ -36,12 +35,12 @@ class GroupMembershipTable:
         self._database = database
 
     def follow(
-        self, user_id: int, provider: str, wanted: Mapping[str, str], by: Actor, now_ms: int
+        self, user_id: int, provider: str, roles: Mapping[str, str], by: Actor, now_ms: int
     ) -> list[str]:
-        """Make the memberships from a provider's groups those that are wanted.
+        """Change the memberships from a provider's groups to these roles.
 
         Args:
-            wanted: the role by the name of the team.
+            roles: the role by the name of the team.
 
         Returns:
             What was not done and why: a team that does not exist, or that would lose its last administrator.
@@ -50,14 +49,14 @@ class GroupMembershipTable:
 
         def work(connection: Connection) -> None:
             problems.clear()  # the transaction may be run again
-            present = _present(connection, user_id)
-            for team, role in wanted.items():
+            present = _present_roles(connection, user_id)
+            for team, role in roles.items():
                 try:
                     _give(connection, user_id, provider, team, role, present.get(team), by, now_ms)
                 except (LastAdministrator, NotFound) as error:
                     problems.append(f"{team}: {error}")
             for team, row in present.items():
-                if row.provider == provider and team not in wanted:
+                if row.provider == provider and team not in roles:
                     problem = _take(connection, user_id, row, by, now_ms)
                     problems.extend([f"{team}: {problem}"] if problem else [])
 
@@ -65,12 +64,12 @@ class GroupMembershipTable:
         return problems
 
     def administrator_by(self, user_id: int) -> str | None:
-        """The provider whose group made a user an administrator; None: no group did."""
+        """Return the provider whose group made a user an administrator; None: no group did."""
         with self._database.read() as connection:
             return administrator_by(connection, user_id)
 
 
-def _present(connection: Connection, user_id: int) -> dict[str, _Present]:
+def _present_roles(connection: Connection, user_id: int) -> dict[str, _Present]:
     rows = connection.execute(
         select(
             membership.c.id,
@@ -99,12 +98,12 @@ def _give(
     by: Actor,
     now_ms: int,
 ) -> None:
-    found = living_team(connection, team)
+    team_row = living_team(connection, team)
     base, custom_role_id = resolve_role(connection, role)
     about = {"role": role, "group_of": provider}
     if present is None:
-        add_member(connection, found.id, user_id, base, custom_role_id, by.user_id, now_ms)
-        mine = (membership.c.team_id == found.id, membership.c.user_id == user_id)
+        add_member(connection, team_row.id, user_id, base, custom_role_id, by.user_id, now_ms)
+        mine = (membership.c.team_id == team_row.id, membership.c.user_id == user_id)
         membership_id = connection.execute(select(membership.c.id).where(*mine)).scalar_one()
         values = {"membership_id": membership_id, "provider": provider}
         connection.execute(insert(group_membership).values(values))
@@ -114,7 +113,7 @@ def _give(
     else:
         _set_role(connection, user_id, present, base, custom_role_id)
         action = "team.member_role"
-    owner = (found.id, found.name)
+    owner = (team_row.id, team_row.name)
     record(connection, now_ms, by, action, entity=owner, target=_name(connection, user_id), after=about)
     rights_changed(connection)
 

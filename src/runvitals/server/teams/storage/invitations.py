@@ -132,10 +132,10 @@ class InvitationTable:
         secret, digest = new_secret()
 
         def work(connection: Connection) -> InvitationRow:
-            found = None if team_name is None else living_team(connection, team_name)
+            team = None if team_name is None else living_team(connection, team_name)
             base, role_id = resolve_role(connection, role)
             values: dict[str, object] = {
-                "team_id": None if found is None else found.id,
+                "team_id": None if team is None else team.id,
                 "address": address,
                 "address_key": key,
                 "user_id": user_id,
@@ -148,7 +148,7 @@ class InvitationTable:
                 "expires_ms": now_ms + days * DAY_MS,
                 "state": "pending",
             }
-            pending = _pending(connection, None if found is None else found.id, key, user_id)
+            pending = _pending(connection, None if team is None else team.id, key, user_id)
             if pending is None:
                 connection.execute(insert(invitation).values(**values, created_ms=now_ms, sends=1))
             else:
@@ -162,13 +162,15 @@ class InvitationTable:
     def pending(
         self, team_id: int | None, *, address_key: str | None = None, user_id: int | None = None
     ) -> InvitationRow | None:
-        """The pending invitation of an address or user to a team, or to the organisation (`team_id` None)."""
+        """Return the pending invitation of an address or user; `team_id` None: to the organisation."""
         with self._database.read() as connection:
             return _pending(connection, team_id, address_key, user_id)
 
     def get(self, invitation_id: int) -> InvitationRow:
-        """Raises:
-        NotFound: there is no such invitation.
+        """Return an invitation by its id.
+
+        Raises:
+            NotFound: there is no such invitation.
         """
         with self._database.read() as connection:
             row = connection.execute(_INVITATIONS.where(invitation.c.id == invitation_id)).first()
@@ -177,14 +179,14 @@ class InvitationTable:
         return InvitationRow(**row._asdict())
 
     def sent_since(self, since_ms: int, *, invited_by: int | None = None, team_id: int | None = None) -> int:
-        """How many invitations a user sent, or were sent to a team, since a time."""
+        """Return how many invitations a user sent, or were sent to a team, since a time."""
         mine = invitation.c.invited_by == invited_by if team_id is None else invitation.c.team_id == team_id
         count = select(func.count()).where(mine, invitation.c.sent_ms > since_ms)
         with self._database.read() as connection:
             return int(connection.execute(count).scalar_one())
 
     def resend(self, invitation_id: int, by: Actor, now_ms: int, days: int = DEFAULT_DAYS) -> str:
-        """The secret of a new link for a pending invitation; the old link stops working.
+        """Return the secret of a new link for a pending invitation; the old link stops working.
 
         Raises:
             NoLongerValid: it is not pending.
@@ -194,7 +196,7 @@ class InvitationTable:
         secret, digest = new_secret()
 
         def work(connection: Connection) -> None:
-            row = _locked(connection, invitation_id)
+            row = _lock(connection, invitation_id)
             values = {"digest": digest, "sent_ms": now_ms, "expires_ms": now_ms + days * DAY_MS}
             _resend(connection, row, now_ms, values)
             record(connection, now_ms, by, "team.invitation_resend", entity=_owner(row), target=_whom(row))
@@ -203,19 +205,23 @@ class InvitationTable:
         return secret
 
     def revoke(self, invitation_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NoLongerValid: it is not pending.
+        """Revoke a pending invitation.
+
+        Raises:
+            NoLongerValid: it is not pending.
         """
         self._end(invitation_id, "revoked", by, now_ms)
 
     def decline(self, offered: InvitationRow, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NoLongerValid: it was used, has expired or was revoked.
+        """Decline an invitation.
+
+        Raises:
+            NoLongerValid: it was used, has expired or was revoked.
         """
         self._end(offered.id, "declined", by, now_ms)
 
     def by_secret(self, secret: str, now_ms: int) -> InvitationRow:
-        """The pending invitation of a link.
+        """Return the pending invitation of a link.
 
         Raises:
             NoLongerValid: it was used, has expired, was revoked or never existed.
@@ -228,7 +234,7 @@ class InvitationTable:
         return InvitationRow(**row._asdict())
 
     def of_user(self, user_id: int, now_ms: int) -> list[InvitationRow]:
-        """The pending invitations of a user: by name, and to addresses that the user has verified."""
+        """Return the pending invitations of a user: by name, and to addresses that the user has verified."""
         verified = select(email.c.address_key).where(
             email.c.user_id == user_id, email.c.verified_ms.is_not(None)
         )
@@ -253,7 +259,7 @@ class InvitationTable:
         """
 
         def work(connection: Connection) -> InvitationRow:
-            row = _locked(connection, offered.id)
+            row = _lock(connection, offered.id)
             if row.expires_ms <= now_ms or row.user_id not in (None, user_id):
                 raise NoLongerValid(_ENDED)
             user = connection.execute(
@@ -317,7 +323,7 @@ class InvitationTable:
 
     def _end(self, invitation_id: int, state: str, by: Actor, now_ms: int) -> None:
         def work(connection: Connection) -> None:
-            row = _locked(connection, invitation_id)
+            row = _lock(connection, invitation_id)
             _finish(connection, row.id, state, now_ms)
             action = "team.invitation_revoke" if state == "revoked" else "team.invitation_decline"
             record(connection, now_ms, by, action, entity=_owner(row), target=_whom(row))
@@ -326,8 +332,10 @@ class InvitationTable:
 
 
 def check_days(days: int) -> None:
-    """Raises:
-    ValueError: an invitation cannot be valid for so many days.
+    """Check for how many days an invitation is to be valid.
+
+    Raises:
+        ValueError: an invitation cannot be valid for so many days.
     """
     if not 1 <= days <= MAX_DAYS:
         raise ValueError(f"invalid number of days {days}; expected 1 to {MAX_DAYS}")
@@ -338,7 +346,7 @@ def _owner(row: InvitationRow) -> tuple[int, str] | None:
 
 
 def _whom(row: InvitationRow) -> str | None:
-    """The address or user, for the audit log; None for a link."""
+    """Return the address or user, for the audit log; None for a link."""
     return row.user or row.address
 
 
@@ -354,9 +362,9 @@ def _pending(
 ) -> InvitationRow | None:
     if key is None and user_id is None:
         return None
-    place = invitation.c.team_id.is_(None) if team_id is None else invitation.c.team_id == team_id
+    same_team = invitation.c.team_id.is_(None) if team_id is None else invitation.c.team_id == team_id
     whom = invitation.c.user_id == user_id if key is None else invitation.c.address_key == key
-    row = connection.execute(_INVITATIONS.where(place, whom, invitation.c.state == "pending")).first()
+    row = connection.execute(_INVITATIONS.where(same_team, whom, invitation.c.state == "pending")).first()
     return None if row is None else InvitationRow(**row._asdict())
 
 
@@ -365,8 +373,8 @@ def _by_digest(connection: Connection, digest: bytes) -> InvitationRow:
     return InvitationRow(**row._asdict())
 
 
-def _locked(connection: Connection, invitation_id: int) -> InvitationRow:
-    """A pending invitation, locked so that two requests do not both end it."""
+def _lock(connection: Connection, invitation_id: int) -> InvitationRow:
+    """Return a pending invitation, locked so that two requests do not both end it."""
     mine = invitation.c.id == invitation_id
     connection.execute(select(invitation.c.id).where(mine).with_for_update())
     row = connection.execute(_INVITATIONS.where(mine)).first()

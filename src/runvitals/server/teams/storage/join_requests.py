@@ -79,8 +79,9 @@ class JoinRequestTable:
         self._database = database
 
     def recommended(self, user_id: int) -> list[TeamRow]:
-        """The teams, by name, that are recommended to people with a mail domain of the user and that the user
-        is not in. Hidden ones too: the caller leaves out what is hidden.
+        """Return the teams, by name, that are recommended to people with a mail domain of the user.
+
+        Not those that the user is in. Hidden ones too: the caller leaves out what is hidden.
         """
         mine = select(membership.c.team_id).where(membership.c.user_id == user_id)
         shown = TEAMS.where(
@@ -91,10 +92,10 @@ class JoinRequestTable:
             rows = map(team_row, connection.execute(shown.order_by(entity.c.name)))
             return [row for row in rows if domains & set(row.join_domains)]
 
-    def joins_at_once(self, user_id: int, found: TeamRow) -> bool:
-        """Whether a user may join a team without asking: `join_by_domain` does it."""
+    def joins_at_once(self, user_id: int, team: TeamRow) -> bool:
+        """Return whether a user may join a team without asking: `join_by_domain` does it."""
         with self._database.read() as connection:
-            return _joins_at_once(connection, user_id, found)
+            return _joins_at_once(connection, user_id, team)
 
     def join_by_domain(self, team_name: str, by: Actor, now_ms: int) -> None:
         """Join a team as a member, where people with a verified address of its mail domains may.
@@ -107,12 +108,12 @@ class JoinRequestTable:
         """
 
         def work(connection: Connection) -> None:
-            found = living_team(connection, team_name)
+            team = living_team(connection, team_name)
             user = user_by_name(connection, by.name)
-            if not _joins_at_once(connection, user.id, found):
+            if not _joins_at_once(connection, user.id, team):
                 raise NotAllowed(f"the administrators of {team_name} must be asked")
-            add_member(connection, found.id, user.id, "member", None, user.id, now_ms)
-            owner, about = (found.id, found.name), {"role": "member", "by": "mail domain"}
+            add_member(connection, team.id, user.id, "member", None, user.id, now_ms)
+            owner, about = (team.id, team.name), {"role": "member", "by": "mail domain"}
             record(connection, now_ms, by, "team.member_add", entity=owner, target=user.name, after=about)
 
         self._database.write(work)
@@ -131,13 +132,13 @@ class JoinRequestTable:
             raise ValueError(f"the message is too long; expected at most {MAX_MESSAGE} characters")
 
         def work(connection: Connection) -> JoinRequestRow:
-            found = living_team(connection, team_name)
-            member = (membership.c.team_id == found.id, membership.c.user_id == user_id)
+            team = living_team(connection, team_name)
+            member = (membership.c.team_id == team.id, membership.c.user_id == user_id)
             if connection.execute(select(membership.c.id).where(*member)).first() is not None:
-                raise NameTaken(f"you are already a member of {found.name}")
-            pending = _pending(found.id, user_id)
+                raise NameTaken(f"you are already a member of {team.name}")
+            pending = _pending(team.id, user_id)
             if connection.execute(select(team_join_request.c.id).where(*pending)).first() is not None:
-                raise NameTaken(f"you have already asked to join {found.name}")
+                raise NameTaken(f"you have already asked to join {team.name}")
             theirs = (
                 team_join_request.c.user_id == user_id,
                 team_join_request.c.created_ms > now_ms - DAY_MS,
@@ -145,25 +146,27 @@ class JoinRequestTable:
             count = select(func.count()).select_from(team_join_request).where(*theirs)
             if connection.execute(count).scalar_one() >= A_DAY:
                 raise LimitReached(f"you may ask {A_DAY} teams a day; try again tomorrow")
-            values = {"team_id": found.id, "user_id": user_id, "message": text, "created_ms": now_ms}
+            values = {"team_id": team.id, "user_id": user_id, "message": text, "created_ms": now_ms}
             connection.execute(insert(team_join_request).values(**values, state="pending"))
-            owner = (found.id, found.name)
+            owner = (team.id, team.name)
             record(connection, now_ms, by, "team.join_request", entity=owner, target=by.name)
             return JoinRequestRow(**connection.execute(_REQUESTS.where(*pending)).one()._asdict())
 
         return self._database.write(work)
 
     def of_team(self, team_id: int) -> list[JoinRequestRow]:
-        """The pending requests to join a team, in the order of ids."""
-        return self._listed(team_join_request.c.team_id == team_id)
+        """Return the pending requests to join a team, in the order of ids."""
+        return self._list(team_join_request.c.team_id == team_id)
 
     def of_user(self, user_id: int) -> list[JoinRequestRow]:
-        """The pending requests of a user, in the order of ids."""
-        return self._listed(team_join_request.c.user_id == user_id)
+        """Return the pending requests of a user, in the order of ids."""
+        return self._list(team_join_request.c.user_id == user_id)
 
     def get(self, request_id: int) -> JoinRequestRow:
-        """Raises:
-        NotFound: there is no such request.
+        """Return a request by its id.
+
+        Raises:
+            NotFound: there is no such request.
         """
         with self._database.read() as connection:
             row = connection.execute(_REQUESTS.where(team_join_request.c.id == request_id)).first()
@@ -183,7 +186,7 @@ class JoinRequestTable:
         """
 
         def work(connection: Connection) -> None:
-            row = _locked(connection, request_id)
+            row = _lock(connection, request_id)
             account = select(user_account.c.state, user_account.c.access)
             user = connection.execute(account.where(user_account.c.id == row.user_id)).one()
             if user.state != "active" or user.access == "none":
@@ -195,19 +198,23 @@ class JoinRequestTable:
         self._database.write(work)
 
     def reject(self, request_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NoLongerValid: the request was answered or withdrawn.
+        """Reject a pending request.
+
+        Raises:
+            NoLongerValid: the request was answered or withdrawn.
         """
         self._database.write(
-            lambda connection: _end(connection, _locked(connection, request_id), "rejected", by, now_ms)
+            lambda connection: _end(connection, _lock(connection, request_id), "rejected", by, now_ms)
         )
 
     def withdraw(self, request_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NoLongerValid: the request was answered or withdrawn.
+        """Withdraw a pending request.
+
+        Raises:
+            NoLongerValid: the request was answered or withdrawn.
         """
         self._database.write(
-            lambda connection: _end(connection, _locked(connection, request_id), "withdrawn", by, now_ms)
+            lambda connection: _end(connection, _lock(connection, request_id), "withdrawn", by, now_ms)
         )
 
     def purge(self, before_ms: int) -> int:
@@ -217,7 +224,7 @@ class JoinRequestTable:
             lambda connection: connection.execute(delete(team_join_request).where(*old)).rowcount
         )
 
-    def _listed(self, of: ColumnElement[bool]) -> list[JoinRequestRow]:
+    def _list(self, of: ColumnElement[bool]) -> list[JoinRequestRow]:
         pending = _REQUESTS.where(of, team_join_request.c.state == "pending")
         with self._database.read() as connection:
             rows = connection.execute(pending.order_by(team_join_request.c.id))
@@ -225,15 +232,15 @@ class JoinRequestTable:
 
 
 def _domains(connection: Connection, user_id: int) -> set[str]:
-    """The domains of a user's verified addresses."""
+    """Return the domains of a user's verified addresses."""
     mine = select(email.c.address_key).where(email.c.user_id == user_id, email.c.verified_ms.is_not(None))
     return {key.rpartition("@")[2] for key in connection.execute(mine).scalars()}
 
 
-def _joins_at_once(connection: Connection, user_id: int, found: TeamRow) -> bool:
-    if not found.recommend_by_domain or found.join_by_domain != "auto":
+def _joins_at_once(connection: Connection, user_id: int, team: TeamRow) -> bool:
+    if not team.recommend_by_domain or team.join_by_domain != "auto":
         return False
-    return bool(_domains(connection, user_id) & set(found.join_domains))
+    return bool(_domains(connection, user_id) & set(team.join_domains))
 
 
 def _pending(team_id: int, user_id: int) -> tuple[ColumnElement[bool], ...]:
@@ -244,8 +251,8 @@ def _pending(team_id: int, user_id: int) -> tuple[ColumnElement[bool], ...]:
     )
 
 
-def _locked(connection: Connection, request_id: int) -> JoinRequestRow:
-    """A pending request, locked so that two administrators do not both answer it."""
+def _lock(connection: Connection, request_id: int) -> JoinRequestRow:
+    """Return a pending request, locked so that two administrators do not both answer it."""
     mine = team_join_request.c.id == request_id
     connection.execute(select(team_join_request.c.id).where(mine).with_for_update())
     row = connection.execute(_REQUESTS.where(mine)).first()

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, func, insert, select, update
 
+from runvitals.server.accounts.storage.administrators import check_team_administrators, lock_members
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
@@ -24,7 +25,6 @@ from runvitals.server.database.tables.accounts import (
 )
 from runvitals.server.database.tables.runs import project
 from runvitals.server.organisation.storage.roles import role_by_name
-from runvitals.server.teams.storage.team_administrators import check_team_administrators, lock_members
 from runvitals.server.teams.storage.teams import living_team, revoke_invitations
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
@@ -84,30 +84,32 @@ class MemberTable:
         self._database = database
 
     def of_team(self, team_name: str) -> list[MemberRow]:
-        """The members of a team by name."""
+        """Return the members of a team by name."""
         with self._database.read() as connection:
-            found = living_team(connection, team_name)
-            statement = _MEMBERS.where(membership.c.team_id == found.id).order_by(entity.c.name)
+            team = living_team(connection, team_name)
+            statement = _MEMBERS.where(membership.c.team_id == team.id).order_by(entity.c.name)
             return [MemberRow(**row._asdict()) for row in connection.execute(statement)]
 
     def of_teams(self, team_ids: Collection[int]) -> dict[int, list[MemberRow]]:
-        """The members of teams by the ids of the teams, each by name."""
-        found: dict[int, list[MemberRow]] = {}
+        """Return the members of teams by the ids of the teams, each by name."""
+        members: dict[int, list[MemberRow]] = {}
         with self._database.read() as connection:
             mine = among(connection, membership.c.team_id, team_ids)
             listed = _MEMBERS.add_columns(membership.c.team_id).where(mine).order_by(entity.c.name)
             for row in connection.execute(listed):
                 fields = {name: getattr(row, name) for name in MemberRow.__dataclass_fields__}
-                found.setdefault(row.team_id, []).append(MemberRow(**fields))
-        return found
+                members.setdefault(row.team_id, []).append(MemberRow(**fields))
+        return members
 
     def get(self, team_name: str, user_name: str) -> MemberRow:
-        """Raises:
-        NotFound: there is no such team, or the user is not in it.
+        """Return a member of a team.
+
+        Raises:
+            NotFound: there is no such team, or the user is not in it.
         """
         with self._database.read() as connection:
-            found = living_team(connection, team_name)
-            mine = (membership.c.team_id == found.id, entity.c.name == user_name.lower())
+            team = living_team(connection, team_name)
+            mine = (membership.c.team_id == team.id, entity.c.name == user_name.lower())
             row = connection.execute(_MEMBERS.where(*mine)).first()
         if row is None:
             raise _no_member(team_name, user_name)
@@ -132,12 +134,12 @@ class MemberTable:
         """
 
         def work(connection: Connection) -> None:
-            found = living_team(connection, team_name)
+            team = living_team(connection, team_name)
             user = user_by_name(connection, user_name)
             base, role_id = resolve_role(connection, role)
-            add_member(connection, found.id, user.id, base, role_id, by.user_id, now_ms, expires_ms)
+            add_member(connection, team.id, user.id, base, role_id, by.user_id, now_ms, expires_ms)
             about = {"role": role}
-            owner = (found.id, found.name)
+            owner = (team.id, team.name)
             record(connection, now_ms, by, action, entity=owner, target=user.name, after=about)
 
         self._database.write(work)
@@ -151,25 +153,25 @@ class MemberTable:
         """
 
         def work(connection: Connection) -> None:
-            found = living_team(connection, team_name)
+            team = living_team(connection, team_name)
             user = user_by_name(connection, user_name)
-            before = lock_members(connection, found.id).get(user.id)
+            before = lock_members(connection, team.id).get(user.id)
             if before is None:
                 raise _no_member(team_name, user_name)
             base, role_id = resolve_role(connection, role)
             if base != "admin":
-                check_team_administrators(connection, found.id, user.id, stays=True)
-            mine = (membership.c.team_id == found.id, membership.c.user_id == user.id)
+                check_team_administrators(connection, team.id, user.id, stays=True)
+            mine = (membership.c.team_id == team.id, membership.c.user_id == user.id)
             connection.execute(update(membership).where(*mine).values(role=base, custom_role_id=role_id))
             if before == "admin" and base != "admin":
-                theirs = (invitation.c.team_id == found.id, invitation.c.invited_by == user.id)
+                theirs = (invitation.c.team_id == team.id, invitation.c.invited_by == user.id)
                 revoke_invitations(connection, now_ms, *theirs)
             record(
                 connection,
                 now_ms,
                 by,
                 "team.member_role",
-                entity=(found.id, found.name),
+                entity=(team.id, team.name),
                 target=user.name,
                 before={"role": before},
                 after={"role": role},
@@ -189,9 +191,9 @@ class MemberTable:
             raise ValueError("the membership would have ended already")
 
         def work(connection: Connection) -> None:
-            found = living_team(connection, team_name)
+            team = living_team(connection, team_name)
             user = user_by_name(connection, user_name)
-            mine = (membership.c.team_id == found.id, membership.c.user_id == user.id)
+            mine = (membership.c.team_id == team.id, membership.c.user_id == user.id)
             row = connection.execute(select(membership).where(*mine).with_for_update()).first()
             if row is None:
                 raise _no_member(team_name, user_name)
@@ -199,7 +201,7 @@ class MemberTable:
                 raise ValueError("the membership of an administrator cannot end by itself")
             connection.execute(update(membership).where(*mine).values(expires_ms=expires_ms))
             old, new = {"expires_ms": row.expires_ms}, {"expires_ms": expires_ms}
-            owner = (found.id, found.name)
+            owner = (team.id, team.name)
             record(
                 connection,
                 now_ms,
@@ -223,12 +225,12 @@ class MemberTable:
         """
 
         def work(connection: Connection) -> None:
-            found = living_team(connection, team_name)
+            team = living_team(connection, team_name)
             user = user_by_name(connection, user_name)
-            if not remove_member(connection, found.id, user.id, now_ms):
+            if not remove_member(connection, team.id, user.id, now_ms):
                 raise _no_member(team_name, user_name)
             action = "team.member_leave" if by.user_id == user.id else "team.member_remove"
-            record(connection, now_ms, by, action, entity=(found.id, found.name), target=user.name)
+            record(connection, now_ms, by, action, entity=(team.id, team.name), target=user.name)
 
         self._database.write(work)
 
@@ -258,7 +260,7 @@ def _no_member(team_name: str, user_name: str) -> NotFound:
 
 
 def resolve_role(connection: Connection, role: str) -> tuple[str, int | None]:
-    """The built-in role, and the id of the custom role if it is one.
+    """Return the built-in role, and the id of the custom role if it is one.
 
     Raises:
         NotFound: there is no such role.
@@ -304,12 +306,12 @@ def add_member(
         "expires_ms": expires_ms,
     }
     connection.execute(insert(membership).values(values))
-    asked = update(team_join_request).where(
+    requests = update(team_join_request).where(
         team_join_request.c.team_id == team_id,
         team_join_request.c.user_id == user_id,
         team_join_request.c.state == "pending",
     )
-    connection.execute(asked.values(state="approved", ended_ms=now_ms, ended_by=added_by))
+    connection.execute(requests.values(state="approved", ended_ms=now_ms, ended_by=added_by))
     rights_changed(connection)
 
 

@@ -97,7 +97,7 @@ class ServiceAccountTable:
             raise ValueError("a service account of the organisation needs a default team")
 
         def work(connection: Connection) -> ServiceAccountRow:
-            mine = _ACCOUNTS.where(*_named(name, team_id))
+            mine = _ACCOUNTS.where(*_has_name(name, team_id))
             if connection.execute(mine).first() is not None:
                 raise NameTaken(f"the service account {name!r} already exists")
             values = {
@@ -117,39 +117,41 @@ class ServiceAccountTable:
         return self._database.write(work)
 
     def by_name(self, name: str, team_id: int | None) -> ServiceAccountRow:
-        """A service account of a team, or of the organisation (`team_id` None).
+        """Return a service account of a team, or of the organisation (`team_id` None).
 
         Raises:
             NotFound: there is none with this name.
         """
         with self._database.read() as connection:
-            row = connection.execute(_ACCOUNTS.where(*_named(name, team_id))).first()
+            row = connection.execute(_ACCOUNTS.where(*_has_name(name, team_id))).first()
         if row is None:
             raise NotFound(f"there is no service account {name!r}")
         return ServiceAccountRow(**row._asdict())
 
     def get(self, account_id: int) -> ServiceAccountRow:
-        """Raises:
-        NotFound: there is no such service account.
+        """Return a service account by its id.
+
+        Raises:
+            NotFound: there is no such service account.
         """
         with self._database.read() as connection:
             return _account(connection, account_id)
 
     def of_organisation(self) -> list[ServiceAccountRow]:
-        """The service accounts of the organisation, by name."""
+        """Return the service accounts of the organisation, by name."""
         statement = _ACCOUNTS.where(service_account.c.team_id.is_(None)).order_by(service_account.c.name)
         with self._database.read() as connection:
             return [ServiceAccountRow(**row._asdict()) for row in connection.execute(statement)]
 
     def all(self, team_id: int | None = None) -> list[ServiceAccountRow]:
-        """All service accounts, or those of a team."""
+        """Return all service accounts, or those of a team."""
         statement = _ACCOUNTS if team_id is None else _ACCOUNTS.where(service_account.c.team_id == team_id)
         with self._database.read() as connection:
             rows = connection.execute(statement.order_by(service_account.c.id))
             return [ServiceAccountRow(**row._asdict()) for row in rows]
 
     def legacy(self) -> ServiceAccountRow | None:
-        """The account that tokens from before accounts act as; None before a team adopted them."""
+        """Return the account that tokens from before accounts act as; None before a team adopted them."""
         with self._database.read() as connection:
             row = connection.execute(_ACCOUNTS.where(service_account.c.kind == "legacy")).first()
         return None if row is None else ServiceAccountRow(**row._asdict())
@@ -172,18 +174,18 @@ class ServiceAccountTable:
             NotFound: there is no such account.
         """
         values = {"name": name, "default_team_id": default_team_id, "reads_only": reads_only}
-        wanted = {field: value for field, value in values.items() if value is not None}
+        changes = {field: value for field, value in values.items() if value is not None}
         if name is not None:
-            wanted["name"] = checked_name("service account", name.strip(), MAX_NAME)
+            changes["name"] = checked_name("service account", name.strip(), MAX_NAME)
 
         def work(connection: Connection) -> ServiceAccountRow:
             before = _account(connection, account_id)
-            changed = {field: value for field, value in wanted.items() if getattr(before, field) != value}
+            changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
             if "default_team_id" in changed and before.team_id is not None:
                 raise ValueError("the default team of a team's service account is that team")
             if "name" in changed:
-                taken = _ACCOUNTS.where(*_named(str(changed["name"]), before.team_id))
-                if connection.execute(taken).first() is not None:
+                same_name = _ACCOUNTS.where(*_has_name(str(changed["name"]), before.team_id))
+                if connection.execute(same_name).first() is not None:
                     raise NameTaken(f"the service account {changed['name']!r} already exists")
             if changed:
                 mine = update(service_account).where(service_account.c.id == account_id)
@@ -241,11 +243,11 @@ def _account(connection: Connection, account_id: int) -> ServiceAccountRow:
     return ServiceAccountRow(**row._asdict())
 
 
-def _named(name: str, team_id: int | None) -> tuple[ColumnElement[bool], ...]:
+def _has_name(name: str, team_id: int | None) -> tuple[ColumnElement[bool], ...]:
     team = service_account.c.team_id
     return team.is_(None) if team_id is None else team == team_id, service_account.c.name == plain_text(name)
 
 
 def _owner(row: ServiceAccountRow) -> tuple[int, str] | None:
-    """The team, for the audit log; None for an account of the organisation."""
+    """Return the team, for the audit log; None for an account of the organisation."""
     return None if row.team_id is None or row.team is None else (row.team_id, row.team)

@@ -165,7 +165,7 @@ class TeamTable:
         return self._database.write(work)
 
     def by_name(self, name: str) -> TeamRow:
-        """A team, also one in the trash.
+        """Return a team, also one in the trash.
 
         Raises:
             NotFound: there is no team with this name.
@@ -174,12 +174,12 @@ class TeamTable:
             return _team(connection, name)
 
     def all(self) -> list[TeamRow]:
-        """All teams by name, including those in the trash."""
+        """Return all teams by name, including those in the trash."""
         with self._database.read() as connection:
             return [team_row(row) for row in connection.execute(TEAMS.order_by(entity.c.name))]
 
     def of_user(self, user_id: int, now_ms: int) -> list[tuple[TeamRow, str, str | None]]:
-        """The teams that a user is a member of, by name, each with the role there and the custom role."""
+        """Return the teams that a user is in, by name, each with the role there and the custom role."""
         mine = (
             TEAMS.add_columns(membership.c.role, custom_role.c.name.label("custom_role"))
             .join(membership, membership.c.team_id == team.c.entity_id)
@@ -194,7 +194,7 @@ class TeamTable:
             ]
 
     def profile(self, team_id: int) -> dict[str, Any]:
-        """What a team's page shows: intro, links and pins, as it was set."""
+        """Return what a team's page shows: intro, links and pins, as it was set."""
         with self._database.read() as connection:
             body = connection.execute(select(team.c.profile).where(team.c.entity_id == team_id)).scalar_one()
         return stored_object(body, f"the page of team {team_id}")
@@ -203,13 +203,13 @@ class TeamTable:
         """Change fields of the team's page, from values that were checked. The audit log gets their names."""
 
         def work(connection: Connection) -> None:
-            found = living_team(connection, name)
-            mine = team.c.entity_id == found.id
+            row = living_team(connection, name)
+            mine = team.c.entity_id == row.id
             before = json.loads(connection.execute(select(team.c.profile).where(mine)).scalar_one())
             after = json.dumps({**before, **changes})
             connection.execute(update(team).where(mine).values(profile=after))
             about = {"fields": sorted(changes)}
-            record(connection, now_ms, by, "team.update", entity=(found.id, found.name), after=about)
+            record(connection, now_ms, by, "team.update", entity=(row.id, row.name), after=about)
 
         self._database.write(work)
 
@@ -237,7 +237,7 @@ class TeamTable:
             before = living_team(connection, name)
             changed = {field: value for field, value in changes.items() if getattr(before, field) != value}
             if changed:
-                stored = {field: _stored(value) for field, value in changed.items()}
+                stored = {field: _to_column(value) for field, value in changed.items()}
                 connection.execute(update(team).where(team.c.entity_id == before.id).values(stored))
                 old = {field: getattr(before, field) for field in changed}
                 owner = (before.id, before.name)
@@ -259,18 +259,18 @@ class TeamTable:
 
     def _set_deleted(self, name: str, by: Actor, now_ms: int, deleted_ms: int | None, action: str) -> None:
         def work(connection: Connection) -> None:
-            found = _team(connection, name)
-            if (found.deleted_ms is None) == (deleted_ms is None):
+            team = _team(connection, name)
+            if (team.deleted_ms is None) == (deleted_ms is None):
                 return
-            connection.execute(update(entity).where(entity.c.id == found.id).values(deleted_ms=deleted_ms))
-            revoke_invitations(connection, now_ms, invitation.c.team_id == found.id)
-            record(connection, now_ms, by, action, entity=(found.id, found.name))
+            connection.execute(update(entity).where(entity.c.id == team.id).values(deleted_ms=deleted_ms))
+            revoke_invitations(connection, now_ms, invitation.c.team_id == team.id)
+            record(connection, now_ms, by, action, entity=(team.id, team.name))
             rights_changed(connection)
 
         self._database.write(work)
 
     def trashed_before(self, before_ms: int) -> list[TeamRow]:
-        """The teams that were moved to the trash before a time."""
+        """Return the teams that were moved to the trash before a time."""
         with self._database.read() as connection:
             rows = connection.execute(TEAMS.where(entity.c.deleted_ms < before_ms).order_by(entity.c.id))
             return [team_row(row) for row in rows]
@@ -347,7 +347,7 @@ _TEXTS = (
 )
 
 
-def _stored(value: object) -> object:
+def _to_column(value: object) -> object:
     return json.dumps(value) if isinstance(value, tuple) else value
 
 
@@ -391,7 +391,7 @@ _CHOICES = {"kind": KINDS, "default_visibility": _VISIBILITIES, "join_by_domain"
 
 
 def team_row(row: Any) -> TeamRow:
-    """A team from a row of `TEAMS`, which may have further columns."""
+    """Return a team from a row of `TEAMS`, which may have further columns."""
     fields = {name: getattr(row, name) for name in TeamRow.__dataclass_fields__}
     return TeamRow(**{**fields, "join_domains": tuple(json.loads(row.join_domains))})
 
@@ -410,15 +410,15 @@ def _team(connection: Connection, name: str) -> TeamRow:
 
 
 def living_team(connection: Connection, name: str) -> TeamRow:
-    """A team that is not in the trash.
+    """Return a team that is not in the trash.
 
     Raises:
         NotFound: there is none with this name.
     """
-    found = _team(connection, name)
-    if found.deleted_ms is not None:
+    team = _team(connection, name)
+    if team.deleted_ms is not None:
         raise NotFound(f"there is no team {name!r}")
-    return found
+    return team
 
 
 def revoke_invitations(connection: Connection, now_ms: int, *conditions: ColumnElement[bool]) -> None:
