@@ -1,0 +1,184 @@
+"""One device or host that all others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from runvitals.findings.devices import Device
+from runvitals.findings.finding import Confidence
+from runvitals.findings.host_load import pressure
+from runvitals.findings.observed_run import ObservedRun
+from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule, evidence, names_of, seconds_of
+from runvitals.findings.spans import Span, above, find_spans, known, mask_of, median
+from runvitals.findings.windows import Bools, Floats
+
+MADS, MIN_DIFFERENCE = 3.0, 0.10
+"""Outside of the median ± 3 MAD and 10 % off (TraceML: a score of 10 %), over minutes."""
+MIN_S = 180.0
+SIGNALS: Mapping[str, str] = {
+    "clock": "low",
+    "watts": "either",
+    "busy": "either",
+    "active": "either",
+    "tensor": "either",
+}
+"""What is compared, and which side of the median is slow: the slow one may be the one that does not wait."""
+
+
+def judge(run: ObservedRun) -> Judgement:
+    """Find one device, of three or more that do the same, that differs from all others for minutes."""
+    telling = [device for device in run.devices if device.has("busy")]
+    if len(telling) < 3:
+        if len(telling) < 2:
+            return Abstention("the run has fewer than two devices that report")
+        return Abstention("with two devices, which of them is the slow one cannot be told")
+    outliers: dict[int, dict[str, tuple[list[Span], float, float]]] = {}
+    for signal, side in SIGNALS.items():
+        having = [place for place, device in enumerate(telling) if device.has(signal)]
+        if len(having) < 3:
+            continue
+        table = np.vstack([telling[place].mean(signal) for place in having])
+        if signal == "watts" and len({telling[place].facts.get("name") for place in having}) > 1:
+            continue
+        for place, spans, value, normal in _outside(run, table, side):
+            outliers.setdefault(having[place], {})[signal] = (spans, value, normal)
+    occurrences = []
+    for place, signals in outliers.items():
+        device = telling[place]
+        cause = _cause(run, device, signals)
+        if not _is_slow(signals, cause):
+            continue
+        occurrences.append(_occurrence(run, device, signals, cause))
+    # Half of the devices cannot be the exception.
+    if len(occurrences) > max(1, len(telling) // 4):
+        return []
+    return occurrences
+
+
+def _outside(run: ObservedRun, table: Floats, side: str) -> list[tuple[int, list[Span], float, float]]:
+    """Return the rows of a table that lie outside of all others for minutes, with their value and the usual one."""
+    if table.shape[0] < 3:
+        return []
+    at_work = run.training_windows & above(run.work, 0.4)
+    if not at_work.any():
+        return []
+    result = []
+    present = known(*table)
+    columns = at_work & present
+    if not columns.any():
+        return []
+    inner = table[:, columns]
+    for row in range(table.shape[0]):
+        others = np.delete(inner, row, axis=0)
+        middle = np.median(others, axis=0)
+        spread = 1.4826 * np.median(np.abs(others - middle), axis=0)
+        difference = inner[row] - middle
+        far = np.abs(difference) > np.maximum(MADS * spread, MIN_DIFFERENCE * np.abs(middle))
+        far &= np.abs(middle) > 1e-9
+        if side == "low":
+            far &= difference < 0
+        # All samples of the others lie on one side too: an outlier, not the end of a spectrum.
+        far &= (inner[row] < others.min(axis=0)) | (inner[row] > others.max(axis=0))
+        holds: Bools = np.zeros(run.windows.count, dtype=np.bool_)
+        told: Bools = np.zeros(run.windows.count, dtype=np.bool_)
+        holds[columns], told[columns] = far, True
+        spans = find_spans(holds, told, min_windows=run.windows.number(MIN_S), close_windows=3)
+        covered = sum(int(holds[span.slice].sum()) for span in spans)
+        if not spans or covered < 0.1 * columns.sum():
+            continue
+        where = mask_of(spans, run.windows.count)[columns]
+        same_sign = np.sign(difference[where])
+        if abs(same_sign.mean()) < 0.9:
+            continue
+        result.append((row, spans, float(np.median(inner[row][where])), float(np.median(middle[where]))))
+    return result
+
+
+def _is_slow(signals: Mapping[str, tuple[Sequence[Span], float, float]], cause: str) -> bool:
+    """Whether what differs is what a slow device has.
+
+    A lower clock is. So is more work than the others, who wait for it, and less, for a device that gets its
+    input late; but less of everything with the same clock may be a smaller share of the work.
+    """
+    if "clock" in signals or cause:
+        return True
+    differing = {name for name in signals if name != "clock"}
+    return len(differing) >= 2 or "busy" in differing
+
+
+def _cause(
+    run: ObservedRun, device: Device, signals: Mapping[str, tuple[Sequence[Span], float, float]]
+) -> str:
+    """Say what of the device's own hardware or host explains that it is slow; empty if nothing does."""
+    spans = next(iter(signals.values()))[0]
+    where = mask_of(spans, run.windows.count)
+    for reasons, text in (
+        (("hwThermal", "swThermal"), "it is throttled by heat"),
+        (("hwPowerBrake", "hwSlowdown"), "hardware slows it down"),
+    ):
+        share, _ = device.throttle_share(*reasons)
+        if median(share, where) > 0.05:
+            return text
+    if "clock" in signals:
+        return "its clock is lower"
+    host = next(host for host in run.hosts if host.columns is device.host)
+    if len(run.hosts) > 1:
+        for resource, text in (("cpu", "processors"), ("io", "its disks"), ("memory", "memory")):
+            own, key = pressure(host, resource)
+            others = [median(pressure(other, resource)[0], where) for other in run.hosts if other is not host]
+            usual = float(np.nanmedian(others)) if others and not np.isnan(others).all() else float("nan")
+            if key and median(own, where) > 20 and median(own, where) > 2 * usual:
+                return f"its host waits for {text}"
+        steal = median(host.columns.mean("cpu.steal"), where)
+        if steal > 5:
+            return "its host's processors are given to others"
+    gen, most = device.value("pcieLinkGen"), device.value("maxPcieLinkGen")
+    if median(gen, where) < median(most, where):
+        return "its PCI Express link is slow"
+    return ""
+
+
+def _occurrence(
+    run: ObservedRun, device: Device, signals: Mapping[str, tuple[list[Span], float, float]], cause: str
+) -> Occurrence:
+    signal = (
+        "clock"
+        if "clock" in signals
+        else max(signals, key=lambda name: abs(signals[name][1] / signals[name][2] - 1))
+    )
+    spans, value, normal = signals[signal]
+    confidence: Confidence = "likely" if cause else "possible"
+    behind = min(abs(1 - value / normal), 0.9)
+    seconds = seconds_of(spans, run.windows)
+    rank = f" (rank {device.rank})" if device.rank is not None else ""
+    why = f": {cause}" if cause else ", and nothing of its own hardware or host explains it"
+    name = {
+        "clock": "clock",
+        "watts": "power",
+        "busy": "utilisation",
+        "active": "activity",
+        "tensor": "activity of tensor cores",
+    }[signal]
+    unit = {"clock": " MHz", "watts": " W"}.get(signal, " %")
+    return Occurrence(
+        "warning", confidence, spans,
+        f"{names_of([device], run)}{rank} differs from the other {len(run.devices) - 1} {device.plural}{why}. Its {name} is {value:.0f}{unit}, theirs {normal:.0f}{unit}; all ranks wait for the slowest.",
+        [item for each, (its_spans, _, usual) in signals.items() for item in evidence(device.host, device.key(each), its_spans, round(usual, 1))],
+        [device], cost_s=behind * seconds * len(run.devices),
+    )  # fmt: skip
+
+
+RULES = (
+    Rule(
+        "straggler", "One device is slower than the others",
+        "Ranks that train together wait for the slowest of them. Usually it is the one that does not wait.",
+        "A device differs from the median of its peers by 3 MAD and 10 % for 3 minutes or more (TraceML; Minder, FALCON) in clock, power or activity. It is accused with "
+        "a cause from its own hardware or host; without one it is only possible.",
+        "Compare its temperatures, clocks, link and host with the others; exclude the host and run the vendor's diagnostics if it comes back.",
+        ("gpu.{i}.gpu", "gpu.{i}.smClock"), judge, order=3,
+    ),
+)  # fmt: skip
+
+__all__ = ["RULES"]
