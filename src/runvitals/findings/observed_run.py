@@ -75,11 +75,7 @@ class ObservedRun:
     ended_ms: int | None
     now_ms: int
     out_of_memory: bool | None = None
-    exit_signal: int | None = None
-    events: Sequence[tuple[int, str, str]] = ()
     price_per_device_hour: float | None = None
-    ranks: int = 0
-    _cache: dict[str, Any] = field(default_factory=dict, repr=False)
 
     @cached_property
     def devices(self) -> list[Device]:
