@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from runvitals.findings.devices import Device
+from runvitals.findings.finding import Confidence
 from runvitals.findings.observed_run import ObservedRun, mean_of
 from runvitals.findings.rule import (
     Abstention,
@@ -242,8 +243,8 @@ def _idle_together(run: ObservedRun, devices: list[Device]) -> list[tuple[Span, 
     every = np.logical_and.reduce([idle | ~told for idle, told in states])
     told = np.logical_or.reduce([told for _, told in states])
     minimum = run.windows.number(IDLE_S)
-    start = run.start_windows if run.training.has_steps else np.zeros(run.windows.count, dtype=np.bool_)
-    every &= ~start
+    if run.training.has_steps and run.first_work is not None:
+        every[: run.first_work] = False  # a slow start has a rule of its own
     return [(span, devices) for span in find_spans(every & told, told, min_windows=minimum)]
 
 
@@ -279,6 +280,7 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
         )
     steps = run.training.steps_per_window() > 0
     minimum = run.windows.number(IDLE_S)
+    started = np.arange(run.windows.count) >= (run.first_work or 0)
     idle_devices: list[Device] = []
     spans_of: dict[int, list[Span]] = {}
     for place, device in enumerate(telling):
@@ -287,7 +289,7 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
         others_work = above(mean_of(others, run.windows.count), 0.1) if others else np.zeros_like(idle)
         never = not _was_used(device) and (others_work.any() or any(map(_was_used, telling)))
         going_on = others_work | _filled(steps, run) | never
-        spans = find_spans(idle & going_on & ~run.start_windows, told, min_windows=minimum)
+        spans = find_spans(idle & going_on & started, told, min_windows=minimum)
         if spans:
             idle_devices.append(device)
             spans_of[place] = spans
@@ -372,10 +374,7 @@ def judge_slow_start(run: ObservedRun) -> Judgement:
         return []
     if first_ms is None and (run.devices == [] or not run.training.has_steps):
         return []  # never begun: idle
-    if first_ms is not None and not run.training.has_steps and len(run.training.steps_ms) == 0:
-        confidence = "possible"
-    else:
-        confidence = "likely"
+    confidence: Confidence = "likely" if len(run.training.steps_ms) else "possible"
     span = Span(0, max(run.windows.index(until_ms) - 1, 1))
     at_work = median(run.work, span.slice)
     if at_work > 0.5:

@@ -40,9 +40,12 @@ def judge(run: ObservedRun) -> Judgement:
         if len(having) < 3:
             continue
         table = np.vstack([telling[place].mean(signal) for place in having])
+        # A device that does nothing is no slow one.
+        at_work = run.training_windows & np.logical_and.reduce([above(telling[place].work, 0.1) for place in having])
+        at_work &= above(run.work, 0.4)
         if signal == "watts" and len({telling[place].facts.get("name") for place in having}) > 1:
             continue
-        for place, spans, value, normal in _outside(run, table, side):
+        for place, spans, value, normal in _outside(run, table, at_work, side):
             outliers.setdefault(having[place], {})[signal] = (spans, value, normal)
     occurrences = []
     for place, signals in outliers.items():
@@ -57,16 +60,12 @@ def judge(run: ObservedRun) -> Judgement:
     return occurrences
 
 
-def _outside(run: ObservedRun, table: Floats, side: str) -> list[tuple[int, list[Span], float, float]]:
+def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list[tuple[int, list[Span], float, float]]:
     """Return the rows of a table that lie outside of all others for minutes, with their value and the usual one."""
     if table.shape[0] < 3:
         return []
-    at_work = run.training_windows & above(run.work, 0.4)
-    if not at_work.any():
-        return []
     result = []
-    present = known(*table)
-    columns = at_work & present
+    columns = at_work & known(*table)
     if not columns.any():
         return []
     inner = table[:, columns]
