@@ -60,7 +60,9 @@ def test_a_clock_that_a_wrong_power_sensor_holds_down() -> None:
         "gpu.0.powerWatts": 588.5, "gpu.0.enforcedPowerLimitWatts": 35, "gpu.0.powerPercent": 1681, "gpu.0.powerSuspect": 1,
         "gpu.0.smClock": 210, "gpu.0.temp": 48, "gpu.0.gpu": np.where(seconds < 33, 0, 97), "gpu.0.throttle.swPowerCapSeconds": seconds * 0.993,
     }  # fmt: skip
-    findings = findings_of(seconds, series, gpu={"index": 0, "name": "RTX 2000 Ada", "max_sm_clock_mhz": 3105})
+    findings = findings_of(
+        seconds, series, gpu={"index": 0, "name": "RTX 2000 Ada", "max_sm_clock_mhz": 3105}
+    )
     assert findings.verdict == "clock_limited"
     assert "6.8 %" in findings.text and "power limit" in findings.text
     assert "sensor_implausible" in ids(findings, "info")
@@ -116,7 +118,9 @@ def test_a_job_that_worked_once_is_idle_since_then() -> None:
 def test_idleness_ends_when_work_returns() -> None:
     seconds = np.arange(0, 3 * 3600, 30)
     works = (seconds < 1200) | (seconds > 2.5 * 3600)
-    findings = findings_of(seconds, {"gpu.0.gpu": np.where(works, 70, 0), "gpu.0.powerWatts": np.where(works, 240, 62)})
+    findings = findings_of(
+        seconds, {"gpu.0.gpu": np.where(works, 70, 0), "gpu.0.powerWatts": np.where(works, 240, 62)}
+    )
     idle = next(each for each in findings.findings if each.id == "idle")
     assert idle.to_ms is not None and abs(idle.to_ms - START_MS - 9_000_000) <= 60_000
 

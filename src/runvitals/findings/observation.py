@@ -71,7 +71,9 @@ def observe(
     return ObservedRun(
         windows=windows,
         hosts=[
-            host_of(reduce_samples(host.name, host.series, windows, host.interval()), host.machine, host.ranks)
+            host_of(
+                reduce_samples(host.name, host.series, windows, host.interval()), host.machine, host.ranks
+            )
             for host in present
         ],
         training=training_of(windows, logged or {}, marks),

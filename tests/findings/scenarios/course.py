@@ -17,9 +17,27 @@ START_MS = 1_790_000_000_000
 GIB = 2**30
 
 VENDORS = {
-    "h100": {"name": "NVIDIA H100 80GB HBM3", "watts": 700.0, "clock": 1980.0, "memory": 80 * GIB, "profile": True},
-    "a100": {"name": "NVIDIA A100-SXM4-80GB", "watts": 400.0, "clock": 1410.0, "memory": 80 * GIB, "profile": False},
-    "mi300x": {"name": "AMD Instinct MI300X", "watts": 750.0, "clock": 2100.0, "memory": 192 * GIB, "profile": False},
+    "h100": {
+        "name": "NVIDIA H100 80GB HBM3",
+        "watts": 700.0,
+        "clock": 1980.0,
+        "memory": 80 * GIB,
+        "profile": True,
+    },
+    "a100": {
+        "name": "NVIDIA A100-SXM4-80GB",
+        "watts": 400.0,
+        "clock": 1410.0,
+        "memory": 80 * GIB,
+        "profile": False,
+    },
+    "mi300x": {
+        "name": "AMD Instinct MI300X",
+        "watts": 750.0,
+        "clock": 2100.0,
+        "memory": 192 * GIB,
+        "profile": False,
+    },
     "tpu": {"name": "TPU v5e", "watts": 0.0, "clock": 0.0, "memory": 16 * GIB, "profile": False},
     "trn": {"name": "Trainium2", "watts": 0.0, "clock": 0.0, "memory": 24 * GIB, "profile": False},
 }
@@ -73,11 +91,16 @@ class Course:
         self.active = about(78, 2).clip(0, 100)
         self.tensor = about(48, 2).clip(0, 100)
         self.dram = about(40, 2).clip(0, 100)
-        self.power = np.where(started, 88 + self.noise.normal(0, 1.5, shape), 12 + self.noise.normal(0, 0.3, shape))
+        self.power = np.where(
+            started, 88 + self.noise.normal(0, 1.5, shape), 12 + self.noise.normal(0, 0.3, shape)
+        )
         self.memory = np.where(started, 82.0, 1.0) + np.zeros(shape)
         self.clock = np.where(started, 0.93 + self.noise.normal(0, 0.005, shape), 0.2)
         self.temp = np.where(started, 62 + self.noise.normal(0, 1, shape), 34.0)
-        self.throttled: dict[str, Floats] = {reason: np.zeros(shape) for reason in ("swPowerCap", "swThermal", "hwThermal", "hwSlowdown", "hwPowerBrake")}
+        self.throttled: dict[str, Floats] = {
+            reason: np.zeros(shape)
+            for reason in ("swPowerCap", "swThermal", "hwThermal", "hwSlowdown", "hwPowerBrake")
+        }
         self.extra_devices: dict[str, Floats] = {}
         self.without: set[str] = set()
         self.hosts: list[dict[str, Floats]] = [self._quiet_host(started) for _ in range(hosts)]
@@ -127,7 +150,15 @@ class Course:
 
     def rest(self, where: Any, *, memory: bool = True, devices: Any = slice(None)) -> None:
         """Let devices do nothing; their memory is kept, or given back."""
-        for column, value in ((self.busy, 0.0), (self.active, 0.0), (self.tensor, 0.0), (self.dram, 0.0), (self.power, 13.0), (self.clock, 0.3), (self.temp, 40.0)):
+        for column, value in (
+            (self.busy, 0.0),
+            (self.active, 0.0),
+            (self.tensor, 0.0),
+            (self.dram, 0.0),
+            (self.power, 13.0),
+            (self.clock, 0.3),
+            (self.temp, 40.0),
+        ):
             part = column[devices]
             part[:, where] = value
             column[devices] = part
@@ -170,16 +201,38 @@ class Course:
                 for key, values in self._device(number * self.device_count + place, place).items():
                     if key not in self.without:
                         series[key] = (times, values[self.kept])
-            series = {key: value for key, value in series.items() if not any(key.endswith(each) for each in self.without)}
-            result.append(HostSamples(f"node{number}", series, None, self._facts(), {place: number * self.device_count + place for place in range(self.device_count)}))
+            series = {
+                key: value
+                for key, value in series.items()
+                if not any(key.endswith(each) for each in self.without)
+            }
+            result.append(
+                HostSamples(
+                    f"node{number}",
+                    series,
+                    None,
+                    self._facts(),
+                    {place: number * self.device_count + place for place in range(self.device_count)},
+                )
+            )
         return result
 
     def _facts(self) -> dict[str, Any]:
         about = VENDORS[self.vendor]
-        facts: dict[str, Any] = {"cpu": {"available": float(self.cpus), "logical_cores": self.cpus}, **self.machine}
+        facts: dict[str, Any] = {
+            "cpu": {"available": float(self.cpus), "logical_cores": self.cpus},
+            **self.machine,
+        }
         if self.vendor in ("h100", "a100", "mi300x"):
             listed = [
-                {"index": index, "name": about["name"], "memory_bytes": about["memory"], "visible": True, "used": True, **self.device_facts}
+                {
+                    "index": index,
+                    "name": about["name"],
+                    "memory_bytes": about["memory"],
+                    "visible": True,
+                    "used": True,
+                    **self.device_facts,
+                }
                 for index in range(self.device_count)
             ]
             if self.vendor != "mi300x":
@@ -217,9 +270,18 @@ class Course:
         else:
             values["graphicsClock"] = self.clock[row] * about["clock"]
         if about["profile"]:
-            values |= {"smActive": self.active[row], "pipeTensorActive": self.tensor[row], "dramActive": self.dram[row], "graphicsActive": self.busy[row]}
+            values |= {
+                "smActive": self.active[row],
+                "pipeTensorActive": self.tensor[row],
+                "dramActive": self.dram[row],
+                "graphicsActive": self.busy[row],
+            }
         named = {prefix + name: column for name, column in values.items()}
-        named |= {key: column for key, column in self.extra_devices.items() if key.startswith((prefix, f"gpu.process.{index}."))}
+        named |= {
+            key: column
+            for key, column in self.extra_devices.items()
+            if key.startswith((prefix, f"gpu.process.{index}."))
+        }
         return named
 
     def columns(self) -> dict[str, LoggedColumn]:
@@ -230,14 +292,23 @@ class Course:
         times = START_MS + (self.steps_s * 1000).astype(np.int64)
         steps = np.arange(n, dtype=np.int64)
         logged = {"train/loss": self.loss()} | self.logged
-        return {name: LoggedColumn(times[: len(values)], steps[: len(values)], values) for name, values in logged.items()}
+        return {
+            name: LoggedColumn(times[: len(values)], steps[: len(values)], values)
+            for name, values in logged.items()
+        }
 
     def run(self) -> ObservedRun:
         """Return the run as rules see it."""
         end_ms = START_MS + int(self.minutes * 60_000)
         ended = None if self.state == "running" else end_ms
         return observe(
-            self.samples(), self.columns(), self.marks, state=self.state, started_ms=START_MS, ended_ms=ended, now_ms=end_ms
+            self.samples(),
+            self.columns(),
+            self.marks,
+            state=self.state,
+            started_ms=START_MS,
+            ended_ms=ended,
+            now_ms=end_ms,
         )
 
 

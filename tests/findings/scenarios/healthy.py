@@ -135,7 +135,9 @@ def compiling(vendor: str, **more: Any) -> Course:
 def growing_cache(vendor: str, **more: Any) -> Course:
     course = Course(vendor, minutes=180, **more)
     for host in course.hosts:
-        host["proc.memory.rssMB"] = 60_000 + 50_000 * (1 - np.exp(-course.t / 2400)) + course.noise.normal(0, 100, len(course.t))
+        host["proc.memory.rssMB"] = (
+            60_000 + 50_000 * (1 - np.exp(-course.t / 2400)) + course.noise.normal(0, 100, len(course.t))
+        )
         host["cgroup.memory.limitMB"] = np.full(len(course.t), 250_000.0)
     return course
 
@@ -286,7 +288,9 @@ def driver_memory(vendor: str, **more: Any) -> Course:
 
 def corrected_errors(vendor: str, **more: Any) -> Course:
     course = Course(vendor, **more)
-    course.extra_devices["gpu.0.correctedMemoryErrors"] = np.cumsum(course.noise.poisson(0.01, len(course.t))).astype(float)
+    course.extra_devices["gpu.0.correctedMemoryErrors"] = np.cumsum(
+        course.noise.poisson(0.01, len(course.t))
+    ).astype(float)
     course.extra_devices["gpu.0.unCorrectedMemoryErrors"] = np.full(len(course.t), 0.0)
     return course
 
@@ -351,9 +355,13 @@ HEALTHY: dict[str, tuple[Build, tuple[str, ...]]] = {
 """By name: how the run is made, and for which vendors."""
 
 
-def healthy_runs(seeds: tuple[int, ...] = (1, 2), intervals_s: tuple[float, ...] = (2.0, 15.0)) -> Iterator[Scenario]:
+def healthy_runs(
+    seeds: tuple[int, ...] = (1, 2), intervals_s: tuple[float, ...] = (2.0, 15.0)
+) -> Iterator[Scenario]:
     """Make all healthy runs, for each vendor, seed and interval."""
     for name, (build, vendors) in HEALTHY.items():
         for vendor in vendors:
             for seed, interval_s in zip(seeds, intervals_s, strict=False):
-                yield Scenario(f"{name}, {vendor}, {interval_s:g} s", build(vendor, seed=seed, interval_s=interval_s))
+                yield Scenario(
+                    f"{name}, {vendor}, {interval_s:g} s", build(vendor, seed=seed, interval_s=interval_s)
+                )

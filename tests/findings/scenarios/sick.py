@@ -276,7 +276,11 @@ def diverged(vendor: str, **more: Any) -> Course:
     course = Course(vendor, **more)
     loss = course.loss()
     half = len(loss) // 2
-    loss[half:] = loss[half] + 8 * (1 - np.exp(-np.arange(len(loss) - half) / 50)) + course.noise.normal(0, 0.3, len(loss) - half)
+    loss[half:] = (
+        loss[half]
+        + 8 * (1 - np.exp(-np.arange(len(loss) - half) / 50))
+        + course.noise.normal(0, 0.3, len(loss) - half)
+    )
     course.logged["train/loss"] = loss
     return course
 
@@ -288,7 +292,38 @@ def held_memory(vendor: str, **more: Any) -> Course:
         course.extra_devices[f"gpu.{index}.otherMemoryBytes"] = np.zeros(n)
         course.extra_devices[f"gpu.process.{index}.memoryAllocatedBytes"] = np.full(n, 60.0 * GIB)
     course.rest(course.between(10), devices=slice(2, 3))
-    course.extra_devices["gpu.process.2.memoryAllocatedBytes"] = np.where(course.between(10), np.nan, 60.0 * GIB)
+    course.extra_devices["gpu.process.2.memoryAllocatedBytes"] = np.where(
+        course.between(10), np.nan, 60.0 * GIB
+    )
+    return course
+
+
+def slow_host(vendor: str, **more: Any) -> Course:
+    course = Course(vendor, hosts=4, devices=4, **more)
+    where = course.between(12)
+    slow = slice(8, 12)
+    rest = [row for row in range(16) if not 8 <= row < 12]
+    course.scale(where, 0.75, devices=rest)
+    course.busy[slow, where] = 97
+    host = course.hosts[2]
+    host["cpu.pressureSeconds"] = course.counter(np.where(where, 0.7, 0.02))
+    host["cpu.mean"][where] = 99
+    course.slow_steps(1.3)
+    return course
+
+
+def device_leak(vendor: str, **more: Any) -> Course:
+    course = Course(vendor, minutes=120, state="running", **more)
+    course.memory = 40 + course.t / 7200 * 35 + np.zeros_like(course.memory)
+    return course
+
+
+def slow_loader(vendor: str, **more: Any) -> Course:
+    course = Course(vendor, **more)
+    course.scale(course.between(1), 0.4)
+    course.slow_steps(2.5)
+    n = len(course.steps_s)
+    course.logged["train/data_time"] = 3.0 + course.noise.normal(0, 0.2, n)
     return course
 
 
@@ -296,6 +331,9 @@ SICK: dict[str, tuple[Build, tuple[str, ...], tuple[str, ...]]] = {
     "hang": (hang, ("h100", "a100"), ()),
     "hang (deadlock)": (deadlock, ("h100", "mi300x", "tpu", "trn"), ()),
     "straggler": (straggler, ("h100", "a100"), ("clock_limited",)),
+    "straggler (host)": (slow_host, ("h100", "a100", "mi300x"), ("noisy_neighbour",)),
+    "memory_growth (device)": (device_leak, ("h100", "mi300x"), ()),
+    "input_bound_cpu (loader)": (slow_loader, ("h100", "a100"), ()),
     "idle": (idle, ("h100", "a100", "mi300x", "tpu", "trn"), ()),
     "idle_devices": (idle_devices, ("h100", "a100", "mi300x"), ()),
     "idle_tail": (idle_tail, ("h100", "mi300x", "tpu"), ()),
@@ -326,13 +364,17 @@ SICK: dict[str, tuple[Build, tuple[str, ...], tuple[str, ...]]] = {
 """By name: how the run is made, for which vendors, and which other findings may be there."""
 
 
-def sick_runs(seeds: tuple[int, ...] = (1, 2), intervals_s: tuple[float, ...] = (2.0, 15.0)) -> Iterator[Scenario]:
+def sick_runs(
+    seeds: tuple[int, ...] = (1, 2), intervals_s: tuple[float, ...] = (2.0, 15.0)
+) -> Iterator[Scenario]:
     """Make all sick runs, for each vendor, seed and interval."""
     for name, (build, vendors, allowed) in SICK.items():
         for vendor in vendors:
             for seed, interval_s in zip(seeds, intervals_s, strict=False):
                 course = build(vendor, seed=seed, interval_s=interval_s)
-                yield Scenario(f"{name}, {vendor}, {interval_s:g} s", course, (name.partition(" ")[0],), allowed)
+                yield Scenario(
+                    f"{name}, {vendor}, {interval_s:g} s", course, (name.partition(" ")[0],), allowed
+                )
 
 
 __all__ = ["SICK", "START_MS", "Mark", "sick_runs"]

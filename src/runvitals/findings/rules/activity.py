@@ -99,8 +99,10 @@ def judge_hang(run: ObservedRun) -> Judgement:
             return Abstention(
                 "steps stopped, but neither devices nor processes report what they do", BUSY_KEYS
             )
-        if median(cpu, late.slice) > 0.6 * max(median(cpu, before), 1e-9):
-            return []
+        works_on = median(cpu, late.slice) > 0.6 * max(median(cpu, before), 1e-9)
+        late_s = len(late) * run.windows.width_s
+        if works_on and late_s < max(30 * 60, 60 * run.training.median_gap_ms / 1000):
+            return []  # processors cannot be told from processors that spin
     seconds = len(late) * run.windows.width_s
     how = "they spin in a collective that never completes" if spins else "they do nothing"
     who = f"{names_of(telling, run)} stay allocated: {how}" if telling else "its processes do nothing"

@@ -239,8 +239,26 @@ def _disk_cause(host: Host) -> tuple[Bools, list[str]]:
 
 
 def judge_cpu(run: ObservedRun) -> Judgement:
-    """Find devices that wait while the run's processes use all processors."""
-    return judge(run, _cpu_cause, ("cpu", "cpu.ofLimit", "cpu.mean"), _say_cpu)
+    """Find devices that wait while the run's processes use all processors, or for a loader that is slow by itself."""
+    judgement = judge(run, _cpu_cause, ("cpu", "cpu.ofLimit", "cpu.mean"), _say_cpu)
+    if isinstance(judgement, Abstention) or judgement or data_wait_share(run.training) is None:
+        return judgement
+    explained = [judge_disk(run), judge_network(run)]
+    if any(not isinstance(each, Abstention) and each for each in explained):
+        return judgement
+    return judge(run, _no_cause, ("cpu", "cpu.ofLimit", "cpu.mean"), _say_loader)
+
+
+def _no_cause(host: Host) -> tuple[Bools, list[str]]:
+    busy, key = busy_processors(host)
+    return ~busy & ~is_throttled(host), [key]
+
+
+def _say_loader(run: ObservedRun, host: Host, spans: list[Span]) -> str:
+    return (
+        f"{_who(run, host)} {_verb(host)} for the data loader, though processors, disks and network have room: "
+        "it has too few workers, or they wait for something else."
+    )
 
 
 def judge_disk(run: ObservedRun) -> Judgement:

@@ -15,6 +15,7 @@ from runvitals.findings.rule import (
     Rule,
     duration_text,
     evidence,
+    names_of,
     seconds_of,
 )
 from runvitals.findings.spans import Span, above, find_spans, known, median
@@ -136,7 +137,7 @@ def judge_growth(run: ObservedRun) -> Judgement:
                 continue
         grown.append((host, key, trend, first, left_s))
     if not grown:
-        return []
+        return _device_growth(run)
     host, key, trend, first, left_s = min(grown, key=lambda each: each[4] if each[4] is not None else 1e12)
     per_hour = trend.slope * 3600 / run.windows.width_s
     span = Span(first, run.windows.count - 1)
@@ -157,6 +158,36 @@ def judge_growth(run: ObservedRun) -> Judgement:
             hosts=[each[0].name for each in grown],
         )
     ]  # fmt: skip
+
+
+def _device_growth(run: ObservedRun) -> list[Occurrence]:
+    """Find memory of devices that grows without end; what an allocator once had it keeps, so only a line counts."""
+    first = _warm(run)
+    for device in run.devices:
+        used = device.mean("memory")
+        trend = trend_of(used, first)
+        if (
+            trend is None
+            or trend.growth < 5
+            or trend.rises < 3
+            or trend.fit < 0.85
+            or trend.last_slope < 0.6 * trend.slope
+        ):
+            continue
+        now = median(used, slice(max(run.windows.count - 5, 0), None))
+        left_s = (100 - now) / trend.last_slope * run.windows.width_s
+        if left_s > max(HORIZON_S, 3 * run.duration_ms / 1000):
+            continue
+        span = Span(first, run.windows.count - 1)
+        return [
+            Occurrence(
+                "warning", "likely", [span],
+                f"The memory of {names_of([device], run)} grows steadily, by {trend.slope * 3600 / run.windows.width_s:.1f} % of it an hour; it is used up in {duration_text(left_s)}.",
+                evidence(device.host, device.key("memory"), [Span(max(run.windows.count - 5, 0), run.windows.count - 1)], median(used, slice(first, first + 5))),
+                [device],
+            )
+        ]  # fmt: skip
+    return []
 
 
 def _amount(mib: float) -> str:

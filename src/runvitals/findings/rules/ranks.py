@@ -9,7 +9,7 @@ import numpy as np
 from runvitals.findings.devices import Device
 from runvitals.findings.finding import Confidence
 from runvitals.findings.host_load import pressure
-from runvitals.findings.observed_run import ObservedRun
+from runvitals.findings.observed_run import ObservedRun, mean_of
 from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule, evidence, names_of, seconds_of
 from runvitals.findings.spans import Span, above, find_spans, known, mask_of, median
 from runvitals.findings.windows import Bools, Floats
@@ -26,6 +26,9 @@ SIGNALS: Mapping[str, str] = {
 }
 """What is compared, and which side of the median is slow: the slow one may be the one that does not wait."""
 
+Difference = tuple[Sequence[Span], float, float]
+"""Where a device differs, its value there, and that of the others."""
+
 
 def judge(run: ObservedRun) -> Judgement:
     """Find one device, of three or more that do the same, that differs from all others for minutes."""
@@ -34,33 +37,46 @@ def judge(run: ObservedRun) -> Judgement:
         if len(telling) < 2:
             return Abstention("the run has fewer than two devices that report")
         return Abstention("with two devices, which of them is the slow one cannot be told")
-    outliers: dict[int, dict[str, tuple[list[Span], float, float]]] = {}
-    for signal, side in SIGNALS.items():
-        having = [place for place, device in enumerate(telling) if device.has(signal)]
-        if len(having) < 3:
-            continue
-        table = np.vstack([telling[place].mean(signal) for place in having])
-        # A device that does nothing is no slow one.
-        at_work = run.training_windows & np.logical_and.reduce([above(telling[place].work, 0.1) for place in having])
-        at_work &= above(run.work, 0.4)
-        if signal == "watts" and len({telling[place].facts.get("name") for place in having}) > 1:
-            continue
-        for place, spans, value, normal in _outside(run, table, at_work, side):
-            outliers.setdefault(having[place], {})[signal] = (spans, value, normal)
-    occurrences = []
-    for place, signals in outliers.items():
-        device = telling[place]
-        cause = _cause(run, device, signals)
-        if not _is_slow(signals, cause):
-            continue
-        occurrences.append(_occurrence(run, device, signals, cause))
-    # Half of the devices cannot be the exception.
-    if len(occurrences) > max(1, len(telling) // 4):
-        return []
+    groups = [[device] for device in telling]
+    occurrences = _slow_groups(run, groups)
+    by_host = [[device for device in telling if device.host is host.columns] for host in run.hosts]
+    by_host = [devices for devices in by_host if devices]
+    if not occurrences and len(by_host) >= 3 and len(telling) > len(by_host):
+        occurrences = _slow_groups(run, by_host)
     return occurrences
 
 
-def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list[tuple[int, list[Span], float, float]]:
+def _slow_groups(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[Occurrence]:
+    """Find groups of devices, each one device or those of one host, that differ from all other groups."""
+    outliers: dict[int, dict[str, Difference]] = {}
+    for signal, side in SIGNALS.items():
+        if not all(device.has(signal) for group in groups for device in group):
+            continue
+        names = {device.facts.get("name") for group in groups for device in group}
+        if signal in ("watts", "clock") and len(names) > 1:
+            continue
+        table = np.vstack(
+            [mean_of([device.mean(signal) for device in group], run.windows.count) for group in groups]
+        )
+        work = np.vstack([mean_of([device.work for device in group], run.windows.count) for group in groups])
+        # A device that does nothing is no slow one.
+        at_work = (
+            run.training_windows
+            & above(np.nan_to_num(work, nan=-1.0).min(axis=0), 0.1)
+            & above(run.work, 0.4)
+        )
+        for place, difference in _outside(run, table, at_work, side):
+            outliers.setdefault(place, {})[signal] = difference
+    occurrences = []
+    for place, signals in outliers.items():
+        cause = _cause(run, groups[place][0], signals)
+        if _is_slow(signals, cause):
+            occurrences.append(_occurrence(run, groups[place], signals, cause))
+    # Half of the devices cannot be the exception.
+    return occurrences if len(occurrences) <= max(1, len(groups) // 4) else []
+
+
+def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list[tuple[int, Difference]]:
     """Return the rows of a table that lie outside of all others for minutes, with their value and the usual one."""
     if table.shape[0] < 3:
         return []
@@ -91,11 +107,12 @@ def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list
         same_sign = np.sign(difference[where])
         if abs(same_sign.mean()) < 0.9:
             continue
-        result.append((row, spans, float(np.median(inner[row][where])), float(np.median(middle[where]))))
+        value, usual = float(np.median(inner[row][where])), float(np.median(middle[where]))
+        result.append((row, (spans, value, usual)))
     return result
 
 
-def _is_slow(signals: Mapping[str, tuple[Sequence[Span], float, float]], cause: str) -> bool:
+def _is_slow(signals: Mapping[str, Difference], cause: str) -> bool:
     """Whether what differs is what a slow device has.
 
     A lower clock is. So is more work than the others, who wait for it, and less, for a device that gets its
@@ -107,9 +124,7 @@ def _is_slow(signals: Mapping[str, tuple[Sequence[Span], float, float]], cause: 
     return len(differing) >= 2 or "busy" in differing
 
 
-def _cause(
-    run: ObservedRun, device: Device, signals: Mapping[str, tuple[Sequence[Span], float, float]]
-) -> str:
+def _cause(run: ObservedRun, device: Device, signals: Mapping[str, Difference]) -> str:
     """Say what of the device's own hardware or host explains that it is slow; empty if nothing does."""
     spans = next(iter(signals.values()))[0]
     where = mask_of(spans, run.windows.count)
@@ -140,8 +155,9 @@ def _cause(
 
 
 def _occurrence(
-    run: ObservedRun, device: Device, signals: Mapping[str, tuple[list[Span], float, float]], cause: str
+    run: ObservedRun, group: Sequence[Device], signals: Mapping[str, Difference], cause: str
 ) -> Occurrence:
+    device = group[0]
     signal = (
         "clock"
         if "clock" in signals
@@ -151,7 +167,7 @@ def _occurrence(
     confidence: Confidence = "likely" if cause else "possible"
     behind = min(abs(1 - value / normal), 0.9)
     seconds = seconds_of(spans, run.windows)
-    rank = f" (rank {device.rank})" if device.rank is not None else ""
+    rank = f" (rank {device.rank})" if device.rank is not None and len(group) == 1 else ""
     why = f": {cause}" if cause else ", and nothing of its own hardware or host explains it"
     name = {
         "clock": "clock",
@@ -163,10 +179,16 @@ def _occurrence(
     unit = {"clock": " MHz", "watts": " W"}.get(signal, " %")
     return Occurrence(
         "warning", confidence, spans,
-        f"{names_of([device], run)}{rank} differs from the other {len(run.devices) - 1} {device.plural}{why}. Its {name} is {value:.0f}{unit}, theirs {normal:.0f}{unit}; all ranks wait for the slowest.",
+        f"{_name(run, group)}{rank} differs from the other {len(run.devices) - len(group)} {device.plural}{why}. Its {name} is {value:.0f}{unit}, theirs {normal:.0f}{unit}; all ranks wait for the slowest.",
         [item for each, (its_spans, _, usual) in signals.items() for item in evidence(device.host, device.key(each), its_spans, round(usual, 1))],
-        [device], cost_s=behind * seconds * len(run.devices),
+        group, cost_s=behind * seconds * len(run.devices),
     )  # fmt: skip
+
+
+def _name(run: ObservedRun, group: Sequence[Device]) -> str:
+    if len(group) == 1:
+        return names_of(group, run)
+    return f"{group[0].host.name}, with {len(group)} {group[0].plural},"
 
 
 RULES = (
@@ -179,5 +201,3 @@ RULES = (
         ("gpu.{i}.gpu", "gpu.{i}.smClock"), judge, order=3,
     ),
 )  # fmt: skip
-
-__all__ = ["RULES"]
