@@ -28,8 +28,11 @@ def findings_of(
     machine = {"gpu_nvidia": [gpu]} if gpu else {}
     run = observe(
         [HostSamples("node0", columns, machine=machine)],
-        state=state, started_ms=START_MS, ended_ms=None if state == "running" else int(times[-1]), now_ms=int(times[-1]),
-    )  # fmt: skip
+        state=state,
+        started_ms=START_MS,
+        ended_ms=None if state == "running" else int(times[-1]),
+        now_ms=int(times[-1]),
+    )
     return judge(run)
 
 
@@ -42,10 +45,16 @@ def test_a_broken_gpu_that_reports_load_needs_a_reset() -> None:
     """utkuozdemir/nvidia_gpu_exporter#393: "ERR!", 93 % utilisation, no memory, no process."""
     seconds = np.arange(0, 600, 5)
     series = {
-        "gpu.13.gpu": 0, "gpu.13.memoryAllocated": 0.005, "gpu.13.powerWatts": 4, "gpu.13.recoveryAction": 0,
-        "gpu.14.gpu": 93, "gpu.14.memoryAllocated": 0.005, "gpu.14.powerWatts": 99, "gpu.14.recoveryAction": 1,
+        "gpu.13.gpu": 0,
+        "gpu.13.memoryAllocated": 0.005,
+        "gpu.13.powerWatts": 4,
+        "gpu.13.recoveryAction": 0,
+        "gpu.14.gpu": 93,
+        "gpu.14.memoryAllocated": 0.005,
+        "gpu.14.powerWatts": 99,
+        "gpu.14.recoveryAction": 1,
         "gpu.14.memoryAllocatedBytes": 2**20,
-    }  # fmt: skip
+    }
     findings = findings_of(seconds, series)
     assert findings.verdict == "device_needs_reset"
     assert findings.findings[0].devices == (14,)
@@ -57,14 +66,21 @@ def test_a_clock_that_a_wrong_power_sensor_holds_down() -> None:
     """NVIDIA/open-gpu-kernel-modules#1237: 588 W on a laptop with a limit of 35 W."""
     seconds = np.arange(0, 93, 3)
     series = {
-        "gpu.0.powerWatts": 588.5, "gpu.0.enforcedPowerLimitWatts": 35, "gpu.0.powerPercent": 1681, "gpu.0.powerSuspect": 1,
-        "gpu.0.smClock": 210, "gpu.0.temp": 48, "gpu.0.gpu": np.where(seconds < 33, 0, 97), "gpu.0.throttle.swPowerCapSeconds": seconds * 0.993,
-    }  # fmt: skip
+        "gpu.0.powerWatts": 588.5,
+        "gpu.0.enforcedPowerLimitWatts": 35,
+        "gpu.0.powerPercent": 1681,
+        "gpu.0.powerSuspect": 1,
+        "gpu.0.smClock": 210,
+        "gpu.0.temp": 48,
+        "gpu.0.gpu": np.where(seconds < 33, 0, 97),
+        "gpu.0.throttle.swPowerCapSeconds": seconds * 0.993,
+    }
     findings = findings_of(
         seconds, series, gpu={"index": 0, "name": "RTX 2000 Ada", "max_sm_clock_mhz": 3105}
     )
     assert findings.verdict == "clock_limited"
-    assert "6.8 %" in findings.text and "power limit" in findings.text
+    assert "6.8 %" in findings.text
+    assert "power limit" in findings.text
     assert "sensor_implausible" in ids(findings, "info")
 
 
@@ -73,10 +89,14 @@ def test_a_power_cap_that_was_chosen_is_information() -> None:
     seconds = np.arange(0, 330, 2)
     noise = np.random.default_rng(0)
     series = {
-        "gpu.0.powerWatts": 313.8 + noise.normal(0, 0.5, len(seconds)), "gpu.0.enforcedPowerLimitWatts": 315, "gpu.0.powerPercent": 99.6,
-        "gpu.0.smClock": np.where(noise.random(len(seconds)) < 0.7, 1500, 1515), "gpu.0.temp": 69, "gpu.0.gpu": 98,
+        "gpu.0.powerWatts": 313.8 + noise.normal(0, 0.5, len(seconds)),
+        "gpu.0.enforcedPowerLimitWatts": 315,
+        "gpu.0.powerPercent": 99.6,
+        "gpu.0.smClock": np.where(noise.random(len(seconds)) < 0.7, 1500, 1515),
+        "gpu.0.temp": 69,
+        "gpu.0.gpu": 98,
         "gpu.0.throttle.swPowerCapSeconds": seconds * 0.99,
-    }  # fmt: skip
+    }
     findings = findings_of(seconds, series, gpu={"index": 0, "name": "RTX 3090", "max_sm_clock_mhz": 1695})
     assert ids(findings, "warning", "critical") == set()
     assert findings.verdict == "healthy"
@@ -89,10 +109,14 @@ def test_three_ways_to_hold_a_gpu_without_using_it() -> None:
     series = {
         **{f"gpu.{index}.gpu": 0 for index in range(3)},
         **{f"gpu.{index}.otherMemoryBytes": 0 for index in range(3)},
-        "gpu.0.memoryAllocated": 0.005, "gpu.0.memoryAllocatedBytes": 0.004 * GIB,
-        "gpu.1.memoryAllocated": 92, "gpu.1.memoryAllocatedBytes": 73.6 * GIB, "gpu.process.1.memoryAllocatedBytes": 73.5 * GIB,
-        "gpu.2.memoryAllocated": 92, "gpu.2.memoryAllocatedBytes": 73.6 * GIB,
-    }  # fmt: skip
+        "gpu.0.memoryAllocated": 0.005,
+        "gpu.0.memoryAllocatedBytes": 0.004 * GIB,
+        "gpu.1.memoryAllocated": 92,
+        "gpu.1.memoryAllocatedBytes": 73.6 * GIB,
+        "gpu.process.1.memoryAllocatedBytes": 73.5 * GIB,
+        "gpu.2.memoryAllocated": 92,
+        "gpu.2.memoryAllocatedBytes": 73.6 * GIB,
+    }
     findings = findings_of(seconds, series)
     by_id = {each.id: each for each in findings.findings}
     assert by_id["idle_devices"].devices == (0,)
@@ -111,7 +135,8 @@ def test_a_job_that_worked_once_is_idle_since_then() -> None:
     idle = findings.findings[0]
     assert abs(idle.from_ms - START_MS - 1_200_000) <= 60_000
     assert idle.to_ms is None
-    assert "00:20" in idle.text and "4 h 00 min" in idle.text
+    assert "00:20" in idle.text
+    assert "4 h 00 min" in idle.text
     assert [each.id for each in findings.findings].count("idle") == 1
 
 
@@ -122,7 +147,8 @@ def test_idleness_ends_when_work_returns() -> None:
         seconds, {"gpu.0.gpu": np.where(works, 70, 0), "gpu.0.powerWatts": np.where(works, 240, 62)}
     )
     idle = next(each for each in findings.findings if each.id == "idle")
-    assert idle.to_ms is not None and abs(idle.to_ms - START_MS - 9_000_000) <= 60_000
+    assert idle.to_ms is not None
+    assert abs(idle.to_ms - START_MS - 9_000_000) <= 60_000
 
 
 @pytest.mark.parametrize(
@@ -161,8 +187,12 @@ def test_classes_of_work(name: str, active: int, tensor: int, dram: int, busy: i
     """KempnerPulse's classes by NVIDIA's profiling counters."""
     seconds = np.arange(0, 20 * 60 if expected == "idle" else 300, 2)
     series = {
-        "gpu.0.smActive": active, "gpu.0.pipeTensorActive": tensor, "gpu.0.dramActive": dram, "gpu.0.graphicsActive": busy, "gpu.0.gpu": busy,
-    }  # fmt: skip
+        "gpu.0.smActive": active,
+        "gpu.0.pipeTensorActive": tensor,
+        "gpu.0.dramActive": dram,
+        "gpu.0.graphicsActive": busy,
+        "gpu.0.gpu": busy,
+    }
     assert expected in ids(findings_of(seconds, series)), name
 
 

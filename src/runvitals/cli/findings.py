@@ -29,13 +29,18 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "findings",
         help=COMMANDS["findings"],
-        description="Judges a run by rules: what is wrong, since when, which hosts and devices, what it costs, and "
+        description="Judges a run by rules: what is wrong, since when, which hosts and devices, what it "
+        "costs, and "
         "what to do. Without a run: the device-hours that the runs of the data folder lost, by cause.",
     )
     parser.add_argument("id", metavar="RUN", nargs="?", help=RUN_HELP)
     parser.add_argument("--project", help="without RUN: only runs of this project")
-    parser.add_argument("--since", default="7d", type=_age_ms, help="without RUN: such as 12h, 7d; default: 7d")
-    parser.add_argument("--price", type=_price, metavar="AMOUNT", help="of a device-hour, to tell costs in money")
+    parser.add_argument(
+        "--since", default="7d", type=_age_ms, help="without RUN: such as 12h, 7d; default: 7d"
+    )
+    parser.add_argument(
+        "--price", type=_price, metavar="AMOUNT", help="of a device-hour, to tell costs in money"
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     add_dir(parser)
 
@@ -64,7 +69,14 @@ def run(arguments: argparse.Namespace) -> int:
         return 0
     judged = list(_runs(arguments))
     if arguments.json:
-        print(_json({"causes": _causes(judged), "runs": [{"run": run_id, **each.to_json()} for run_id, each in judged]}))
+        print(
+            _json(
+                {
+                    "causes": _causes(judged),
+                    "runs": [{"run": run_id, **each.to_json()} for run_id, each in judged],
+                }
+            )
+        )
     elif not judged:
         print("no runs")
     else:
@@ -141,5 +153,7 @@ def _overview(judged: list[tuple[str, Findings]]) -> str:
     ]
     healthy = sum(findings.verdict == "healthy" for _, findings in judged)
     unknown = sum(findings.verdict == "unknown" for _, findings in judged)
-    tail = f"{len(judged)} runs, {healthy} of them healthy" + (f", {unknown} could not be judged" if unknown else "")
+    tail = f"{len(judged)} runs, {healthy} of them healthy" + (
+        f", {unknown} could not be judged" if unknown else ""
+    )
     return (table(rows) + "\n\n" if len(rows) > 1 else "") + tail

@@ -53,7 +53,7 @@ _KEY = re.compile(r"(gpu|tpu|trn|ipu)\.(\d+)\.")
 _SLICE = re.compile(r"gpu\.(\d+)\.mig\.(\d+)\.(\d+)\.")
 _NAMES = {"gpu": "GPU", "tpu": "TPU", "trn": "NeuronCore", "ipu": "IPU"}
 _SHARED_MEMORY = re.compile(
-    r"GB10|DGX Spark|Jetson|Tegra|Orin|Thor|Apple|\bM[1-9]\b|Radeon (8060S|\d{3}M)|Graphics \[|Iris|UHD|Arc .*Graphics",
+    r"GB10|DGX Spark|Jetson|Tegra|Orin|Thor|Apple|\bM[1-9]\b|Radeon (8060S|\d{3}M)|Iris|UHD|Arc .*Graphics",
     re.I,
 )
 
@@ -187,7 +187,7 @@ class Device:
 def devices_of(
     host: HostColumns, machine: Mapping[str, Any], ranks: Mapping[int, int] | None = None
 ) -> list[Device]:
-    """Return the devices of a host that the run has: those that it uses or may use, else all that have values.
+    """Return the devices of a host that the run may use; all that have values if its facts name none.
 
     Args:
         machine: the facts about the host.

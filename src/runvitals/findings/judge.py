@@ -31,7 +31,7 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     "checkpoint_stalls": ("input_bound_disk",),
     "loss_not_finite": ("loss_diverged",),
 }
-"""What follows from what: findings that another explains, at the same time and on the same devices, are left out."""
+"""Findings that another explains, at the same time and on the same devices, are left out."""
 
 _SEVERITIES = ("critical", "warning", "info")
 _NEAR_COST = 0.5

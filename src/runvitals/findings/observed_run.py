@@ -109,7 +109,7 @@ class ObservedRun:
     def training_windows(self) -> Bools:
         """The windows of the training itself: after its start, before its tail, without marked validations.
 
-        They begin with the first step, or, without steps, when a device begins to work. They end with the last
+        They begin with the first step, or, without steps, when a device begins to work, and end with the last
         step, or, without steps, when no device works any more.
         """
         inside = np.zeros(self.windows.count, dtype=np.bool_)

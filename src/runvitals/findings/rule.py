@@ -168,6 +168,11 @@ def names_of(devices: Sequence[Device], run: ObservedRun) -> str:
     return " and ".join(parts)
 
 
+def capitalised(text: str) -> str:
+    """Return a text that begins with a capital letter."""
+    return text[:1].upper() + text[1:]
+
+
 def numbers(values: Iterable[int]) -> str:
     """Write numbers in a sentence: `1, 2 and 5`, `0 to 7`."""
     ordered = sorted(set(values))

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from runvitals.findings.windows import Bools, Floats, Windows
 
 MAX_START_S = 20 * 60
-"""A training that takes longer to its first step starts slowly (SageMaker Debugger, MaxInitializationTime)."""
+"""A first step that comes later is a slow start (SageMaker Debugger: MaxInitializationTime)."""
 
 _WAIT_FOR_DATA = re.compile(
     r"(^|[/_.])(data|dataloader|loader|input|fetch|batch_load)[/_.]?(time|wait|load|fetch|sec|s|ms)", re.I
@@ -119,7 +119,7 @@ def training_of(windows: Windows, logged: Mapping[str, LoggedColumn], marks: Seq
 def data_wait_share(training: Training) -> Floats | None:
     """The share of each window that the training itself says it waited for data; None if it does not say.
 
-    It follows from a logged time of loading (`data_time`, `train/dataloader_wait`) and the time between steps.
+    It follows from a logged time (`data_time`, `train/dataloader_wait`) and the time between steps.
     """
     for name, column in training.logged.items():
         if not _WAIT_FOR_DATA.search(name) or len(column.values) < 5:

@@ -181,7 +181,7 @@ def reduce_samples(
 
 
 def _cut(times_ms: NDArray[np.int64], windows: Windows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where the values of each filled window begin, followed by the end, and which windows they are."""
+    """Return where the values of each filled window begin, then the end, and which windows these are."""
     bounds = np.searchsorted(times_ms, windows.edges_ms)
     filled = np.flatnonzero(np.diff(bounds))
     return np.append(bounds[filled], bounds[-1]), filled

@@ -12,6 +12,7 @@ from runvitals.findings.rule import (
     Judgement,
     Occurrence,
     Rule,
+    capitalised,
     duration_text,
     evidence,
     joined,
@@ -52,7 +53,7 @@ def is_idle(device: Device) -> tuple[Bools, Bools]:
 
 
 def step_is_late(run: ObservedRun) -> Span | None:
-    """Return the windows after the last step, or between two, in which a step takes far too long; None without."""
+    """Return the windows in which a step takes far too long, the last or one between; None without."""
     training = run.training
     if not training.has_steps:
         return None
@@ -106,7 +107,8 @@ def judge_hang(run: ObservedRun) -> Judgement:
     seconds = len(late) * run.windows.width_s
     how = "they spin in a collective that never completes" if spins else "they do nothing"
     who = f"{names_of(telling, run)} stay allocated: {how}" if telling else "its processes do nothing"
-    text = f"No step for {duration_text(seconds)}; before, one took {duration_text(run.training.median_gap_ms / 1000)}. {who[0].upper() + who[1:]}."
+    usual = duration_text(run.training.median_gap_ms / 1000)
+    text = f"No step for {duration_text(seconds)}; before, one took {usual}. {capitalised(who)}."
     found = []
     for device in telling[:2]:
         for signal in ("busy", "watts"):
@@ -116,10 +118,16 @@ def judge_hang(run: ObservedRun) -> Judgement:
         found += evidence(columns, "cpu", [late], median(columns.mean("cpu"), before))
     return [
         Occurrence(
-            "critical", "certain" if seconds > 15 * 60 else "likely", [late], text, found, run.devices,
-            cost_s=seconds * len(run.devices), from_ms=int(run.training.steps_ms[-1]) if is_tail else None,
+            "critical",
+            "certain" if seconds > 15 * 60 else "likely",
+            [late],
+            text,
+            found,
+            run.devices,
+            cost_s=seconds * len(run.devices),
+            from_ms=int(run.training.steps_ms[-1]) if is_tail else None,
         )
-    ]  # fmt: skip
+    ]
 
 
 def _works_as_before(device: Device, before: Bools, late: Span) -> bool:
@@ -165,14 +173,18 @@ def _flat_devices(run: ObservedRun, devices: list[Device]) -> Judgement:
     seconds = seconds_of(last, run.windows)
     return [
         Occurrence(
-            "critical", "possible", last,
-            f"{names_of(devices, run)} have been fully used at little power for {duration_text(seconds)}, all alike: "
+            "critical",
+            "possible",
+            last,
+            f"{names_of(devices, run)} have been fully used at little power for {duration_text(seconds)}, "
+            "all alike: "
             "they seem to wait for each other.",
             evidence(devices[0].host, devices[0].key("busy"), last)
             + evidence(devices[0].host, devices[0].key("watts"), last, float(np.nanpercentile(watts[0], 90))),
-            devices, cost_s=seconds * len(devices),
+            devices,
+            cost_s=seconds * len(devices),
         )
-    ]  # fmt: skip
+    ]
 
 
 def judge_idle(run: ObservedRun) -> Judgement:
@@ -223,7 +235,8 @@ def _idle(run: ObservedRun, devices: list[Device], spans: list[Span], seconds: f
         "critical" if seconds >= LONG_IDLE_S else "warning",
         "certain" if seconds >= LONG_IDLE_S else "likely",
         spans,
-        f"{names_of(devices, run)[0].upper() + names_of(devices, run)[1:]} {verb} nothing for {duration_text(seconds)}, since "
+        f"{capitalised(names_of(devices, run))} {verb} nothing for "
+        f"{duration_text(seconds)}, since "
         f"{clock_text(since / 1000)} into the run{kept}.",
         evidence(device.host, device.key("busy"), spans)
         + evidence(device.host, device.key("watts"), spans)
@@ -304,17 +317,27 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
     never_text = "nothing ever ran there" if len(unused) == len(idle_devices) else "the others work"
     if len(idle_devices) == len(telling):
         never_text = "steps are logged without them"
-    text = f"{len(idle_devices)} of {len(telling)} {telling[0].plural} are allocated and do nothing ({subject}): {never_text}."
+    count = f"{len(idle_devices)} of {len(telling)} {telling[0].plural}"
+    text = f"{count} are allocated and do nothing ({subject}): {never_text}."
     device = idle_devices[0]
     busy_device = next((each for each in telling if each not in idle_devices), device)
     return [
         Occurrence(
-            "warning", "certain" if seconds > 1800 else "likely", spans, text,
-            evidence(device.host, device.key("busy"), spans, median(busy_device.mean("busy")) if busy_device is not device else None)
+            "warning",
+            "certain" if seconds > 1800 else "likely",
+            spans,
+            text,
+            evidence(
+                device.host,
+                device.key("busy"),
+                spans,
+                median(busy_device.mean("busy")) if busy_device is not device else None,
+            )
             + evidence(device.host, device.key("memory"), spans),
-            idle_devices, cost_s=seconds,
+            idle_devices,
+            cost_s=seconds,
         )
-    ]  # fmt: skip
+    ]
 
 
 def _filled(steps: Bools, run: ObservedRun) -> Bools:
@@ -355,11 +378,16 @@ def judge_idle_tail(run: ObservedRun) -> Judgement:
         return []
     return [
         Occurrence(
-            "warning", "certain", [span],
-            f"The {telling[0].plural} were kept for {duration_text(seconds)} after the last step, without work.",
-            evidence(telling[0].host, telling[0].key("busy"), [span]), telling, cost_s=seconds * len(telling),
+            "warning",
+            "certain",
+            [span],
+            f"The {telling[0].plural} were kept for {duration_text(seconds)} after the last step, without "
+            "work.",
+            evidence(telling[0].host, telling[0].key("busy"), [span]),
+            telling,
+            cost_s=seconds * len(telling),
         )
-    ]  # fmt: skip
+    ]
 
 
 def judge_slow_start(run: ObservedRun) -> Judgement:
@@ -384,55 +412,89 @@ def judge_slow_start(run: ObservedRun) -> Judgement:
     seconds = (until_ms - run.started_ms) / 1000
     return [
         Occurrence(
-            "warning", confidence, [span], f"The first step took {duration_text(seconds)}.",
+            "warning",
+            confidence,
+            [span],
+            f"The first step took {duration_text(seconds)}.",
             [item for device in run.devices[:1] for item in evidence(device.host, device.key("busy"), [span])]
             + [item for host in run.hosts[:1] for item in evidence(host.columns, "cpu", [span])],
-            run.devices, cost_s=seconds * len(run.devices), to_ms=until_ms,
+            run.devices,
+            cost_s=seconds * len(run.devices),
+            to_ms=until_ms,
         )
-    ]  # fmt: skip
+    ]
 
 
 RULES = (
     Rule(
-        "hang", "The training hangs",
-        "The training makes no more steps while its devices stay allocated. Utilisation may read 100 %: a kernel of a "
+        "hang",
+        "The training hangs",
+        "The training makes no more steps while its devices stay allocated. Utilisation may read 100 %: a "
+        "kernel of a "
         "collective operation spins while it waits for a rank that never comes.",
-        "The last logged step is older than 5 minutes and than 10 times the usual distance of steps, and power or activity of "
-        "a device is 40 % lower than during the steps before. A long step at full power is no hang. Without logged steps, "
+        "The last logged step is older than 5 minutes and than 10 times the usual distance of steps, and "
+        "power or activity of "
+        "a device is 40 % lower than during the steps before. A long step at full power is no hang. "
+        "Without logged steps, "
         "several devices that are all fully used at little power for 15 minutes are a possible hang.",
-        "Look at the stacks of all ranks (py-spy dump) and at which rank did not reach the collective; then stop the run and "
-        "resume from the last checkpoint. NCCL_DEBUG=INFO and a timeout of the process group end such a run by themselves.",
-        ("a logged row per step", *BUSY_KEYS), judge_hang, order=1,
+        "Look at the stacks of all ranks (py-spy dump) and at which rank did not reach the collective; "
+        "then stop the run and "
+        "resume from the last checkpoint. NCCL_DEBUG=INFO and a timeout of the process group end such a "
+        "run by themselves.",
+        ("a logged row per step", *BUSY_KEYS),
+        judge_hang,
+        order=1,
     ),
     Rule(
-        "idle", "The devices do nothing",
+        "idle",
+        "The devices do nothing",
         "All devices of the run have been without work for long, though they worked before or hold memory.",
-        "Utilisation below 5 % and SM activity below 2 % for 10 minutes (all-smi: 15 minutes; Northeastern's IdleBot mails "
+        "Utilisation below 5 % and SM activity below 2 % for 10 minutes (all-smi: 15 minutes; "
+        "Northeastern's IdleBot mails "
         "after 15). The start of a run is left out, as are tails of runs that end by themselves.",
-        "Find what the process waits for (py-spy dump); if nothing, end the run so that others can use the devices.",
-        BUSY_KEYS, judge_idle, order=2,
+        "Find what the process waits for (py-spy dump); if nothing, end the run so that others can use the "
+        "devices.",
+        BUSY_KEYS,
+        judge_idle,
+        order=2,
     ),
     Rule(
-        "idle_devices", "Some devices are allocated and unused",
+        "idle_devices",
+        "Some devices are allocated and unused",
         "The run holds devices that do nothing while others work, or that it never used at all.",
-        "Utilisation below 5 % for 10 minutes while other devices of the run work or steps are logged; or nothing was ever "
+        "Utilisation below 5 % for 10 minutes while other devices of the run work or steps are logged; or "
+        "nothing was ever "
         "loaded on the device.",
-        "Ask for fewer devices, or start a process for each: check the launcher's number of processes and CUDA_VISIBLE_DEVICES.",
-        BUSY_KEYS, judge_idle_devices, order=2,
+        "Ask for fewer devices, or start a process for each: check the launcher's number of processes and "
+        "CUDA_VISIBLE_DEVICES.",
+        BUSY_KEYS,
+        judge_idle_devices,
+        order=2,
     ),
     Rule(
-        "idle_tail", "The devices are kept after the last step",
-        "The run goes on after its training has ended, for example to upload or to evaluate on the processors, and keeps its devices.",
-        "No device works between the last logged step and the end of the run, for 5 minutes and 2 % of the run.",
+        "idle_tail",
+        "The devices are kept after the last step",
+        "The run goes on after its training has ended, for example to upload or to evaluate on the "
+        "processors, and keeps its devices.",
+        "No device works between the last logged step and the end of the run, for 5 minutes and 2 % of the "
+        "run.",
         "Do what follows the training in a job without accelerators, or end the run before it.",
-        ("a logged row per step", *BUSY_KEYS), judge_idle_tail, order=2,
+        ("a logged row per step", *BUSY_KEYS),
+        judge_idle_tail,
+        order=2,
     ),
     Rule(
-        "slow_start", "The training starts slowly",
-        "Much time passes before the first step: packages are installed, data is copied, a model is loaded or compiled.",
-        "No step was logged in the first 20 minutes (SageMaker Debugger: MaxInitializationTime) and the devices did not work.",
-        "Keep data and environments near the machine, cache compiled kernels (TORCHINDUCTOR_CACHE_DIR, JAX's compilation "
+        "slow_start",
+        "The training starts slowly",
+        "Much time passes before the first step: packages are installed, data is copied, a model is loaded "
+        "or compiled.",
+        "No step was logged in the first 20 minutes (SageMaker Debugger: MaxInitializationTime) and the "
+        "devices did not work.",
+        "Keep data and environments near the machine, cache compiled kernels (TORCHINDUCTOR_CACHE_DIR, "
+        "JAX's compilation "
         "cache), load checkpoints in parallel.",
-        ("a logged row per step", *BUSY_KEYS), judge_slow_start, order=2,
+        ("a logged row per step", *BUSY_KEYS),
+        judge_slow_start,
+        order=2,
     ),
-)  # fmt: skip
+)

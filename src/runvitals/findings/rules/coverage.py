@@ -35,20 +35,29 @@ def judge_missing(run: ObservedRun) -> Judgement:
     name, spans, seconds, total = max(missing, key=lambda each: each[2])
     return [
         Occurrence(
-            "info", "certain", spans,
-            f"{name} sent no samples for {duration_text(seconds)} ({100 * seconds / total:.0f} % of its time): nothing is known of it then.",
-            [Evidence("samples", name, 100 * seconds / total, "% missing", 0.0)], hosts=[each[0] for each in missing],
+            "info",
+            "certain",
+            spans,
+            f"{name} sent no samples for {duration_text(seconds)} ({100 * seconds / total:.0f} % of its "
+            "time): nothing is known of it then.",
+            [Evidence("samples", name, 100 * seconds / total, "% missing", 0.0)],
+            hosts=[each[0] for each in missing],
         )
-    ]  # fmt: skip
+    ]
 
 
 RULES = (
     Rule(
-        "missing_samples", "Samples are missing",
+        "missing_samples",
+        "Samples are missing",
         "A host was measured before and after, but not for a while in between.",
-        "5 % or more of the time between a host's first and last sample, in gaps of two windows or more, has no samples. "
+        "5 % or more of the time between a host's first and last sample, in gaps of two windows or more, "
+        "has no samples. "
         "No rule takes a gap for idleness.",
-        "runvitals doctor tells what keeps the monitor from sampling; a suspended machine or a stopped monitor look like this.",
-        (), judge_missing, order=7,
+        "runvitals doctor tells what keeps the monitor from sampling; a suspended machine or a stopped "
+        "monitor look like this.",
+        (),
+        judge_missing,
+        order=7,
     ),
-)  # fmt: skip
+)

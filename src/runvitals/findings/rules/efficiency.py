@@ -9,7 +9,16 @@ import numpy as np
 from runvitals.findings.devices import Device
 from runvitals.findings.host_load import network_rates, write_rate
 from runvitals.findings.observed_run import Host, ObservedRun
-from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule, evidence, names_of, seconds_of
+from runvitals.findings.rule import (
+    Abstention,
+    Judgement,
+    Occurrence,
+    Rule,
+    capitalised,
+    evidence,
+    names_of,
+    seconds_of,
+)
 from runvitals.findings.spans import (
     Span,
     above,
@@ -136,13 +145,19 @@ def judge_launch(run: ObservedRun) -> Judgement:
     seconds = seconds_of(spans, run.windows)
     return [
         Occurrence(
-            "warning", "likely" if thread or not run.training.has_steps else "possible", spans,
-            f"Small kernels: {names_of(devices, run)} are occupied {median(device.mean('occupied'), where):.0f} % of the time and use {active:.0f} % of the chip{thread}.",
-            evidence(device.host, device.key("active"), spans, 80.0) + evidence(device.host, device.key("occupied"), spans)
+            "warning",
+            "likely" if thread or not run.training.has_steps else "possible",
+            spans,
+            f"Small kernels: {names_of(devices, run)} are occupied "
+            f"{median(device.mean('occupied'), where):.0f} % of the time and use {active:.0f} % of the "
+            f"chip{thread}.",
+            evidence(device.host, device.key("active"), spans, 80.0)
+            + evidence(device.host, device.key("occupied"), spans)
             + evidence(device.host, "cpu", spans),
-            devices, cost_s=min(1 - active / 80, 1.0) * 0.5 * seconds * len(devices),
+            devices,
+            cost_s=min(1 - active / 80, 1.0) * 0.5 * seconds * len(devices),
         )
-    ]  # fmt: skip
+    ]
 
 
 def _draws_much(device: Device) -> Bools:
@@ -197,13 +212,22 @@ def judge_communication(run: ObservedRun) -> Judgement:
     seconds = seconds_of(spans, run.windows)
     return [
         Occurrence(
-            "warning", "likely" if signal == "active" else "possible", spans,
-            f"{names_of(devices, run)[0].upper() + names_of(devices, run)[1:]} mostly wait for each other: {median(rate, where):.0f} MiB/s are exchanged, and "
-            + (f"{share:.0f} % of the chip compute." if signal == "active" else f"they draw {share:.0f} % of their power limit."),
-            evidence(device.host, key, spans, value=rate, unit="MiB/s") + evidence(device.host, device.key(signal), spans, 80.0),
-            devices, cost_s=0.5 * min(1 - share / 80, 1.0) * seconds * len(devices),
+            "warning",
+            "likely" if signal == "active" else "possible",
+            spans,
+            f"{capitalised(names_of(devices, run))} mostly wait for each other: "
+            f"{median(rate, where):.0f} MiB/s are exchanged, and "
+            + (
+                f"{share:.0f} % of the chip compute."
+                if signal == "active"
+                else f"they draw {share:.0f} % of their power limit."
+            ),
+            evidence(device.host, key, spans, value=rate, unit="MiB/s")
+            + evidence(device.host, device.key(signal), spans, 80.0),
+            devices,
+            cost_s=0.5 * min(1 - share / 80, 1.0) * seconds * len(devices),
         )
-    ]  # fmt: skip
+    ]
 
 
 Bound = Callable[[Device], tuple[Bools, Bools]]
@@ -264,7 +288,8 @@ def judge_memory_bound(run: ObservedRun) -> Judgement:
         run,
         _memory_bound,
         ("dram",),
-        "The work is bound by memory: it is accessed {dram} % of the time, with {active} % of the chip active.",
+        "The work is bound by memory: it is accessed {dram} % of the time, with {active} % of the chip "
+        "active.",
     )
 
 
@@ -328,50 +353,83 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
     device = telling[0]
     return [
         Occurrence(
-            "warning", "likely" if marked.any() else "possible", spans,
-            f"The devices stand still for about {mean_s:.0f} s while a checkpoint is written, {len(spans)} times: {100 * lost / total:.0f} % of the training.",
+            "warning",
+            "likely" if marked.any() else "possible",
+            spans,
+            f"The devices stand still for about {mean_s:.0f} s while a checkpoint is written, {len(spans)} "
+            f"times: {100 * lost / total:.0f} % of the training.",
             evidence(device.host, device.key("busy"), spans, 100 * usual)
-            + (evidence(run.hosts[0].columns, "disk.out", spans, value=rates[0], unit="MiB/s") if rates else []),
-            telling, cost_s=lost * len(telling), share=lost * 1000 / run.duration_ms,
+            + (
+                evidence(run.hosts[0].columns, "disk.out", spans, value=rates[0], unit="MiB/s")
+                if rates
+                else []
+            ),
+            telling,
+            cost_s=lost * len(telling),
+            share=lost * 1000 / run.duration_ms,
         )
-    ]  # fmt: skip
+    ]
 
 
 RULES = (
     Rule(
-        "launch_bound", "Small kernels, launched one by one",
-        "The devices are occupied all the time by kernels that use little of the chip: launching them takes longer than running them.",
-        "Kernels run 60 % of the time or more, with 25 % of the multiprocessors active or less and little traffic to memory, without much communication. "
+        "launch_bound",
+        "Small kernels, launched one by one",
+        "The devices are occupied all the time by kernels that use little of the chip: launching them "
+        "takes longer than running them.",
+        "Kernels run 60 % of the time or more, with 25 % of the multiprocessors active or less and little "
+        "traffic to memory, without much communication. "
         "Utilisation alone does not tell, so without smActive the rule abstains.",
-        "Use larger batches, torch.compile or CUDA graphs, fused optimizers; avoid .item() and prints in the loop.",
-        PROFILE_KEYS[:1], judge_launch, order=6,
+        "Use larger batches, torch.compile or CUDA graphs, fused optimizers; avoid .item() and prints in "
+        "the loop.",
+        PROFILE_KEYS[:1],
+        judge_launch,
+        order=6,
     ),
     Rule(
-        "communication_bound", "The devices wait for each other",
+        "communication_bound",
+        "The devices wait for each other",
         "Much of the time goes into exchanging gradients or activations.",
-        "Kernels run 60 % of the time or more with less than half of the multiprocessors active (or at less than 60 % of the power), while links between devices or hosts carry much, both ways.",
-        "Overlap communication and computation, use larger batches or gradient accumulation, shard less across hosts, check that NCCL uses NVLink and InfiniBand (NCCL_DEBUG=INFO).",
-        ("gpu.{i}.smActive", "gpu.{i}.nvlinkBytes", "network.sent"), judge_communication, order=5,
+        "Kernels run 60 % of the time or more with less than half of the multiprocessors active (or at "
+        "less than 60 % of the power), while links between devices or hosts carry much, both ways.",
+        "Overlap communication and computation, use larger batches or gradient accumulation, shard less "
+        "across hosts, check that NCCL uses NVLink and InfiniBand (NCCL_DEBUG=INFO).",
+        ("gpu.{i}.smActive", "gpu.{i}.nvlinkBytes", "network.sent"),
+        judge_communication,
+        order=5,
     ),
     Rule(
-        "checkpoint_stalls", "Checkpoints stop the training",
+        "checkpoint_stalls",
+        "Checkpoints stop the training",
         "The devices stand still while a checkpoint is written.",
-        "Pauses in which utilisation falls to half come again at about equal distances, while disks are written or a callback marks a checkpoint, and take 5 % of the training or more.",
-        "Write checkpoints in the background (torch.distributed.checkpoint async_save, Orbax), less often, or to a local disk first.",
-        ("gpu.{i}.gpu", "disk.out"), judge_checkpoints, order=4,
+        "Pauses in which utilisation falls to half come again at about equal distances, while disks are "
+        "written or a callback marks a checkpoint, and take 5 % of the training or more.",
+        "Write checkpoints in the background (torch.distributed.checkpoint async_save, Orbax), less often, "
+        "or to a local disk first.",
+        ("gpu.{i}.gpu", "disk.out"),
+        judge_checkpoints,
+        order=4,
     ),
     Rule(
-        "memory_bound", "The work is bound by memory",
+        "memory_bound",
+        "The work is bound by memory",
         "Kernels wait for the device's memory. That describes the work; it is no fault.",
-        "Memory is accessed 50 % of the time or more, without tensor cores being busy, or 40 % and about as much as multiprocessors are active.",
+        "Memory is accessed 50 % of the time or more, without tensor cores being busy, or 40 % and about "
+        "as much as multiprocessors are active.",
         "Fuse operations (torch.compile, flash attention), use lower precision or larger batches.",
-        PROFILE_KEYS, judge_memory_bound, order=7,
+        PROFILE_KEYS,
+        judge_memory_bound,
+        order=7,
     ),
     Rule(
-        "compute_bound", "The work is bound by computation",
+        "compute_bound",
+        "The work is bound by computation",
         "The chip computes most of the time: this is how a device should be used.",
-        "50 % or more of the multiprocessors, or 15 % of the tensor cores, are active, and memory is not the limit.",
+        "50 % or more of the multiprocessors, or 15 % of the tensor cores, are active, and memory is not "
+        "the limit.",
         "Nothing. Lower precision or sparsity would make it faster still.",
-        PROFILE_KEYS, judge_compute_bound, order=7,
+        PROFILE_KEYS,
+        judge_compute_bound,
+        order=7,
     ),
-)  # fmt: skip
+)

@@ -6,7 +6,16 @@ import numpy as np
 
 from runvitals.findings.devices import Device
 from runvitals.findings.observed_run import ObservedRun
-from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule, evidence, names_of, seconds_of
+from runvitals.findings.rule import (
+    Abstention,
+    Judgement,
+    Occurrence,
+    Rule,
+    capitalised,
+    evidence,
+    names_of,
+    seconds_of,
+)
 from runvitals.findings.rules.activity import held_by_nobody, is_idle
 from runvitals.findings.spans import Span, above, below, find_spans, known, mask_of, median
 from runvitals.findings.windows import Floats
@@ -57,14 +66,28 @@ def judge_pcie(run: ObservedRun) -> Judgement:
 
     return [
         Occurrence(
-            "warning", "certain", spans,
-            f"The PCI Express link of {names_of(devices, run)} is generation {number('pcieLinkGen')} ×{number('pcieLinkWidth')} under load; "
+            "warning",
+            "certain",
+            spans,
+            f"The PCI Express link of {names_of(devices, run)} is generation {number('pcieLinkGen')} "
+            f"×{number('pcieLinkWidth')} under load; "
             f"it can be generation {number('maxPcieLinkGen')} ×{number('maxPcieLinkWidth')}.",
-            evidence(device.host, device.prefix + "pcieLinkGen", spans, _or_none(median(device.value("maxPcieLinkGen"), where)))
-            + evidence(device.host, device.prefix + "pcieLinkWidth", spans, _or_none(median(device.value("maxPcieLinkWidth"), where))),
-            devices, cost_s=0.05 * seconds_of(spans, run.windows) * len(devices),
+            evidence(
+                device.host,
+                device.prefix + "pcieLinkGen",
+                spans,
+                _or_none(median(device.value("maxPcieLinkGen"), where)),
+            )
+            + evidence(
+                device.host,
+                device.prefix + "pcieLinkWidth",
+                spans,
+                _or_none(median(device.value("maxPcieLinkWidth"), where)),
+            ),
+            devices,
+            cost_s=0.05 * seconds_of(spans, run.windows) * len(devices),
         )
-    ]  # fmt: skip
+    ]
 
 
 def _or_none(value: float) -> float | None:
@@ -116,10 +139,14 @@ def judge_memory_errors(run: ObservedRun) -> Judgement:
     span = Span(first_window, run.windows.count - 1)
     return [
         Occurrence(
-            "critical", "certain", [span], f"{names_of(devices, run)[0].upper() + names_of(devices, run)[1:]} had {total:.0f} {what}.",
-            evidence(device.host, key, [span], 0.0, value=np.full(run.windows.count, total)), devices,
+            "critical",
+            "certain",
+            [span],
+            f"{capitalised(names_of(devices, run))} had {total:.0f} {what}.",
+            evidence(device.host, key, [span], 0.0, value=np.full(run.windows.count, total)),
+            devices,
         )
-    ]  # fmt: skip
+    ]
 
 
 def judge_needs_reset(run: ObservedRun) -> Judgement:
@@ -166,13 +193,17 @@ def judge_needs_reset(run: ObservedRun) -> Judgement:
     )
     return [
         Occurrence(
-            "critical", "certain", spans,
-            f"{names_of(devices, run)[0].upper() + names_of(devices, run)[1:]} {'needs' if len(devices) == 1 else 'need'} {needs}, the driver says.{contradiction}",
+            "critical",
+            "certain",
+            spans,
+            f"{capitalised(names_of(devices, run))} "
+            f"{'needs' if len(devices) == 1 else 'need'} {needs}, the driver says.{contradiction}",
             evidence(device.host, key, spans, 0.0 if "recovery" in key else 1.0)
             + (evidence(device.host, device.key("busy"), spans) if contradiction else []),
-            devices, cost_s=seconds_of(spans, run.windows) * len(devices),
+            devices,
+            cost_s=seconds_of(spans, run.windows) * len(devices),
         )
-    ]  # fmt: skip
+    ]
 
 
 def judge_sensor(run: ObservedRun) -> Judgement:
@@ -209,10 +240,14 @@ def judge_sensor(run: ObservedRun) -> Judgement:
     )
     return [
         Occurrence(
-            "info", "certain", spans, f"A sensor of {names_of(devices, run)} is implausible: {what}. Its values are not counted.",
-            evidence(device.host, device.key("watts"), spans, _or_none(limit)), devices,
+            "info",
+            "certain",
+            spans,
+            f"A sensor of {names_of(devices, run)} is implausible: {what}. Its values are not counted.",
+            evidence(device.host, device.key("watts"), spans, _or_none(limit)),
+            devices,
         )
-    ]  # fmt: skip
+    ]
 
 
 def judge_held_memory(run: ObservedRun) -> Judgement:
@@ -245,48 +280,77 @@ def judge_held_memory(run: ObservedRun) -> Judgement:
     seconds = sum(seconds_of(each, run.windows) for _, each in held)
     return [
         Occurrence(
-            "critical", "likely", spans,
-            f"{used:.1f} GiB of {names_of(devices, run)} are in use, and no process holds them: a process died without giving them back.",
-            evidence(device.host, device.key("memory_bytes"), spans, 0.0) + evidence(device.host, device.key("busy"), spans),
-            devices, cost_s=seconds,
+            "critical",
+            "likely",
+            spans,
+            f"{used:.1f} GiB of {names_of(devices, run)} are in use, and no process holds them: a process "
+            "died without giving them back.",
+            evidence(device.host, device.key("memory_bytes"), spans, 0.0)
+            + evidence(device.host, device.key("busy"), spans),
+            devices,
+            cost_s=seconds,
         )
-    ]  # fmt: skip
+    ]
 
 
 RULES = (
     Rule(
-        "device_needs_reset", "A device needs a reset",
+        "device_needs_reset",
+        "A device needs a reset",
         "The driver says that a device must be reset, or its host rebooted, before it can be trusted again.",
-        "The driver's recovery action is not “none”, the vendor's tool reports the device as unhealthy, or memory rows wait for replacement, in two windows or more.",
-        "Drain the host, reset the device (nvidia-smi --gpu-reset) or reboot, and run its diagnostics before the next job.",
-        ("gpu.{i}.recoveryAction", "gpu.{i}.healthy"), judge_needs_reset, order=0,
+        "The driver's recovery action is not “none”, the vendor's tool reports the device as unhealthy, or "
+        "memory rows wait for replacement, in two windows or more.",
+        "Drain the host, reset the device (nvidia-smi --gpu-reset) or reboot, and run its diagnostics "
+        "before the next job.",
+        ("gpu.{i}.recoveryAction", "gpu.{i}.healthy"),
+        judge_needs_reset,
+        order=0,
     ),
     Rule(
-        "memory_errors", "A device's memory fails",
+        "memory_errors",
+        "A device's memory fails",
         "A device reported errors that it could not correct, or critical errors (Xid).",
-        "The counters of uncorrected errors or of critical errors grow during the run, or the replacement of a row failed.",
-        "Stop using the device, keep the last checkpoint from before the error, run the vendor's diagnostics (dcgmi diag -r 3).",
-        ("gpu.{i}.unCorrectedMemoryErrors",), judge_memory_errors, order=0,
+        "The counters of uncorrected errors or of critical errors grow during the run, or the replacement "
+        "of a row failed.",
+        "Stop using the device, keep the last checkpoint from before the error, run the vendor's "
+        "diagnostics (dcgmi diag -r 3).",
+        ("gpu.{i}.unCorrectedMemoryErrors",),
+        judge_memory_errors,
+        order=0,
     ),
     Rule(
-        "pcie_degraded", "A PCI Express link is slow",
+        "pcie_degraded",
+        "A PCI Express link is slow",
         "The link between host and device runs with fewer lanes or at a lower generation than both can do.",
-        "Generation or width under load are below their maximum. Idle links save power and are not looked at; systems on a chip have no such link.",
-        "Reseat the device or its riser, check the slot and the BIOS; pcieReplays that grow are a sign of a bad contact.",
-        ("gpu.{i}.pcieLinkGen", "gpu.{i}.pcieLinkWidth"), judge_pcie, order=3,
+        "Generation or width under load are below their maximum. Idle links save power and are not looked "
+        "at; systems on a chip have no such link.",
+        "Reseat the device or its riser, check the slot and the BIOS; pcieReplays that grow are a sign of "
+        "a bad contact.",
+        ("gpu.{i}.pcieLinkGen", "gpu.{i}.pcieLinkWidth"),
+        judge_pcie,
+        order=3,
     ),
     Rule(
-        "sensor_implausible", "A sensor cannot be right",
+        "sensor_implausible",
+        "A sensor cannot be right",
         "A reading contradicts physics or other readings, so it is not counted in means, energy or costs.",
-        "Power above twice its limit, or utilisation of 100 % at less than a quarter of the power limit, in two windows or more.",
+        "Power above twice its limit, or utilisation of 100 % at less than a quarter of the power limit, "
+        "in two windows or more.",
         "Update driver and firmware; a cold start of the machine often helps.",
-        ("gpu.{i}.powerPercent",), judge_sensor, order=7,
+        ("gpu.{i}.powerPercent",),
+        judge_sensor,
+        order=7,
     ),
     Rule(
-        "held_memory_without_process", "Memory of a device is held by nobody",
-        "A process that died, or one in another container, still holds memory of the device; nothing works there.",
-        "More than 4 GiB are in use, less than 5 % of it by processes that are known, and the device is idle, for 2 minutes (vllm-dashboard: 4 GiB in two scans).",
+        "held_memory_without_process",
+        "Memory of a device is held by nobody",
+        "A process that died, or one in another container, still holds memory of the device; nothing works "
+        "there.",
+        "More than 4 GiB are in use, less than 5 % of it by processes that are known, and the device is "
+        "idle, for 2 minutes (vllm-dashboard: 4 GiB in two scans).",
         "Look for processes with the device open (fuser -v /dev/nvidia*), end them, or reset the device.",
-        ("gpu.{i}.otherMemoryBytes", "gpu.process.{i}.memoryAllocatedBytes"), judge_held_memory, order=0,
+        ("gpu.{i}.otherMemoryBytes", "gpu.process.{i}.memoryAllocatedBytes"),
+        judge_held_memory,
+        order=0,
     ),
-)  # fmt: skip
+)

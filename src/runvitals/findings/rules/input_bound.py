@@ -72,7 +72,7 @@ def wait_of(run: ObservedRun, host: Host) -> Wait | None:
 def of_checkpoints(run: ObservedRun) -> Bools:
     """The windows of checkpoints and validations that were marked, and the next."""
     marked = run.training.is_marked("checkpoint", "valid", "eval")
-    return marked | np.concatenate([[False], marked[:-1]])
+    return np.asarray(marked | np.concatenate([[False], marked[:-1]]), dtype=np.bool_)
 
 
 Cause = Callable[[Host], tuple[Bools, list[str]]]
@@ -167,9 +167,16 @@ def _occurrence(
     confidence: Confidence = "certain" if wait.is_certain else "likely"
     share = seconds_of(spans, run.windows) * 1000 / run.duration_ms
     return Occurrence(
-        "critical" if lost * 1000 > 0.4 * run.duration_ms else "warning", confidence, spans, text, proof,
-        host.devices, [host.name], lost * max(len(host.devices), 1 if not run.devices else 0), share=min(share, 1.0),
-    )  # fmt: skip
+        "critical" if lost * 1000 > 0.4 * run.duration_ms else "warning",
+        confidence,
+        spans,
+        text,
+        proof,
+        host.devices,
+        [host.name],
+        lost * max(len(host.devices), 1 if not run.devices else 0),
+        share=min(share, 1.0),
+    )
 
 
 def _of_all_hosts(occurrences: list[Occurrence], run: ObservedRun) -> list[Occurrence]:
@@ -179,12 +186,17 @@ def _of_all_hosts(occurrences: list[Occurrence], run: ObservedRun) -> list[Occur
     worst = max(occurrences, key=lambda each: each.cost_s)
     return [
         Occurrence(
-            worst.severity, worst.confidence, worst.spans, worst.text, worst.evidence,
+            worst.severity,
+            worst.confidence,
+            worst.spans,
+            worst.text,
+            worst.evidence,
             [device for each in occurrences for device in each.devices],
             [host for each in occurrences for host in each.hosts],
-            sum(each.cost_s for each in occurrences), share=worst.share,
+            sum(each.cost_s for each in occurrences),
+            share=worst.share,
         )
-    ]  # fmt: skip
+    ]
 
 
 def _has(host: Host, key: str) -> bool:
@@ -208,7 +220,8 @@ def _say_cpu(run: ObservedRun, host: Host, spans: list[Span]) -> str:
     cpus = host.cpus
     busy = median(host.columns.mean("cpu"), where)
     if cpus and busy < 60:
-        return f"{_who(run, host)} {_verb(host)} for the data loader: one thread of each process prepares the data."
+        workers = "one thread of each process prepares the data"
+        return f"{_who(run, host)} {_verb(host)} for the data loader: {workers}."
     workers = f"its {processes:.0f} processes use" if processes > 1 else "it uses"
     total = f"all {cpus:.0f} processors" if cpus else "all processors"
     return f"{_who(run, host)} {_verb(host)} for the data loader: {workers} {total}."
@@ -239,7 +252,7 @@ def _disk_cause(host: Host) -> tuple[Bools, list[str]]:
 
 
 def judge_cpu(run: ObservedRun) -> Judgement:
-    """Find devices that wait while the run's processes use all processors, or for a loader that is slow by itself."""
+    """Find devices that wait for processors, or for a loader that is slow by itself."""
     judgement = judge(run, _cpu_cause, ("cpu", "cpu.ofLimit", "cpu.mean"), _say_cpu)
     if isinstance(judgement, Abstention) or judgement or data_wait_share(run.training) is None:
         return judgement
@@ -256,7 +269,8 @@ def _no_cause(host: Host) -> tuple[Bools, list[str]]:
 
 def _say_loader(run: ObservedRun, host: Host, spans: list[Span]) -> str:
     return (
-        f"{_who(run, host)} {_verb(host)} for the data loader, though processors, disks and network have room: "
+        f"{_who(run, host)} {_verb(host)} for the data loader, though processors, disks and network have "
+        "room: "
         "it has too few workers, or they wait for something else."
     )
 
@@ -278,29 +292,47 @@ def judge_network(run: ObservedRun) -> Judgement:
 
 RULES = (
     Rule(
-        "input_bound_cpu", "The devices wait for processors that prepare data",
-        "The data loader cannot prepare batches as fast as the devices use them: it uses all processors that it may use.",
-        "During the training the devices work less than 75 % of the time while the run's processes use 85 % of their processors or "
-        "more (SageMaker Debugger: CPUBottleneck), or one thread of each process is fully used; or the training logs its own time "
+        "input_bound_cpu",
+        "The devices wait for processors that prepare data",
+        "The data loader cannot prepare batches as fast as the devices use them: it uses all processors "
+        "that it may use.",
+        "During the training the devices work less than 75 % of the time while the run's processes use 85 "
+        "% of their processors or "
+        "more (SageMaker Debugger: CPUBottleneck), or one thread of each process is fully used; or the "
+        "training logs its own time "
         "of waiting for data, 10 % of a step or more (TraceML).",
-        "Ask for more processors, use more workers if some are free (num_workers), move decoding and augmentation to the devices "
+        "Ask for more processors, use more workers if some are free (num_workers), move decoding and "
+        "augmentation to the devices "
         "(DALI, torchvision v2 on GPU), or store the data prepared (WebDataset, FFCV, pre-tokenised).",
-        BUSY_KEYS, judge_cpu, order=4,
+        BUSY_KEYS,
+        judge_cpu,
+        order=4,
     ),
     Rule(
-        "input_bound_disk", "The devices wait for a disk",
+        "input_bound_disk",
+        "The devices wait for a disk",
         "Data is read from a disk that cannot give it as fast as the devices use it.",
-        "During the training the devices work less than 75 % of the time while tasks wait for a disk that is read: I/O pressure of "
+        "During the training the devices work less than 75 % of the time while tasks wait for a disk that "
+        "is read: I/O pressure of "
         "30 %, iowait of 25 % or a disk busy for 90 % of the time (SageMaker Debugger: IOBottleneck).",
-        "Copy the data to a local NVMe disk before the training, read larger files in order (WebDataset, Parquet), keep what fits in memory.",
-        BUSY_KEYS, judge_disk, order=4,
+        "Copy the data to a local NVMe disk before the training, read larger files in order (WebDataset, "
+        "Parquet), keep what fits in memory.",
+        BUSY_KEYS,
+        judge_disk,
+        order=4,
     ),
     Rule(
-        "input_bound_network", "The devices wait for the network",
+        "input_bound_network",
+        "The devices wait for the network",
         "Data comes over a network that is used up to its limit, or up to what the provider allows.",
-        "During the training the devices work less than 75 % of the time while the host receives steadily near the most that it ever "
-        "received, 20 MiB/s or more, and sends much less; or the provider counts packets beyond its allowance.",
-        "Cache the data on local disks, compress it, read from a bucket in the same region, or use a machine with a faster network.",
-        BUSY_KEYS, judge_network, order=4,
+        "During the training the devices work less than 75 % of the time while the host receives steadily "
+        "near the most that it ever "
+        "received, 20 MiB/s or more, and sends much less; or the provider counts packets beyond its "
+        "allowance.",
+        "Cache the data on local disks, compress it, read from a bucket in the same region, or use a "
+        "machine with a faster network.",
+        BUSY_KEYS,
+        judge_network,
+        order=4,
     ),
-)  # fmt: skip
+)

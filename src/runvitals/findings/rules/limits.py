@@ -47,13 +47,18 @@ def judge_cpu_limit(run: ObservedRun) -> Judgement:
         lost = seconds if wait is None else float(np.nansum(wait.share[where])) * run.windows.width_s
         return [
             Occurrence(
-                "warning", "certain" if wait is not None else "likely", spans,
+                "warning",
+                "certain" if wait is not None else "likely",
+                spans,
                 f"The container's limit{of} throttles the run in {share:.0f} % of the scheduler's periods"
                 + (f"; {names_of(host.devices, run)} wait." if host.devices else "."),
-                evidence(host.columns, "proc.cpu.throttledPercent", spans, 0.0) + evidence(host.columns, "cpu.ofLimit", spans),
-                host.devices, [host.name], lost * len(host.devices),
+                evidence(host.columns, "proc.cpu.throttledPercent", spans, 0.0)
+                + evidence(host.columns, "cpu.ofLimit", spans),
+                host.devices,
+                [host.name],
+                lost * len(host.devices),
             )
-        ]  # fmt: skip
+        ]
     return []
 
 
@@ -89,9 +94,11 @@ def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
         by_steal = stolen[where].mean() > 0.5
         lost = seconds * 0.2 if wait is None else float(np.nansum(wait.share[where])) * run.windows.width_s
         text = (
-            f"The hypervisor of {host.name} gives {median(steal, where):.0f} % of its processor time to other machines."
+            f"The hypervisor of {host.name} gives {median(steal, where):.0f} % of its processor time to "
+            "other machines."
             if by_steal
-            else f"Processes outside of the run use {median(others, where):.0f} % of the processors of {host.name}, and none are free."
+            else f"Processes outside of the run use {median(others, where):.0f} % of the processors of "
+            f"{host.name}, and none are free."
         )
         proof = (
             evidence(columns, "cpu.steal", spans, 0.0)
@@ -132,34 +139,54 @@ def judge_device_used_by_others(run: ObservedRun) -> Judgement:
     seconds = sum(seconds_of(each, run.windows) for _, each in shared)
     return [
         Occurrence(
-            "warning", "certain", spans,
-            f"Processes outside of the run use {names_of(devices, run)} too: {used:.1f} GiB of its memory are theirs.",
-            evidence(device.host, device.key("other_bytes"), spans, 0.0) + evidence(device.host, device.key("busy"), spans),
-            devices, cost_s=0.3 * seconds,
+            "warning",
+            "certain",
+            spans,
+            f"Processes outside of the run use {names_of(devices, run)} too: {used:.1f} GiB of its memory "
+            "are theirs.",
+            evidence(device.host, device.key("other_bytes"), spans, 0.0)
+            + evidence(device.host, device.key("busy"), spans),
+            devices,
+            cost_s=0.3 * seconds,
         )
-    ]  # fmt: skip
+    ]
 
 
 RULES = (
     Rule(
-        "cpu_limit", "A container's limit throttles the run",
-        "The container may use less processor time than the run wants: the kernel stops its threads until the next period.",
-        "The quota was exhausted in 25 % of the scheduler's periods or more (nr_throttled ÷ nr_periods) while the devices wait.",
-        "Raise the container's CPU limit (resources.limits.cpu, --cpus), or start fewer workers than it allows.",
-        ("proc.cpu.throttledPercent",), judge_cpu_limit, order=3,
+        "cpu_limit",
+        "A container's limit throttles the run",
+        "The container may use less processor time than the run wants: the kernel stops its threads until "
+        "the next period.",
+        "The quota was exhausted in 25 % of the scheduler's periods or more (nr_throttled ÷ nr_periods) "
+        "while the devices wait.",
+        "Raise the container's CPU limit (resources.limits.cpu, --cpus), or start fewer workers than it "
+        "allows.",
+        ("proc.cpu.throttledPercent",),
+        judge_cpu_limit,
+        order=3,
     ),
     Rule(
-        "noisy_neighbour", "Others use the host's processors",
-        "Processes that do not belong to the run, or other virtual machines on the same hardware, use the processors that it needs.",
-        "All processors are used, 30 % or more of them by others, and tasks wait; or 10 % or more are stolen by the hypervisor; and the devices wait.",
+        "noisy_neighbour",
+        "Others use the host's processors",
+        "Processes that do not belong to the run, or other virtual machines on the same hardware, use the "
+        "processors that it needs.",
+        "All processors are used, 30 % or more of them by others, and tasks wait; or 10 % or more are "
+        "stolen by the hypervisor; and the devices wait.",
         "Ask for the host exclusively, pin processes to processors, or move the run.",
-        ("cpu", "cpu.mean"), judge_noisy_neighbour, order=3,
+        ("cpu", "cpu.mean"),
+        judge_noisy_neighbour,
+        order=3,
     ),
     Rule(
-        "device_used_by_others", "Others use the run's devices",
+        "device_used_by_others",
+        "Others use the run's devices",
         "Another process computes on a device of the run: both are slower, and memory may run out.",
         "Processes outside of the run hold 2 % or more of a device's memory while it works.",
-        "Find them with nvidia-smi or runvitals top; use exclusive mode, MIG or a scheduler that assigns devices.",
-        ("gpu.{i}.otherMemoryBytes",), judge_device_used_by_others, order=3,
+        "Find them with nvidia-smi or runvitals top; use exclusive mode, MIG or a scheduler that assigns "
+        "devices.",
+        ("gpu.{i}.otherMemoryBytes",),
+        judge_device_used_by_others,
+        order=3,
     ),
-)  # fmt: skip
+)

@@ -50,10 +50,18 @@ def judge_not_finite(run: ObservedRun) -> Judgement:
         lost_s = ((run.ended_ms or run.now_ms) - from_ms) / 1000
         return [
             Occurrence(
-                "critical", "certain", [span], f"{name} is not a finite number since{at or ' it was logged'}: what follows is lost.".replace("since at", "since"),
-                [Evidence(name, "", float(rest.mean() * 100), "% of rows", 0.0)], run.devices, cost_s=lost_s * len(run.devices), from_ms=from_ms,
+                "critical",
+                "certain",
+                [span],
+                f"{name} is not a finite number since{at or ' it was logged'}: what follows is lost.".replace(
+                    "since at", "since"
+                ),
+                [Evidence(name, "", float(rest.mean() * 100), "% of rows", 0.0)],
+                run.devices,
+                cost_s=lost_s * len(run.devices),
+                from_ms=from_ms,
             )
-        ]  # fmt: skip
+        ]
     return []
 
 
@@ -96,28 +104,43 @@ def judge_diverged(run: ObservedRun) -> Judgement:
         at = f" since step {step:,}" if step >= 0 else ""
         return [
             Occurrence(
-                "critical", "likely", [Span(window, max(run.windows.count - 1, window))],
+                "critical",
+                "likely",
+                [Span(window, max(run.windows.count - 1, window))],
                 f"{name} has diverged{at}: it is {after[-1]:.3g}, and was {middles[best]:.3g}.",
-                [Evidence(name, "", float(after[-1]), "", float(middles[best]))], run.devices, cost_s=lost_s * len(run.devices), from_ms=from_ms,
+                [Evidence(name, "", float(after[-1]), "", float(middles[best]))],
+                run.devices,
+                cost_s=lost_s * len(run.devices),
+                from_ms=from_ms,
             )
-        ]  # fmt: skip
+        ]
     return []
 
 
 RULES = (
     Rule(
-        "loss_not_finite", "The loss is not a number",
-        "The loss is NaN or infinite and stays so: every step that follows changes nothing, or destroys the model.",
+        "loss_not_finite",
+        "The loss is not a number",
+        "The loss is NaN or infinite and stays so: every step that follows changes nothing, or destroys "
+        "the model.",
         "Most values of a logged loss are not finite from a row on.",
-        "Go back to the last checkpoint from before; lower the learning rate, clip gradients, check the data and the precision.",
-        ("a logged value named loss",), judge_not_finite, order=0,
+        "Go back to the last checkpoint from before; lower the learning rate, clip gradients, check the "
+        "data and the precision.",
+        ("a logged value named loss",),
+        judge_not_finite,
+        order=0,
     ),
     Rule(
-        "loss_diverged", "The loss has diverged",
+        "loss_diverged",
+        "The loss has diverged",
         "The loss rose far above what it had reached and did not come back.",
-        "The median of a block of rows, and of all that follow, is above the best block by 6 standard deviations, by half of its value, "
+        "The median of a block of rows, and of all that follow, is above the best block by 6 standard "
+        "deviations, by half of its value, "
         "and by a quarter of what the training had gained (marin: mean and 6 σ).",
-        "Go back to a checkpoint from before; lower the learning rate, lengthen the warm-up, skip the batches at which it began.",
-        ("a logged value named loss",), judge_diverged, order=0,
+        "Go back to a checkpoint from before; lower the learning rate, lengthen the warm-up, skip the "
+        "batches at which it began.",
+        ("a logged value named loss",),
+        judge_diverged,
+        order=0,
     ),
-)  # fmt: skip
+)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -66,7 +67,7 @@ def trend_of(column: Floats, first: int) -> Trend | None:
     third = max(len(x) * 2 // 3, 1)
     last = _theil_sen(x[third:], y[third:]) if len(x) - third >= 3 else slope
     fit = 1 - deviation / (abs(growth) / 2) if growth else 0.0
-    return Trend(slope, growth, fit, sum(b > a for a, b in zip(quarters, quarters[1:], strict=False)), last)
+    return Trend(slope, growth, fit, sum(b > a for a, b in pairwise(quarters)), last)
 
 
 def _theil_sen(x: Floats, y: Floats) -> float:
@@ -75,14 +76,14 @@ def _theil_sen(x: Floats, y: Floats) -> float:
 
 
 def _warm(run: ObservedRun) -> int:
-    """The first window after the start: a fifth of the run, at most half an hour, and not before the first step."""
+    """Return the first window after a fifth of the run, half an hour at most, and after the first step."""
     warm = min(run.windows.count // 5, run.windows.number(1800))
     first = run.first_work or 0
     return min(max(warm, first + run.windows.number(60)), run.windows.count - 1)
 
 
 def limit_mib(host: Host) -> float | None:
-    """The memory that the run may use, MiB: the container's limit, else the host's memory; None if unknown."""
+    """Return the MiB that the run may use: the container's limit, else all; None if unknown."""
     limit = host.columns.mean("cgroup.memory.limitMB")
     if known(limit).any():
         return float(np.nanmedian(limit))
@@ -152,16 +153,23 @@ def judge_growth(run: ObservedRun) -> Judgement:
         )
     return [
         Occurrence(
-            "critical" if left_s is not None and left_s < 3600 else "warning", "likely", [span],
+            "critical" if left_s is not None and left_s < 3600 else "warning",
+            "likely",
+            [span],
             f"The memory of the run's processes on {host.name} grows by {_amount(per_hour)} an hour{end}.",
-            evidence(host.columns, key, [Span(max(run.windows.count - 5, 0), run.windows.count - 1)], median(host.columns.mean(key), slice(first, first + 5))),
+            evidence(
+                host.columns,
+                key,
+                [Span(max(run.windows.count - 5, 0), run.windows.count - 1)],
+                median(host.columns.mean(key), slice(first, first + 5)),
+            ),
             hosts=[each[0].name for each in grown],
         )
-    ]  # fmt: skip
+    ]
 
 
 def _device_growth(run: ObservedRun) -> list[Occurrence]:
-    """Find memory of devices that grows without end; what an allocator once had it keeps, so only a line counts."""
+    """Find memory of devices that grows in a line; an allocator keeps what it once had."""
     first = _warm(run)
     for device in run.devices:
         used = device.mean("memory")
@@ -181,12 +189,21 @@ def _device_growth(run: ObservedRun) -> list[Occurrence]:
         span = Span(first, run.windows.count - 1)
         return [
             Occurrence(
-                "warning", "likely", [span],
-                f"The memory of {names_of([device], run)} grows steadily, by {trend.slope * 3600 / run.windows.width_s:.1f} % of it an hour; it is used up in {duration_text(left_s)}.",
-                evidence(device.host, device.key("memory"), [Span(max(run.windows.count - 5, 0), run.windows.count - 1)], median(used, slice(first, first + 5))),
+                "warning",
+                "likely",
+                [span],
+                f"The memory of {names_of([device], run)} grows steadily, by "
+                f"{trend.slope * 3600 / run.windows.width_s:.1f} % of it an hour; it is used up in "
+                f"{duration_text(left_s)}.",
+                evidence(
+                    device.host,
+                    device.key("memory"),
+                    [Span(max(run.windows.count - 5, 0), run.windows.count - 1)],
+                    median(used, slice(first, first + 5)),
+                ),
                 [device],
             )
-        ]  # fmt: skip
+        ]
     return []
 
 
@@ -227,12 +244,19 @@ def judge_swapping(run: ObservedRun) -> Judgement:
         )
         return [
             Occurrence(
-                "critical", "likely", spans, text,
+                "critical",
+                "likely",
+                spans,
+                text,
                 evidence(columns, key, spans, float(base[0]) if len(base) else None)
-                + (evidence(columns, pressure_key, spans, 0.0, value=waits, unit="%") if pressure_key else []),
-                hosts=[host.name], devices=host.devices, cost_s=0.5 * seconds * len(host.devices),
+                + (
+                    evidence(columns, pressure_key, spans, 0.0, value=waits, unit="%") if pressure_key else []
+                ),
+                hosts=[host.name],
+                devices=host.devices,
+                cost_s=0.5 * seconds * len(host.devices),
             )
-        ]  # fmt: skip
+        ]
     return []
 
 
@@ -252,11 +276,15 @@ def judge_near(run: ObservedRun) -> Judgement:
             span = Span(max(window - 1, 0), window)
             return [
                 Occurrence(
-                    "critical", "certain", [span], f"The kernel killed a process on {host.name}: memory ran out.",
-                    evidence(host.columns, "proc.memory.oomKills", [span], 0.0, value=kills) + evidence(host.columns, "memory_percent", [span]),
+                    "critical",
+                    "certain",
+                    [span],
+                    f"The kernel killed a process on {host.name}: memory ran out.",
+                    evidence(host.columns, "proc.memory.oomKills", [span], 0.0, value=kills)
+                    + evidence(host.columns, "memory_percent", [span]),
                     hosts=[host.name],
                 )
-            ]  # fmt: skip
+            ]
     for host in hosts:
         used = host.columns.mean("memory_percent")
         spans = find_spans(above(used, NEAR), known(used), min_windows=2, close_windows=4)
@@ -267,11 +295,15 @@ def judge_near(run: ObservedRun) -> Judgement:
         span = spans[-1]
         return [
             Occurrence(
-                "critical" if critical else "warning", "certain", spans,
-                f"{highest:.0f} % of the memory of {host.name} is used: little is left before the kernel kills a process.",
-                evidence(host.columns, "memory_percent", [span], NEAR), hosts=[host.name],
+                "critical" if critical else "warning",
+                "certain",
+                spans,
+                f"{highest:.0f} % of the memory of {host.name} is used: little is left before the kernel "
+                "kills a process.",
+                evidence(host.columns, "memory_percent", [span], NEAR),
+                hosts=[host.name],
             )
-        ]  # fmt: skip
+        ]
     if run.out_of_memory and run.windows.count > 1:
         return [
             Occurrence(
@@ -287,27 +319,42 @@ def judge_near(run: ObservedRun) -> Judgement:
 
 RULES = (
     Rule(
-        "memory_growth", "Memory grows without end",
+        "memory_growth",
+        "Memory grows without end",
         "The memory of the run's processes grows steadily: something is kept that is not needed any more.",
-        "After the start, a robust line (Theil–Sen) through resident memory rises by 3 % of the limit and 256 MiB or more, in each "
-        "quarter of the time, without getting flatter, and would reach the limit within 48 hours or three times the run.",
-        "Look for tensors kept with their graph (loss without .item()), lists that grow in the training loop, Python objects copied by "
+        "After the start, a robust line (Theil–Sen) through resident memory rises by 3 % of the limit and "
+        "256 MiB or more, in each "
+        "quarter of the time, without getting flatter, and would reach the limit within 48 hours or three "
+        "times the run.",
+        "Look for tensors kept with their graph (loss without .item()), lists that grow in the training "
+        "loop, Python objects copied by "
         "data-loader workers (use arrays), caches without a bound.",
-        ("proc.memory.rssMB", "cgroup.memory.workingSetMB"), judge_growth, order=3,
+        ("proc.memory.rssMB", "cgroup.memory.workingSetMB"),
+        judge_growth,
+        order=3,
     ),
     Rule(
-        "swapping", "Memory is swapped to a disk",
+        "swapping",
+        "Memory is swapped to a disk",
         "The host moves memory to a disk and reads it back: everything waits for it.",
-        "256 MiB or more were swapped since the run began while tasks wait for memory (PSI of 5 %), or while memory is 85 % full and swap changes.",
-        "Use less memory (fewer workers, smaller prefetch), ask for more, or switch swap off so that the job fails early.",
-        ("swap.used", "swap.used_percent"), judge_swapping, order=3,
+        "256 MiB or more were swapped since the run began while tasks wait for memory (PSI of 5 %), or "
+        "while memory is 85 % full and swap changes.",
+        "Use less memory (fewer workers, smaller prefetch), ask for more, or switch swap off so that the "
+        "job fails early.",
+        ("swap.used", "swap.used_percent"),
+        judge_swapping,
+        order=3,
     ),
     Rule(
-        "out_of_memory_near", "Memory is almost used up",
+        "out_of_memory_near",
+        "Memory is almost used up",
         "The memory that the run may use is almost full, or was: the kernel ends the largest process next.",
-        "92 % of the container's limit or of the host's memory are used, 97 % are critical (TraceML); or the kernel has killed a process. "
+        "92 % of the container's limit or of the host's memory are used, 97 % are critical (TraceML); or "
+        "the kernel has killed a process. "
         "Memory of devices is not looked at: allocators keep what they once had.",
         "Ask for more memory, use fewer workers or a smaller prefetch, load data lazily.",
-        ("memory_percent", "proc.memory.oomKills"), judge_near, order=0,
+        ("memory_percent", "proc.memory.oomKills"),
+        judge_near,
+        order=0,
     ),
-)  # fmt: skip
+)

@@ -77,10 +77,10 @@ def _slow_groups(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[O
 
 
 def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list[tuple[int, Difference]]:
-    """Return the rows of a table that lie outside of all others for minutes, with their value and the usual one."""
+    """Return the rows of a table that lie outside of all others for minutes, each with how they differ."""
     if table.shape[0] < 3:
         return []
-    result = []
+    result: list[tuple[int, Difference]] = []
     columns = at_work & known(*table)
     if not columns.any():
         return []
@@ -178,11 +178,20 @@ def _occurrence(
     }[signal]
     unit = {"clock": " MHz", "watts": " W"}.get(signal, " %")
     return Occurrence(
-        "warning", confidence, spans,
-        f"{_name(run, group)}{rank} differs from the other {len(run.devices) - len(group)} {device.plural}{why}. Its {name} is {value:.0f}{unit}, theirs {normal:.0f}{unit}; all ranks wait for the slowest.",
-        [item for each, (its_spans, _, usual) in signals.items() for item in evidence(device.host, device.key(each), its_spans, round(usual, 1))],
-        group, cost_s=behind * seconds * len(run.devices),
-    )  # fmt: skip
+        "warning",
+        confidence,
+        spans,
+        f"{_name(run, group)}{rank} differs from the other {len(run.devices) - len(group)} "
+        f"{device.plural}{why}. Its {name} is {value:.0f}{unit}, theirs {normal:.0f}{unit}; all ranks wait "
+        "for the slowest.",
+        [
+            item
+            for each, (its_spans, _, usual) in signals.items()
+            for item in evidence(device.host, device.key(each), its_spans, round(usual, 1))
+        ],
+        group,
+        cost_s=behind * seconds * len(run.devices),
+    )
 
 
 def _name(run: ObservedRun, group: Sequence[Device]) -> str:
@@ -193,11 +202,16 @@ def _name(run: ObservedRun, group: Sequence[Device]) -> str:
 
 RULES = (
     Rule(
-        "straggler", "One device is slower than the others",
+        "straggler",
+        "One device is slower than the others",
         "Ranks that train together wait for the slowest of them. Usually it is the one that does not wait.",
-        "A device differs from the median of its peers by 3 MAD and 10 % for 3 minutes or more (TraceML; Minder, FALCON) in clock, power or activity. It is accused with "
+        "A device differs from the median of its peers by 3 MAD and 10 % for 3 minutes or more (TraceML; "
+        "Minder, FALCON) in clock, power or activity. It is accused with "
         "a cause from its own hardware or host; without one it is only possible.",
-        "Compare its temperatures, clocks, link and host with the others; exclude the host and run the vendor's diagnostics if it comes back.",
-        ("gpu.{i}.gpu", "gpu.{i}.smClock"), judge, order=3,
+        "Compare its temperatures, clocks, link and host with the others; exclude the host and run the "
+        "vendor's diagnostics if it comes back.",
+        ("gpu.{i}.gpu", "gpu.{i}.smClock"),
+        judge,
+        order=3,
     ),
-)  # fmt: skip
+)

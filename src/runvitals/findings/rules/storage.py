@@ -51,15 +51,22 @@ def judge_full(run: ObservedRun) -> Judgement:
                     if run.ended_ms is None
                     else f"{duration_text(left_s)} after the end"
                 )
-                text = f"The file system {path} of {host.name} is {last:.0f} % full, and at this rate full {when}."
+                filled = f"{last:.0f} % full"
+                text = f"The file system {path} of {host.name} is {filled}, and at this rate full {when}."
                 begin = int(places[0])
             span = Span(min(begin, run.windows.count - 2), run.windows.count - 1)
             return [
                 Occurrence(
-                    "critical" if is_full or (left_s or 1e9) < 3600 else "warning", "certain" if is_full else "likely", [span], text,
-                    evidence(host.columns, key, [Span(max(run.windows.count - 4, 0), run.windows.count - 1)], first), hosts=[host.name],
+                    "critical" if is_full or (left_s or 1e9) < 3600 else "warning",
+                    "certain" if is_full else "likely",
+                    [span],
+                    text,
+                    evidence(
+                        host.columns, key, [Span(max(run.windows.count - 4, 0), run.windows.count - 1)], first
+                    ),
+                    hosts=[host.name],
                 )
-            ]  # fmt: skip
+            ]
     return (
         [] if told else Abstention("how full the file systems are is unknown", ("disk.{path}.usagePercent",))
     )
@@ -67,10 +74,14 @@ def judge_full(run: ObservedRun) -> Judgement:
 
 RULES = (
     Rule(
-        "disk_full_soon", "A file system fills up",
+        "disk_full_soon",
+        "A file system fills up",
         "A file system that the run uses is full, or will be: checkpoints and logs can then not be written.",
-        "It is 99 % full and was not at the begin, or a robust line through its usage reaches 100 % within a day.",
+        "It is 99 % full and was not at the begin, or a robust line through its usage reaches 100 % within "
+        "a day.",
         "Delete old checkpoints, keep fewer of them, or write to another file system.",
-        ("disk.{path}.usagePercent",), judge_full, order=0,
+        ("disk.{path}.usagePercent",),
+        judge_full,
+        order=0,
     ),
-)  # fmt: skip
+)

@@ -14,6 +14,7 @@ from runvitals.findings.rule import (
     Judgement,
     Occurrence,
     Rule,
+    capitalised,
     evidence,
     joined,
     names_of,
@@ -82,14 +83,20 @@ def _occurrence(
     heat = f" at {temp:.0f} °C" if not np.isnan(temp) and "hermal" in key else ""
     total = 100 * float(np.nansum(share)) * run.windows.width_ms / run.duration_ms
     return Occurrence(
-        severity, "certain", spans,
-        f"{names_of(devices, run)[0].upper() + names_of(devices, run)[1:]} {'is' if len(devices) == 1 else 'are'} {what} {middle:.0f} % of the time{heat}"
-        + _clock_text(device, spans, usual) + ".",
+        severity,
+        "certain",
+        spans,
+        f"{capitalised(names_of(devices, run))} "
+        f"{'is' if len(devices) == 1 else 'are'} {what} {middle:.0f} % of the time{heat}"
+        + _clock_text(device, spans, usual)
+        + ".",
         evidence(device.host, key, spans, 0.0, value=100 * share, unit="%")
         + evidence(device.host, device.key("clock"), spans, usual)
         + evidence(device.host, device.key("temp" if "hermal" in key else "limit"), spans),
-        devices, cost_s=cost_s, share=min(total / 100, 1.0),
-    )  # fmt: skip
+        devices,
+        cost_s=cost_s,
+        share=min(total / 100, 1.0),
+    )
 
 
 def _clock_text(device: Device, spans: Sequence[Span], usual: float | None) -> str:
@@ -192,43 +199,72 @@ def judge_clock(run: ObservedRun) -> Judgement:
     seconds = seconds_of(spans, run.windows)
     return [
         Occurrence(
-            "warning", "certain" if seconds > 300 or share > MOSTLY_CAPPED else "likely", spans,
-            f"The clock of {names_of(devices, run)} stays at {now:.0f} MHz, {100 * now / usual:.1f} % of {usual:.0f} MHz, under load{reason}.",
+            "warning",
+            "certain" if seconds > 300 or share > MOSTLY_CAPPED else "likely",
+            spans,
+            f"The clock of {names_of(devices, run)} stays at {now:.0f} MHz, {100 * now / usual:.1f} % of "
+            f"{usual:.0f} MHz, under load{reason}.",
             evidence(device.host, device.key("clock"), spans, usual)
-            + (evidence(device.host, cap_key, spans, 0.0, value=100 * capped, unit="%") if share > MOSTLY_CAPPED else []),
-            devices, cost_s=(1 - now / usual) * seconds * len(devices),
+            + (
+                evidence(device.host, cap_key, spans, 0.0, value=100 * capped, unit="%")
+                if share > MOSTLY_CAPPED
+                else []
+            ),
+            devices,
+            cost_s=(1 - now / usual) * seconds * len(devices),
         )
-    ]  # fmt: skip
+    ]
 
 
 RULES = (
     Rule(
-        "thermal_throttling", "Heat slows devices down",
-        "A device lowers its clocks because it, or its memory, is too hot. Ranks of one training wait for the slowest device.",
-        "The driver's counters of throttled time grow by 5 % of the time or more, in two windows or more. The first reading is "
+        "thermal_throttling",
+        "Heat slows devices down",
+        "A device lowers its clocks because it, or its memory, is too hot. Ranks of one training wait for "
+        "the slowest device.",
+        "The driver's counters of throttled time grow by 5 % of the time or more, in two windows or more. "
+        "The first reading is "
         "history, and a counter that falls is a gap.",
-        "Check fans, filters, airflow and the room's temperature; compare with the other hosts of the rack; lower the power limit until it is mended.",
-        ("gpu.{i}.throttle.{reason}Seconds", "tpu.{i}.throttleScore"), judge_thermal, order=3,
+        "Check fans, filters, airflow and the room's temperature; compare with the other hosts of the "
+        "rack; lower the power limit until it is mended.",
+        ("gpu.{i}.throttle.{reason}Seconds", "tpu.{i}.throttleScore"),
+        judge_thermal,
+        order=3,
     ),
     Rule(
-        "power_capped", "The power limit holds clocks down",
-        "The device runs at its power limit. That is usual under full load, and a choice where the limit was lowered.",
+        "power_capped",
+        "The power limit holds clocks down",
+        "The device runs at its power limit. That is usual under full load, and a choice where the limit "
+        "was lowered.",
         "The driver's counter of the power cap grows by 50 % of the time or more while the device works.",
-        "Nothing, if the limit is meant. Otherwise compare enforcedPowerLimitWatts with the default (nvidia-smi -q -d POWER).",
-        ("gpu.{i}.throttle.swPowerCapSeconds",), judge_power, order=7,
+        "Nothing, if the limit is meant. Otherwise compare enforcedPowerLimitWatts with the default "
+        "(nvidia-smi -q -d POWER).",
+        ("gpu.{i}.throttle.swPowerCapSeconds",),
+        judge_power,
+        order=7,
     ),
     Rule(
-        "hw_slowdown", "Hardware slows devices down",
-        "A signal from outside of the chip halves its clocks or worse: a power brake of the server, or a power supply that cannot deliver.",
-        "The driver's counters hwSlowdown or hwPowerBrake grow by 5 % of the time or more, in two windows or more, without heat.",
+        "hw_slowdown",
+        "Hardware slows devices down",
+        "A signal from outside of the chip halves its clocks or worse: a power brake of the server, or a "
+        "power supply that cannot deliver.",
+        "The driver's counters hwSlowdown or hwPowerBrake grow by 5 % of the time or more, in two windows "
+        "or more, without heat.",
         "Check power supplies, cables and the server's power limit (BMC); drain the host if it comes back.",
-        ("gpu.{i}.throttle.hwSlowdownSeconds",), judge_brake, order=3,
+        ("gpu.{i}.throttle.hwSlowdownSeconds",),
+        judge_brake,
+        order=3,
     ),
     Rule(
-        "clock_limited", "Clocks stay far below their maximum",
+        "clock_limited",
+        "Clocks stay far below their maximum",
         "The device is under load, and its clock is far below what it can do, without heat or a brake.",
-        "The clock is below 60 % of its maximum, or of what devices of the same name in the run have, for 45 seconds or more of load.",
-        "Reset clock limits (nvidia-smi -rgc, -rac), check the power limit and the driver; a reset or a cold start helps against stuck sensors.",
-        ("gpu.{i}.smClock", "gpu.{i}.gpu"), judge_clock, order=3,
+        "The clock is below 60 % of its maximum, or of what devices of the same name in the run have, for "
+        "45 seconds or more of load.",
+        "Reset clock limits (nvidia-smi -rgc, -rac), check the power limit and the driver; a reset or a "
+        "cold start helps against stuck sensors.",
+        ("gpu.{i}.smClock", "gpu.{i}.gpu"),
+        judge_clock,
+        order=3,
     ),
-)  # fmt: skip
+)

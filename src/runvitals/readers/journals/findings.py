@@ -75,7 +75,9 @@ def logged_columns(rows: Sequence[LoggedRow]) -> dict[str, LoggedColumn]:
                 values.append(float(value))
     return {
         name: LoggedColumn(
-            np.array(times, dtype=np.int64), np.array(steps, dtype=np.int64), np.array(values, dtype=np.float64)
+            np.array(times, dtype=np.int64),
+            np.array(steps, dtype=np.int64),
+            np.array(values, dtype=np.float64),
         )
         for name, (times, steps, values) in collected.items()
     }
