@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -84,3 +85,21 @@ def observe(
         out_of_memory=out_of_memory,
         price_per_device_hour=price_per_device_hour,
     )
+
+
+_READ = re.compile(
+    r"(gpu|tpu|trn|ipu)\.|cpu$|cpu\.(mean|ofLimit|iowait|steal|pressure)|(io|memory)\.pressure|memory_percent$"
+    r"|proc\.|cgroup\.|swap\.used|disk\.(in|out)$|disk\..*\.(utilization|usagePercent)$"
+    r"|network\.(recv|sent|ib\.|efa\.|ena\.)"
+)
+_LOGGED = re.compile(r"loss|nll|perplexity|ppl|objective|data|loader|input|fetch", re.I)
+
+
+def reads(key: str) -> bool:
+    """Return whether a rule may read a series, so that others need not be loaded."""
+    return _READ.match(key) is not None
+
+
+def reads_logged(name: str) -> bool:
+    """Return whether a rule may read a logged value, besides the steps of any one."""
+    return _LOGGED.search(name) is not None

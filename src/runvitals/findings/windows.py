@@ -86,7 +86,6 @@ class HostColumns:
         name: of the host.
         samples: per window, how many samples of the host it has.
         interval_s: between samples.
-        sampled_ms: times of the samples, ms UTC, where they are known one by one.
     """
 
     name: str
@@ -94,7 +93,6 @@ class HostColumns:
     columns: Mapping[str, Column]
     samples: NDArray[np.int64]
     interval_s: float
-    sampled_ms: NDArray[np.int64] | None = None
     _growth: dict[str, Floats] = field(default_factory=dict, repr=False)
 
     def has(self, key: str) -> bool:
@@ -177,7 +175,7 @@ def reduce_samples(
         inside = (sampled_ms >= windows.start_ms) & (sampled_ms < windows.end_ms)
         places = (sampled_ms[inside] - windows.start_ms) // windows.width_ms
         samples += np.bincount(places, minlength=windows.count)
-    return HostColumns(name, windows, columns, samples, interval_s, sampled_ms)
+    return HostColumns(name, windows, columns, samples, interval_s)
 
 
 def _cut(times_ms: NDArray[np.int64], windows: Windows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
