@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -131,6 +131,40 @@ class Findings:
             "fine": list(self.fine),
             "undecided": [undecided.to_json() for undecided in self.undecided],
         }
+
+
+def from_json(body: Mapping[str, Any]) -> Findings:
+    """Return findings from their JSON form."""
+    return Findings(
+        body["verdict"]["id"],
+        body["verdict"]["text"],
+        [_finding_from_json(each) for each in body["findings"]],
+        body["fine"],
+        [Undecided(each["id"], tuple(each["needs"]), each["why"]) for each in body["undecided"]],
+    )
+
+
+def _finding_from_json(body: Mapping[str, Any]) -> Finding:
+    return Finding(
+        id=body["id"],
+        severity=body["severity"],
+        confidence=body["confidence"],
+        from_ms=body["from_ms"],
+        to_ms=body["to_ms"],
+        share=body["share"],
+        hosts=tuple(body["hosts"]),
+        devices=tuple(body["devices"]),
+        ranks=tuple(body["ranks"]),
+        text=body["text"],
+        evidence=tuple(
+            Evidence(each["key"], each["host"], each["value"], each["unit"], each["normal"])
+            for each in body["evidence"]
+        ),
+        device_hours=body["cost"]["device_hours"],
+        money=body["cost"]["money"],
+        advice=body["advice"],
+        docs=body["docs"],
+    )
 
 
 def _short(value: float) -> float:

@@ -14,7 +14,8 @@ from runvitals.findings.spans import Span, from_to_ms, mask_of, median
 from runvitals.findings.windows import Floats, HostColumns, Windows
 from runvitals.model.metrics import DEFINITIONS
 
-DOCS = "https://runvitals.readthedocs.io/findings/"
+DOCS = "reference/findings.md#"
+"""In the documentation."""
 
 
 @dataclass(frozen=True, slots=True)
