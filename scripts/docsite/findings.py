@@ -16,7 +16,7 @@ def page() -> str:
     """The page in Markdown."""
     parts = [_INTRODUCTION]
     for rule in sorted(RULES, key=lambda rule: rule.id):
-        needs = ", ".join(
+        needs = ", ".join(f"`{key}`" if " " not in key else key for key in rule.needs)
             f"`{key}`" if "." in key or (key.islower() and " " not in key) else key for key in rule.needs
         )
         parts.append(f"## {rule.id}\n\n**{rule.title}.** {rule.meaning}\n")
