@@ -17,8 +17,6 @@ def page() -> str:
     parts = [_INTRODUCTION]
     for rule in sorted(RULES, key=lambda rule: rule.id):
         needs = ", ".join(f"`{key}`" if " " not in key else key for key in rule.needs)
-            f"`{key}`" if "." in key or (key.islower() and " " not in key) else key for key in rule.needs
-        )
         parts.append(f"## {rule.id}\n\n**{rule.title}.** {rule.meaning}\n")
         parts.append(f"How it is decided: {rule.decided}\n")
         if needs:
