@@ -1666,6 +1666,11 @@ export interface components {
             max: number | null;
             sum: number | null;
         };
+        /** @description What a finding cost. */
+        Cost: {
+            device_hours: number;
+            money: number | null;
+        };
         Difference: {
             /** @enum {string} */
             kind: "sampled" | "logged";
@@ -1714,6 +1719,14 @@ export interface components {
             /** @description The service account that did; None if none did. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
         };
+        /** @description The value of a series that decided, and what it is compared with. */
+        Evidence: {
+            key: string;
+            host: string;
+            value: number;
+            unit: string;
+            normal: number | null;
+        };
         /** @description A fact of all runs. */
         FactRow: {
             /** @enum {string} */
@@ -1736,6 +1749,35 @@ export interface components {
         };
         FieldChoices: {
             fields: components["schemas"]["FieldChoice"][];
+        };
+        /** @description Something that is wrong with a run, or worth to know. */
+        Finding: {
+            id: string;
+            /** @enum {string} */
+            severity: "critical" | "warning" | "info";
+            /** @enum {string} */
+            confidence: "certain" | "likely" | "possible";
+            /** @description ms UTC. */
+            from_ms: number;
+            /** @description ms UTC; null while it goes on. */
+            to_ms: number | null;
+            /** @description Of the run's time, 0 to 1. */
+            share: number;
+            hosts: string[];
+            devices: number[];
+            ranks: number[];
+            text: string;
+            evidence: components["schemas"]["Evidence"][];
+            cost: components["schemas"]["Cost"];
+            advice: string;
+            docs: string;
+        };
+        /** @description What the rules say about a run. */
+        Findings: {
+            verdict: components["schemas"]["Verdict"];
+            findings: components["schemas"]["Finding"][];
+            fine: string[];
+            undecided: components["schemas"]["Undecided"][];
         };
         /** @description A device as it is now. None: not known. */
         FleetDevice: {
@@ -2180,6 +2222,17 @@ export interface components {
             /** @description What the user may do with it: `sweep:control`, `sweep:delete`. */
             may: string[];
         };
+        /** @description A rule that could not decide, and the series that it would need. */
+        Undecided: {
+            id: string;
+            needs: string[];
+            why: string;
+        };
+        /** @description The finding that costs most, `healthy` or `unknown`. */
+        Verdict: {
+            id: string;
+            text: string;
+        };
         View: {
             id: number;
             /** @enum {string} */
@@ -2394,13 +2447,17 @@ export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
+export type Cost = components['schemas']['Cost'];
 export type Difference = components['schemas']['Difference'];
 export type Ending = components['schemas']['Ending'];
 export type Entry = components['schemas']['Entry'];
 export type Event = components['schemas']['Event'];
+export type Evidence = components['schemas']['Evidence'];
 export type FactRow = components['schemas']['FactRow'];
 export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
+export type Finding = components['schemas']['Finding'];
+export type Findings = components['schemas']['Findings'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
 export type GuestLink = components['schemas']['GuestLink'];
@@ -2430,6 +2487,8 @@ export type Statistics = components['schemas']['Statistics'];
 export type SweepAgent = components['schemas']['SweepAgent'];
 export type SweepRun = components['schemas']['SweepRun'];
 export type Sweep = components['schemas']['Sweep'];
+export type Undecided = components['schemas']['Undecided'];
+export type Verdict = components['schemas']['Verdict'];
 export type View = components['schemas']['View'];
 export type Views = components['schemas']['Views'];
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
