@@ -297,19 +297,45 @@ class Course:
             for name, values in logged.items()
         }
 
-    def run(self) -> ObservedRun:
-        """Return the run as rules see it."""
+    def run(self, until_s: float | None = None) -> ObservedRun:
+        """Return the run as rules see it: at its end, or as it was going on after some seconds."""
         end_ms = START_MS + int(self.minutes * 60_000)
-        ended = None if self.state == "running" else end_ms
+        if until_s is None:
+            ended_ms = None if self.state == "running" else end_ms
+            return observe(
+                self.samples(),
+                self.columns(),
+                self.marks,
+                state=self.state,
+                started_ms=START_MS,
+                ended_ms=ended_ms,
+                now_ms=end_ms,
+            )
+        now_ms = START_MS + int(until_s * 1000)
+        hosts = [
+            HostSamples(
+                host.name,
+                {key: _before(now_ms, times, values) for key, (times, values) in host.series.items()},
+                self.interval_s,
+                host.machine,
+                host.ranks,
+            )
+            for host in self.samples()
+        ]
+        logged = {
+            name: LoggedColumn(*_before(now_ms, column.time_ms, column.step, column.values))
+            for name, column in self.columns().items()
+        }
+        marks = [mark for mark in self.marks if mark.time_ms < now_ms]
         return observe(
-            self.samples(),
-            self.columns(),
-            self.marks,
-            state=self.state,
-            started_ms=START_MS,
-            ended_ms=ended,
-            now_ms=end_ms,
+            hosts, logged, marks, state="running", started_ms=START_MS, ended_ms=None, now_ms=now_ms
         )
+
+
+def _before(time_ms: int, times_ms: Any, *columns: Any) -> Any:
+    """The rows of columns before a time."""
+    count = int(np.searchsorted(times_ms, time_ms))
+    return (times_ms[:count], *(column[:count] for column in columns))
 
 
 @dataclass(frozen=True, slots=True)
