@@ -2,8 +2,8 @@
 
     scripts/bench findings [--seeds 3]
 
-Each sick run has one thing wrong, each healthy one something that a naive rule would accuse; both are made for
-several vendors, seeds and sampling intervals (`tests/findings/scenarios/`). A rule's precision counts its
+Each sick run has one thing wrong, each healthy one something that a naive rule would accuse; both are made
+for several vendors, seeds and sampling intervals (`tests/findings/scenarios/`). A rule's precision counts its
 warnings in all runs; its delay is the median time between the begin of what is wrong and the first judgement,
 one each minute, that reports it. The cost is the CPU time of this process.
 """
@@ -16,11 +16,12 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 
-from runvitals.findings.judge import judge
-from runvitals.findings.observation import observe
 from tests.findings.scenarios.course import START_MS, Course, Scenario
 from tests.findings.scenarios.healthy import healthy_runs
 from tests.findings.scenarios.sick import sick_runs
+
+from runvitals.findings.judge import judge
+from runvitals.findings.observation import observe
 
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 STEP_S = 60.0
@@ -77,7 +78,7 @@ def judge_labelled(seeds: tuple[int, ...]) -> None:
 
 
 def opened_after(scenario: Scenario, began_ms: int) -> Iterator[float]:
-    """Yield after how many seconds a finding was first reported, judged once a minute; nothing if never live."""
+    """Yield after how many seconds a finding is first reported, judged once a minute; nothing if never."""
     (name,) = scenario.expected
     course = scenario.course
     until_s = max(STEP_S, (began_ms - START_MS) / 1000 // STEP_S * STEP_S)

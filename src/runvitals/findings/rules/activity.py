@@ -6,6 +6,7 @@ import numpy as np
 
 from runvitals.findings.devices import Device
 from runvitals.findings.finding import Confidence
+from runvitals.findings.host_load import network_rates, read_rate
 from runvitals.findings.observed_run import ObservedRun, mean_of
 from runvitals.findings.rule import (
     Abstention,
@@ -260,7 +261,18 @@ def _idle_together(run: ObservedRun, devices: list[Device]) -> list[tuple[Span, 
     minimum = run.windows.number(IDLE_S)
     if run.training.has_steps and run.first_work is not None:
         every[: run.first_work] = False  # a slow start has a rule of its own
+    elif run.first_work is None:
+        every &= ~(run.start_windows & _prepares(run))
     return [(span, devices) for span in find_spans(every & told, told, min_windows=minimum)]
+
+
+def _prepares(run: ObservedRun) -> Bools:
+    """The windows in which hosts compile, read or receive, as in the start of a run."""
+    prepares = np.zeros(run.windows.count, dtype=np.bool_)
+    for host in run.hosts:
+        received, _ = network_rates(host)
+        prepares |= above(host.columns.mean("cpu"), 30) | above(read_rate(host), 50) | above(received, 20)
+    return prepares
 
 
 def _was_used(device: Device) -> bool:

@@ -90,7 +90,7 @@ def communicates(run: ObservedRun, host: Host) -> tuple[Bools, str | None, Float
     fabric, fabric_key = _fabric(host)
     if len(run.hosts) > 1 and fabric_key is not None:
         busy = above(fabric, MIN_TRAFFIC_MIB_S / 4)
-        if busy[run.training_windows].mean() > 0.5:
+        if busy[run.training_windows].sum() > 0.5 * max(run.training_windows.sum(), 1):
             return busy, fabric_key, fabric
     best, best_key = host.columns.nothing(), None
     for device in host.devices[:1]:

@@ -27,6 +27,9 @@ NEAR, VERY_NEAR = 92.0, 97.0
 """Percent of the limit (TraceML: OOM close)."""
 MIN_GROWTH_MIB, MIN_GROWTH_SHARE = 256.0, 0.03
 HORIZON_S = 48 * 3600
+ENOUGH_S = 45 * 60
+"""Of growth that are watched before a far end is foretold."""
+STRAIGHT = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +40,19 @@ class Trend:
         slope: per window.
         fit: 1 − median deviation ÷ half of the growth; 1 is a line.
         rises: how many of its quarters are above the one before, 0 to 3.
-        last_slope: of the last third, per window.
+        first_slope, last_slope: of the first and last third, per window.
     """
 
     slope: float
     growth: float
     fit: float
     rises: int
+    first_slope: float
     last_slope: float
+
+    def is_straight(self, least: float) -> bool:
+        """Whether the last third rises about as much as the first: what fills a cache gets flatter."""
+        return self.last_slope >= least * max(self.slope, self.first_slope)
 
 
 def trend_of(column: Floats, first: int) -> Trend | None:
@@ -64,10 +72,12 @@ def trend_of(column: Floats, first: int) -> Trend | None:
     deviation = float(np.median(np.abs(y - slope * x - offset)))
     growth = slope * (x[-1] - x[0])
     quarters = [float(np.median(part)) for part in np.array_split(y, 4)]
-    third = max(len(x) * 2 // 3, 1)
-    last = _theil_sen(x[third:], y[third:]) if len(x) - third >= 3 else slope
+    third = len(x) // 3
+    first_slope = _theil_sen(x[:third], y[:third]) if third >= 3 else slope
+    last_slope = _theil_sen(x[-third:], y[-third:]) if third >= 3 else slope
     fit = 1 - deviation / (abs(growth) / 2) if growth else 0.0
-    return Trend(slope, growth, fit, sum(b > a for a, b in pairwise(quarters)), last)
+    rises = sum(later > before for before, later in pairwise(quarters))
+    return Trend(slope, growth, fit, rises, first_slope, last_slope)
 
 
 def _theil_sen(x: Floats, y: Floats) -> float:
@@ -119,12 +129,7 @@ def judge_growth(run: ObservedRun) -> Judgement:
         total = limit_mib(host)
         start = median(column, slice(first, first + 5))
         least = max(MIN_GROWTH_MIB, MIN_GROWTH_SHARE * (total or 0), 0.1 * start)
-        if (
-            trend.growth < least
-            or trend.rises < 3
-            or trend.fit < 0.75
-            or trend.last_slope < 0.4 * trend.slope
-        ):
+        if trend.growth < least or trend.rises < 3 or trend.fit < 0.75 or not trend.is_straight(STRAIGHT):
             continue
         left_s = None
         if total is not None:
@@ -134,8 +139,11 @@ def judge_growth(run: ObservedRun) -> Judgement:
             if known(percent).any():
                 used = max(now, median(percent, slice(max(run.windows.count - 5, 0), None)) / 100 * total)
             left_s = max(total - used, 0) / max(trend.last_slope, 1e-9) * run.windows.width_s
+            observed_s = (run.windows.count - first) * run.windows.width_s
             if left_s > max(HORIZON_S, 3 * run.duration_ms / 1000):
                 continue
+            if observed_s < ENOUGH_S and left_s > 3 * observed_s:
+                continue  # a start that is still filling caches looks like this
         grown.append((host, key, trend, first, left_s))
     if not grown:
         return _device_growth(run)
@@ -179,7 +187,7 @@ def _device_growth(run: ObservedRun) -> list[Occurrence]:
             or trend.growth < 5
             or trend.rises < 3
             or trend.fit < 0.85
-            or trend.last_slope < 0.6 * trend.slope
+            or not trend.is_straight(STRAIGHT)
         ):
             continue
         now = median(used, slice(max(run.windows.count - 5, 0), None))

@@ -95,13 +95,14 @@ def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list
         if side == "low":
             far &= difference < 0
         # All samples of the others lie on one side too: an outlier, not the end of a spectrum.
-        far &= (inner[row] < others.min(axis=0)) | (inner[row] > others.max(axis=0))
+        nearest = np.maximum(others.min(axis=0) - inner[row], inner[row] - others.max(axis=0))
+        far &= nearest > MIN_DIFFERENCE / 2 * np.abs(middle)
         holds: Bools = np.zeros(run.windows.count, dtype=np.bool_)
         told: Bools = np.zeros(run.windows.count, dtype=np.bool_)
         holds[columns], told[columns] = far, True
         spans = find_spans(holds, told, min_windows=run.windows.number(MIN_S), close_windows=3)
         covered = sum(int(holds[span.slice].sum()) for span in spans)
-        if not spans or covered < 0.1 * columns.sum():
+        if covered < max(0.1 * columns.sum(), 0.7 * sum(len(span) for span in spans), 1):
             continue
         where = mask_of(spans, run.windows.count)[columns]
         same_sign = np.sign(difference[where])
