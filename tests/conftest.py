@@ -127,7 +127,7 @@ def no_run_is_left_open() -> Iterator[None]:
     """Finish the run that a test left open in this process: `init()` of the next test would return it."""
     yield
     start = sys.modules.get("runvitals.sdk.start")
-    run = start.opened() if start is not None else None
+    run = start.current_run() if start is not None else None
     if run is not None:
         run.finish()
     os.environ.pop("RUNVITALS_OPEN_RUN", None)  # servers that later tests start, and share, would inherit it

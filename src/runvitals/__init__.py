@@ -176,7 +176,7 @@ def finish(exit_code: int | None = None, quiet: bool | None = None) -> None:
     """Finish the open run, if there is one; see `Run.finish`."""
     from runvitals.sdk import start
 
-    opened = start.opened()
+    opened = start.current_run()
     if opened is not None:
         opened.finish(exit_code)
 
@@ -226,7 +226,7 @@ def __getattr__(name: str) -> object:
     if name == "run":
         from runvitals.sdk import start
 
-        return start.opened()
+        return start.current_run()
     if name == "open_run":
         from runvitals.readers.journals import open_run
 
@@ -247,8 +247,10 @@ def __getattr__(name: str) -> object:
 
 
 def _of_active_run(name: str) -> object:
-    """Raises:
-    NotOpenAttribute: no run is open. `hasattr` and tools that list the package expect such an error.
+    """Return an attribute of the open run.
+
+    Raises:
+        NotOpenAttribute: no run is open. `hasattr` and tools that list the package expect such an error.
     """
     from runvitals.errors import NotOpen, NotOpenAttribute
 
@@ -259,12 +261,12 @@ def _of_active_run(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    """The public names, also those that are loaded on first use: for completion in shells and notebooks."""
+    """Return the public names, with those that are loaded on first use: for completion in shells."""
     return sorted({*globals(), *__all__, *_ERRORS, *_OF_WANDB, "mlflow"})
 
 
 def _of_wandb(name: str) -> object:
-    """A name of W&B's package that is not one of ours already.
+    """Return a name of W&B's package that is not one of ours already.
 
     Raises:
         AttributeError: there is none; for one that W&B's package has, with what to use instead.
@@ -285,4 +287,4 @@ def _of_wandb(name: str) -> object:
         raise AttributeError(f"module 'runvitals' has no attribute {name!r}")
     from runvitals.sdk import wandb_names
 
-    raise wandb_names.absent("module", name)
+    raise wandb_names.absence_error("module", name)

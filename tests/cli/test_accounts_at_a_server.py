@@ -180,6 +180,70 @@ def test_roles(command: Command) -> None:
     assert command("role", "delete", "Labeller") == ["deleted the role; 1 members have its base role now"]
 
 
+def test_what_a_key_may_do_is_done_at_the_server(
+    command: Command,
+    running: tuple[Path, str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    answers: Callable[[str], int],
+) -> None:
+    (key,) = command("key", "create", "admin", "--user", "ada", "--scope", "full")
+    eventually(lambda: answers(key) == 200)
+    monkeypatch.setenv("RUNVITALS_SERVER", running[1])
+    monkeypatch.setenv("RUNVITALS_TOKEN", key)
+
+    def at_server(*words: str, status: int = 0) -> str:
+        capsys.readouterr()
+        assert main([*words, "--server", running[1]]) == status
+        captured = capsys.readouterr()
+        return captured.err if status else captured.out
+
+    created = at_server("role", "create", "Tagger 2 ä", "--base", "viewer", "--add", "run:update", "--json")
+    assert json.loads(created) == {
+        "id": json.loads(created)["id"],
+        "name": "Tagger 2 ä",
+        "description": "",
+        "base": "viewer",
+        "actions": ["run:update"],
+        "users": 0,
+        "teams": 0,
+    }
+    (listed,) = json.loads(at_server("role", "list", "--json"))
+    assert listed == json.loads(created) == records(command, "role", "list")[0]
+    assert "Tagger 2 ä" in at_server("role", "list")
+    assert at_server("team", "role", "vision", "bob", "--role", "Tagger 2 ä") == (
+        "bob is Tagger 2 ä in the team vision now\n"
+    )
+    for words in (("user", "list"), ("team", "members", "vision"), ("service-account", "list", "vision")):
+        assert at_server(*words).splitlines() == command(*words)
+        shown = {row["name"] for row in json.loads(at_server(*words, "--json"))}
+        assert shown == {row["name"] for row in records(command, *words)}
+    assert at_server("role", "delete", "Tagger 2 ä") == "deleted the role; 1 members have its base role now\n"
+    assert "there is no role 'Tagger'" in at_server("role", "delete", "Tagger", status=1)
+    command("project", "create", "vision/letters")
+    assert at_server("project", "list", "vision").splitlines() == command("project", "list", "vision")
+    shared = at_server("project", "link", "vision/letters")
+    assert shared.startswith("/-/shared#")
+    assert at_server("project", "delete", "vision/letters", "--confirm", "letters").startswith(
+        "the project is in the trash, with 0 runs"
+    )
+    (deleted,) = json.loads(at_server("project", "list", "vision", "--deleted", "--json"))
+    assert deleted["name"] == "letters"
+    audit = records(command, "organisation", "audit", "--limit", "20")
+    by = {event["action"]: event["actor_name"] for event in reversed(audit)}
+    assert (by["role.delete"], by["project.delete"], by["project.create"]) == ("ada", "ada", "cli")
+    (weak,) = command("key", "create", "weak", "--user", "bob")
+    eventually(lambda: answers(weak) == 200)
+    monkeypatch.setenv("RUNVITALS_TOKEN", weak)
+    assert "you may not do this" in at_server("role", "create", "x", "--base", "viewer", status=1)
+
+
+@pytest.mark.parametrize("words", [("user", "suspend", "bob"), ("team", "delete", "vision"), ("key", "list")])
+def test_what_no_key_may_do_is_done_where_the_store_is(words: tuple[str, ...]) -> None:
+    with pytest.raises(SystemExit):
+        main([*words, "--server", "http://127.0.0.1:1"])
+
+
 def test_the_organisation(command: Command) -> None:
     assert command("organisation", "set", "trash_days=7") == ["trash_days: 7"]
     assert "trash_days: 7" in command("organisation", "settings")

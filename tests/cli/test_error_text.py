@@ -10,7 +10,7 @@ from contextlib import closing
 
 import pytest
 
-from runvitals.cli.error_text import error_text
+from runvitals.cli import error_text
 from runvitals.store.samples.interface import StoreUnavailable
 from runvitals.store.samples.sqlite.database import store_errors
 

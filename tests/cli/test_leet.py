@@ -32,9 +32,9 @@ def test_without_a_terminal_it_says_what_prints_a_run(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["leet", "config", "x"], "`leet config` takes no more words, not x"),
-        (["leet", "inspect", "--replay", "10x", "abc"], "--replay is of `runvitals leet`"),
-        (["leet", "--summary"], "--summary are of `runvitals leet inspect`"),
+        (["leet", "config", "x"], "`leet config` takes no further words: x"),
+        (["leet", "inspect", "--replay", "10x", "abc"], "--replay belongs to `runvitals leet`"),
+        (["leet", "--summary"], "--summary belong to `runvitals leet inspect`"),
         (["leet", "inspect", "--summary", "--follow"], "one of --summary and --follow"),
     ],
 )

@@ -28,7 +28,7 @@ from runvitals.readers.journals.run_handle import open_run
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.run_files import FileTooLarge, RunFiles
 from runvitals.sdk.media.saved_files import matching_files
-from runvitals.sdk.media.values import recognised
+from runvitals.sdk.media.values import to_media
 from tests.sdk.runs import Journals, Start, finished
 
 
@@ -103,7 +103,7 @@ def test_images_of_pil_keep_their_pixels(files: RunFiles, tmp_path: Path) -> Non
     for mode in ("L", "RGB", "RGBA", "P", "1", "CMYK", "F"):
         image = PilImages.new(mode, (4, 3))
         assert is_media(image)
-        item = recognised(image).item(files)
+        item = to_media(image).item(files)
         assert (item["width"], item["height"]) == (4, 3), mode
         PilImages.open(io.BytesIO(content(tmp_path, item))).load()
 
@@ -124,7 +124,7 @@ def test_images_of_pil_keep_their_pixels(files: RunFiles, tmp_path: Path) -> Non
 def test_images_of_pil_that_png_does_not_have(
     files: RunFiles, tmp_path: Path, mode: str, color: Any, expected: Any
 ) -> None:
-    item = recognised(PilImages.new(mode, (4, 3), color)).item(files)
+    item = to_media(PilImages.new(mode, (4, 3), color)).item(files)
     found = PilImages.open(io.BytesIO(content(tmp_path, item)))
     assert (found.mode, found.getpixel((1, 1))) == expected
 
@@ -278,13 +278,13 @@ def test_figures_are_recognised_without_their_libraries(files: RunFiles, tmp_pat
 
     assert not is_media(Figure())
     Figure.__module__, Chart.__module__ = "matplotlib.figure", "plotly.graph_objs._figure"
-    drawn = recognised(Figure()).item(files)
+    drawn = to_media(Figure()).item(files)
     assert (drawn["type"], drawn["width"]) == ("image/png", 6)
     pyplot = ModuleType("matplotlib.pyplot")
     pyplot.savefig = Figure().savefig  # type: ignore[attr-defined]  # of its current figure
-    assert recognised(pyplot).item(files) == drawn
+    assert to_media(pyplot).item(files) == drawn
     assert not is_media(ModuleType("matplotlib.pyplots"))
-    page = recognised(Chart()).item(files)
+    page = to_media(Chart()).item(files)
     assert (page["type"], content(tmp_path, page)) == ("text/html", b"<html>TrueTrue</html>")
 
 

@@ -142,7 +142,7 @@ def test_init_refuses_an_unknown_kind_of_destination(tmp_path: Path, monkeypatch
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(SettingError, match=r"destinations \(argument\): unknown destination 'oven'"):
         start.init(dir=str(tmp_path), settings={"destinations": ["oven"]})
-    assert start.resolved({"mode": "offline"})["destinations"] == ["files:/tmp/x", "fridge:shelf"]
+    assert start.resolve_settings({"mode": "offline"})["destinations"] == ["files:/tmp/x", "fridge:shelf"]
 
 
 def test_error_for_an_unknown_setting_suggests_the_closest() -> None:

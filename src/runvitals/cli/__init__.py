@@ -1,32 +1,36 @@
-"""The `runvitals` command. Each subcommand is a module with `add(subparsers)` and `run(arguments) -> int`,
-which returns the exit code.
+"""The `runvitals` command.
+
+Each subcommand is a module with `add(subparsers)` and `run(arguments) -> int`, which returns the exit code.
 """
 
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
 import os
 import sys
 from collections.abc import Sequence
 from keyword import iskeyword
 from types import ModuleType
+from typing import Any
 
 from runvitals.base.terminal_text import harmless_output, inert
 from runvitals.cli.command_list import COMMANDS, EXTRAS
-from runvitals.cli.error_text import error_text
-from runvitals.cli.intermixed_parser import IntermixedParser
 from runvitals.monitoring.environment import redaction
 from runvitals.store.errors import MetadataStoreError
 from runvitals.version import __version__
 
 __all__ = ["COMMANDS", "main", "parser"]
+_FULL = frozenset((errno.ENOSPC, getattr(errno, "EDQUOT", errno.ENOSPC)))
+_SQLITE_FULL = 13
 _LISTING = ("-h", "--help", "--version")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return the exit code: 2 for invalid usage, 1 for an error, which is printed to
-    stderr as one line.
+    """Run the command line and return the exit code: 2 for invalid usage, 1 for an error.
+
+    An error is printed to stderr as one line.
     """
     with harmless_output():
         return _run(sys.argv[1:] if argv is None else argv)
@@ -55,7 +59,7 @@ def _run(words: list[str]) -> int:
 
 
 def _missing_packages(command: str, error: ModuleNotFoundError) -> str:
-    """The extra to install for a command.
+    """Return the extra to install for a command.
 
     Raises:
         ModuleNotFoundError: it is a module of ours that is missing.
@@ -72,10 +76,11 @@ def _missing_packages(command: str, error: ModuleNotFoundError) -> str:
 
 
 def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
-    """The parser for all subcommands.
+    """Return the parser for all subcommands.
 
     Args:
-        words: what it will parse. Only the subcommand that they name is loaded then; none, if they name none,
+        words: the words that it will parse. Only the subcommand that they name is loaded then; none, if they
+        name none,
             as for `--help`.
     """
     top = argparse.ArgumentParser(prog="runvitals", description="The vital signs of every training run.")
@@ -95,3 +100,59 @@ def parser(words: Sequence[str] | None = None) -> argparse.ArgumentParser:
 
 def _module(name: str) -> ModuleType:
     return importlib.import_module(f"runvitals.cli.{name.replace('-', '_') + '_' * iskeyword(name)}")
+
+
+def error_text(error: Exception) -> str:
+    """Return the text of an error without its number; for a full disk also the remedy.
+
+    Example:
+        >>> error_text(FileNotFoundError(2, "No such file or directory", "/data/runs"))
+        '/data/runs: No such file or directory'
+    """
+    if isinstance(error, LookupError) and error.args:
+        text = str(error.args[0])
+    elif isinstance(error, OSError) and error.strerror:
+        text = f"{error.filename}: {error.strerror}" if error.filename else error.strerror
+    else:
+        text = str(error)
+    if _is_disk_full(error):
+        text += "; free disk space, or choose a folder on another disk"
+    return text
+
+
+def _is_disk_full(error: BaseException | None) -> bool:
+    while error is not None:
+        if getattr(error, "errno", None) in _FULL or getattr(error, "sqlite_errorcode", None) == _SQLITE_FULL:
+            return True
+        error = error.__cause__
+    return False
+
+
+class IntermixedParser(argparse.ArgumentParser):
+    """A parser of one command, which reports unknown arguments under its own usage.
+
+    Attributes:
+        intermixes: whether options may stand between positional arguments, as in `leet inspect --json RUN`.
+            Argparse would otherwise take the first of them for all.
+    """
+
+    intermixes = False
+    _intermixing = False
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[Any, list[str]]:
+        """Parse the arguments; unknown ones are an error of this command."""
+        if self._intermixing:  # argparse calls this method again
+            return super().parse_known_args(args, namespace)
+        if self.intermixes:
+            self._intermixing = True
+            try:
+                known, unknown = self.parse_known_intermixed_args(args, namespace)
+            finally:
+                self._intermixing = False
+        else:
+            known, unknown = super().parse_known_args(args, namespace)
+        if unknown:  # reported here, so that the usage is that of this command
+            self.error(f"unrecognized arguments: {' '.join(unknown)}")
+        return known, unknown

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import SimpleNamespace
 from typing import Any
 
 from runvitals.cli.formatting import inert, moment, table
@@ -19,7 +20,7 @@ class Listing:
     """Rows of one kind.
 
     Attributes:
-        rows: dataclasses or dictionaries: what JSON has.
+        rows: dataclasses, dictionaries or namespaces: what JSON has.
         empty: what is printed instead of a table without rows.
     """
 
@@ -87,6 +88,8 @@ def _plain(record: object) -> Any:
         return [_plain(item) for item in record]
     if isinstance(record, (frozenset, set)):
         return sorted(record)
+    if isinstance(record, SimpleNamespace):
+        return _plain(vars(record))
     if dataclasses.is_dataclass(record) and not isinstance(record, type):
         return {field.name: _plain(getattr(record, field.name)) for field in dataclasses.fields(record)}
     if isinstance(record, dict):

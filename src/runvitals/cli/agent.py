@@ -14,6 +14,7 @@ from runvitals.cli.command_list import COMMANDS
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals agent` to the parser."""
     parser = subparsers.add_parser(
         "agent",
         help=COMMANDS["agent"],
@@ -27,10 +28,11 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Start runs of a sweep until it is over; return 1 if the sweep failed."""
     from runvitals.readers.servers.sweeps.agent import SweepFailed
     from runvitals.readers.servers.sweeps.functions import agent
 
-    signal.signal(signal.SIGTERM, _terminated)
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         agent(arguments.sweep, entity=arguments.entity, project=arguments.project, count=arguments.count)
     except SweepFailed as error:
@@ -39,6 +41,6 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _terminated(number: int, frame: FrameType | None) -> None:
+def _interrupt(number: int, frame: FrameType | None) -> None:
     """End with the program, which would otherwise go on without the agent."""
     raise KeyboardInterrupt

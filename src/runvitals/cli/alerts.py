@@ -31,6 +31,7 @@ _MAX_HOURS: Final = 24 * 366
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals alerts` to the parser."""
     parser = subparsers.add_parser("alerts", help=COMMANDS["alerts"], description=__doc__)
     add_server(parser)
     actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
@@ -62,6 +63,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on the alert rules of a team; return 0."""
     with connected(arguments) as server:
         return _ACTIONS[arguments.action](server, _path(arguments.team), arguments)
 
@@ -81,8 +83,8 @@ def _list(server: ApiConnection, path: str, arguments: argparse.Namespace) -> in
         return 0
     firing = server.get(f"{path}/history", [("limit", 200), ("firing", "true")])["firings"]
     counts: dict[str, int] = {}
-    for one in firing:
-        counts[one["rule"]] = counts.get(one["rule"], 0) + 1
+    for entry in firing:
+        counts[entry["rule"]] = counts.get(entry["rule"], 0) + 1
     if not rules:
         print("there are no rules; `runvitals alerts apply` adds those of a file")
         return 0
@@ -102,11 +104,11 @@ def _history(server: ApiConnection, path: str, arguments: argparse.Namespace) ->
         print(json.dumps(firings, indent=1))
         return 0
     rows = [["FIRED", "RULE", "RUN", "METRIC", "HOST", "UNTIL", "NOTIFIED"]]
-    for one in firings:
-        until = "still" if one["ended_ms"] is None else _when(one["ended_ms"])
-        place = inert(f"{one['project']}/{one['run']}")
-        about = [inert(one["rule"]), place, inert(one["key"]), inert(one["host"])]
-        rows.append([_when(one["fired_ms"]), *about, until, one["notified"] or "–"])
+    for firing in firings:
+        until = "still" if firing["ended_ms"] is None else _when(firing["ended_ms"])
+        run = inert(f"{firing['project']}/{firing['run']}")
+        about = [inert(firing["rule"]), run, inert(firing["key"]), inert(firing["host"])]
+        rows.append([_when(firing["fired_ms"]), *about, until, firing["notified"] or "–"])
     print(table(rows))
     return 0
 
@@ -114,18 +116,18 @@ def _history(server: ApiConnection, path: str, arguments: argparse.Namespace) ->
 def _check(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
     for rule in _read(arguments.file):
         body = {"rule": rule, "days": arguments.days}
-        found = send_definition(server, "POST", f"{path}/dry-run", body, _where(arguments.file, rule))
-        times = "once" if found["times"] == 1 else f"{found['times']} times"
-        print(f"{inert(rule['name'])}: would have fired {times} in {found['runs']} runs")
+        result = send_definition(server, "POST", f"{path}/dry-run", body, _where(arguments.file, rule))
+        times = "once" if result["times"] == 1 else f"{result['times']} times"
+        print(f"{inert(rule['name'])}: would have fired {times} in {result['runs']} runs")
     return 0
 
 
 def _apply(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
-    wanted = {rule["name"]: rule for rule in _read(arguments.file)}
-    known = {rule["name"]: rule for rule in _all(server, path)}
-    for name, rule in wanted.items():
+    in_file = {rule["name"]: rule for rule in _read(arguments.file)}
+    on_server = {rule["name"]: rule for rule in _all(server, path)}
+    for name, rule in in_file.items():
         enabled = rule.get("enabled", True)
-        before, body = known.get(name), {"rule": rule, "enabled": enabled}
+        before, body = on_server.get(name), {"rule": rule, "enabled": enabled}
         if before is None:
             send_definition(server, "POST", path, body, _where(arguments.file, rule))
             print(f"added {inert(name)}")
@@ -133,48 +135,53 @@ def _apply(server: ApiConnection, path: str, arguments: argparse.Namespace) -> i
             send_definition(server, "PATCH", f"{path}/{before['id']}", body, _where(arguments.file, rule))
             print(f"changed {inert(name)}")
     if arguments.prune:
-        delete_others(server, path, known, wanted)
+        delete_others(server, path, on_server, in_file)
     return 0
 
 
 def _test(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
-    server.send("POST", f"{path}/{_named(server, path, arguments.name)}/test", {})
+    server.send("POST", f"{path}/{_id_of(server, path, arguments.name)}/test", {})
     print("a test is on its way to you")
     return 0
 
 
 def _mute(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
     until_ms = int(time.time() * 1000 + arguments.hours * _HOUR_MS) if arguments.hours > 0 else None
-    server.send("PATCH", f"{path}/{_named(server, path, arguments.name)}", {"muted_until_ms": until_ms})
+    server.send("PATCH", f"{path}/{_id_of(server, path, arguments.name)}", {"muted_until_ms": until_ms})
     state = "no longer muted" if until_ms is None else f"muted until {_when(until_ms)}"
     print(f"{inert(arguments.name)} is {state}")
     return 0
 
 
 def _read(path: str) -> list[dict[str, Any]]:
-    """The rules of a file. All are checked before the first is sent, so that a mistake changes nothing.
+    """Return the rules of a file, all checked, so that a mistake in one changes nothing.
 
     Raises:
         ValueError: the file or a rule is invalid; all mistakes are named.
     """
     from runvitals.server.alerts.rules import InvalidRule, rule
 
-    found, wrong = read_definitions(path, "rule"), []
-    for one in found:
+    definitions, wrong = read_definitions(path, "rule"), []
+    for definition in definitions:
         try:
-            rule(one)
+            rule(definition)
         except InvalidRule as error:
-            wrong.append(f"rule {inert(one['name'])!r}: {field_errors(error.fields)}")
+            wrong.append(f"rule {inert(definition['name'])!r}: {field_errors(error.fields)}")
     if wrong:
         raise ValueError(f"{inert(path)}: {'; '.join(wrong)}")
-    return found
+    return definitions
 
 
 def _where(path: str, rule: Mapping[str, Any]) -> str:
     return f"{inert(path)}: rule {inert(rule['name'])!r}"
 
 
-def _named(server: ApiConnection, path: str, name: str) -> int:
+def _id_of(server: ApiConnection, path: str, name: str) -> int:
+    """Return the id of the rule with a name.
+
+    Raises:
+        ValueError: there is none.
+    """
     for rule in _all(server, path):
         if rule["name"] == name:
             return int(rule["id"])

@@ -20,30 +20,32 @@ _QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([a-zA-Z]+)", re.ASCII)
 
 
 def time_ms(text: str) -> int:
-    """A positive duration in ms.
+    """Return a positive duration in ms.
 
     Example:
         >>> time_ms("90d"), time_ms("12h")
         (7776000000, 43200000)
     """
-    return _parsed(text, _TIMES_MS, "a number with the unit h, d, w or y, such as 90d")
+    return _parse_quantity(text, _TIMES_MS, "a number with the unit h, d, w or y, such as 90d")
 
 
 def size_bytes(text: str) -> int:
-    """A positive size in bytes; KB is 1000 bytes and KiB 1024.
+    """Return a positive size in bytes; KB is 1000 bytes and KiB 1024.
 
     Example:
         >>> size_bytes("200GB"), size_bytes("1.5GiB")
         (200000000000, 1610612736)
     """
-    return _parsed(text, _SIZES, "a number with the unit KB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 200GB")
+    return _parse_quantity(
+        text, _SIZES, "a number with the unit KB, MB, GB, TB, KiB, MiB, GiB or TiB, such as 200GB"
+    )
 
 
-def _parsed(text: str, units: dict[str, int], expected: str) -> int:
-    found = _QUANTITY.fullmatch(text.strip())
+def _parse_quantity(text: str, units: dict[str, int], expected: str) -> int:
+    match = _QUANTITY.fullmatch(text.strip())
     by_name = {name.lower(): factor for name, factor in units.items()}
-    factor = by_name.get(found[2].lower()) if found else None
-    number = parse_number(found[1], 0.0, _MOST) if found else None
+    factor = by_name.get(match[2].lower()) if match else None
+    number = parse_number(match[1], 0.0, _MOST) if match else None
     value = round(number * factor) if number is not None and factor is not None else 0
     if not 0 < value < INT64:
         raise argparse.ArgumentTypeError(f"invalid value {text!r:.80}: expected {expected}")
@@ -51,8 +53,9 @@ def _parsed(text: str, units: dict[str, int], expected: str) -> int:
 
 
 def joined_setting(name: str, texts: Sequence[str] | None) -> Any:
-    """The value of a setting whose option may be repeated: lists and tables are joined; of other values, the
-    last one counts.
+    """Return the value of a setting whose option may be repeated.
+
+    Lists and tables are joined; of other values, the last one counts.
 
     Raises:
         SettingError: an invalid value.
@@ -72,7 +75,7 @@ def joined_setting(name: str, texts: Sequence[str] | None) -> Any:
 
 
 def positive_integer(text: str) -> int:
-    """A count from 1.
+    """Return a count from 1.
 
     Raises:
         argparse.ArgumentTypeError: it is none.
@@ -83,10 +86,10 @@ def positive_integer(text: str) -> int:
 
 
 def number_between(low: float, high: float, also: str = "") -> Callable[[str], float]:
-    """The type of an argument that is a number in a range.
+    """Return the type of an argument that is a number in a range.
 
     Args:
-        also: what else is expected, for the message: ", or `max`".
+        also: an addition to the message, such as ", or `max`".
 
     Example:
         >>> number_between(0.1, 3600)("1.5")
@@ -105,7 +108,7 @@ def number_between(low: float, high: float, also: str = "") -> Callable[[str], f
 
 
 def integer_between(low: int, high: int) -> Callable[[str], int]:
-    """The type of an argument that is an integer in a range.
+    """Return the type of an argument that is an integer in a range.
 
     Example:
         >>> integer_between(1, 30)("7")
@@ -124,7 +127,7 @@ def integer_between(low: int, high: int) -> Callable[[str], int]:
 
 
 def row_id(text: str) -> int:
-    """What the ID column of a list shows."""
+    """Return a number of the ID column of a list."""
     number = parse_integer(text.strip(), INT64 - 1)
     if number is None:
         raise argparse.ArgumentTypeError(f"{text!r:.80}: expected a number of the ID column")
@@ -132,7 +135,7 @@ def row_id(text: str) -> int:
 
 
 def address(text: str) -> tuple[str, int]:
-    """Host and port.
+    """Return host and port.
 
     Example:
         >>> address("0.0.0.0:8900"), address("[::1]:0")

@@ -17,6 +17,7 @@ _NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals artifact` to the parser."""
     parser = subparsers.add_parser(
         "artifact",
         help=COMMANDS["artifact"],
@@ -39,6 +40,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Log, download or list artifacts; return 1 if a version was not logged or delivered."""
     return {"put": _put, "get": _get, "ls": _list}[arguments.action](arguments)
 
 
@@ -70,9 +72,9 @@ def _put(arguments: argparse.Namespace) -> int:
 
 def _get(arguments: argparse.Namespace) -> int:
     from runvitals.sdk.artifacts.artifact import Artifact
-    from runvitals.sdk.artifacts.finding import find
+    from runvitals.sdk.artifacts.lookup import find
 
-    print(inert(Artifact.found(find(_scope(arguments), arguments.name)).download(arguments.output)))
+    print(inert(Artifact.from_source(find(_scope(arguments), arguments.name)).download(arguments.output)))
     return 0
 
 
@@ -100,10 +102,10 @@ def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
         from runvitals.readers.journals.artifacts import LocalArtifacts
 
         of_all = address is None and arguments.project is None
-        found = LocalArtifacts(scope.folder).versions(
+        sources = LocalArtifacts(scope.folder).versions(
             None if of_all else project, None if address is None else address.name
         )
-        yield from (one.version for one in found)
+        yield from (source.version for source in sources)
         return
     from runvitals.readers.servers.artifacts import ServerArtifacts
 
@@ -114,10 +116,10 @@ def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
 
 
 def _scope(arguments: argparse.Namespace) -> Any:
-    from runvitals.sdk.artifacts.finding import ArtifactScope
-    from runvitals.sdk.start import resolved
+    from runvitals.sdk.artifacts.lookup import ArtifactScope
+    from runvitals.sdk.start import resolve_settings
 
-    settings = resolved({})
+    settings = resolve_settings({})
     server = settings["server"] if settings["mode"] == "online" else None
     project = arguments.project or settings["project"]
     return ArtifactScope(server, directory(arguments), settings["entity"], project)

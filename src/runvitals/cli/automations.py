@@ -26,6 +26,7 @@ _PARTS: Final = ("name", "event", "filter", "actions", "cooldown_h")
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals automations` to the parser."""
     parser = subparsers.add_parser(
         "automations",
         help=COMMANDS["automations"],
@@ -49,12 +50,13 @@ def add(subparsers: Any) -> None:
         ("test", "send a message about an invented run to its receivers"),
         ("delete", "delete an automation"),
     ):
-        one = actions.add_parser(name, help=text)
-        one.add_argument("team", metavar="TEAM")
-        one.add_argument("name", metavar="AUTOMATION")
+        command = actions.add_parser(name, help=text)
+        command.add_argument("team", metavar="TEAM")
+        command.add_argument("name", metavar="AUTOMATION")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on the automations of a team; return 0."""
     action = {"list": _list, "history": _history, "apply": _apply}.get(arguments.action, _one)
     with connected(arguments) as server:
         return action(server, f"/teams/{entity_name(arguments.team)}", arguments)
@@ -65,55 +67,66 @@ def _all(server: ApiConnection, path: str) -> list[dict[str, Any]]:
 
 
 def _list(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
-    found = _all(server, path)
+    automations = _all(server, path)
     if arguments.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(automations, indent=1))
         return 0
     rows = [["AUTOMATION", "STATE", "EVENT", "ACTIONS", "BY"]]
-    for one in found:
-        state = "on" if one["enabled"] else "off"
-        actions = ", ".join(dict.fromkeys(inert(action["kind"]) for action in one["actions"]))
+    for automation in automations:
+        state = "on" if automation["enabled"] else "off"
+        actions = ", ".join(dict.fromkeys(inert(action["kind"]) for action in automation["actions"]))
         rows.append(
-            [inert(one["name"]), state, inert(one["event"]["kind"]), actions, inert(one["created_by"] or "–")]
+            [
+                inert(automation["name"]),
+                state,
+                inert(automation["event"]["kind"]),
+                actions,
+                inert(automation["created_by"] or "–"),
+            ]
         )
     print(table(rows))
     return 0
 
 
 def _history(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
-    found = server.get(f"{path}/notifications", [("limit", 100)])["notifications"]
+    notifications = server.get(f"{path}/notifications", [("limit", 100)])["notifications"]
     if arguments.json:
-        print(json.dumps(found, indent=1))
+        print(json.dumps(notifications, indent=1))
         return 0
     rows = [["WHAT", "BY", "STATE", "TRIES", "WHY"]]
-    for one in found:
-        by = f"{one['channel']}:{one['receiver']}"
-        why = inert(one["error"] or "")[:80]
-        rows.append([inert(one["title"]), inert(by), one["state"], str(one["tries"]), why])
+    for notification in notifications:
+        by = f"{notification['channel']}:{notification['receiver']}"
+        why = inert(notification["error"] or "")[:80]
+        rows.append(
+            [inert(notification["title"]), inert(by), notification["state"], str(notification["tries"]), why]
+        )
     print(table(rows))
     return 0
 
 
 def _apply(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
-    wanted = {one["name"]: one for one in read_definitions(arguments.file, "automation")}
-    known = {one["name"]: one for one in _all(server, path)}
-    for name, one in wanted.items():
-        before, where = known.get(name), f"{inert(arguments.file)}: automation {inert(name)!r}"
+    in_file = {
+        automation["name"]: automation for automation in read_definitions(arguments.file, "automation")
+    }
+    on_server = {automation["name"]: automation for automation in _all(server, path)}
+    for name, automation in in_file.items():
+        before, where = on_server.get(name), f"{inert(arguments.file)}: automation {inert(name)!r}"
         if before is None:
-            send_definition(server, "POST", f"{path}/automations", one, where)
+            send_definition(server, "POST", f"{path}/automations", automation, where)
             print(f"added {inert(name)}")
             continue
-        changed = send_definition(server, "PATCH", f"{path}/automations/{before['id']}", one, where)
+        changed = send_definition(server, "PATCH", f"{path}/automations/{before['id']}", automation, where)
         if any(changed[part] != before[part] for part in (*_PARTS, "enabled")):
             print(f"changed {inert(name)}")
     if arguments.prune:
-        delete_others(server, f"{path}/automations", known, wanted)
+        delete_others(server, f"{path}/automations", on_server, in_file)
     return 0
 
 
 def _one(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:
+    """Enable, disable, preview, test or delete an automation."""
     name, action = arguments.name, arguments.action
-    numbers = [one["id"] for one in _all(server, path) if one["name"] == name]
+    numbers = [automation["id"] for automation in _all(server, path) if automation["name"] == name]
     if not numbers:
         raise ValueError(f"there is no automation {name!r}; `runvitals automations list` shows all")
     address = f"{path}/automations/{numbers[0]}"
@@ -124,9 +137,11 @@ def _one(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int
         sent = server.send("POST", f"{address}/test", {})["sent"]
         print(f"{sent} {'message is' if sent == 1 else 'messages are'} on the way")
     elif action == "preview":
-        found = server.send("POST", f"{address}/preview", {})
-        times = "it is not kept when this happened" if found["times"] is None else f"{found['times']} times"
-        print(f"{inert(name)} in the last {found['days']} days: {times}")
+        preview = server.send("POST", f"{address}/preview", {})
+        times = (
+            "it is not kept when this happened" if preview["times"] is None else f"{preview['times']} times"
+        )
+        print(f"{inert(name)} in the last {preview['days']} days: {times}")
     else:
         server.send("PATCH", address, {"enabled": action == "enable"})
         print(f"{inert(name)} is {'on' if action == 'enable' else 'off'}")

@@ -11,6 +11,7 @@ from runvitals.cli.data_folder import add_dir
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals cloudwatch` to the parser."""
     parser = subparsers.add_parser(
         "cloudwatch",
         help=COMMANDS["cloudwatch"],
@@ -83,6 +84,7 @@ def _add_cost(group: argparse._ArgumentGroup) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Send reports to CloudWatch, or estimate the cost; return the exit code."""
     from runvitals.cli import cloudwatch_reports  # 0.05 s, which `runvitals --help` would take too
 
     return cloudwatch_reports.run(arguments)

@@ -21,6 +21,7 @@ from runvitals.relay.destinations.cloudwatch.pipe import EmfSink, Pipe, PutMetri
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Send the reports on stdin, or print what would be sent; return the exit code."""
     check_namespace(arguments.namespace)
     if arguments.run and not arguments.dry_run:
         raise ValueError(
@@ -83,7 +84,7 @@ def _dry_run(arguments: argparse.Namespace) -> int:
     print(_metrics(estimate))
     print(f"\n{_groups(estimate)}\n")
     emf = arguments.emf is not None
-    print("\n".join(_sums(estimate, arguments.namespace, emf)))
+    print("\n".join(_total_lines(estimate, arguments.namespace, emf)))
     return 0
 
 
@@ -113,7 +114,7 @@ def _groups(estimate: Estimate) -> str:
     return table([heading, *rows, total], right=frozenset(range(1, 5)))
 
 
-def _sums(estimate: Estimate, namespace: str, emf: bool) -> Iterator[str]:
+def _total_lines(estimate: Estimate, namespace: str, emf: bool) -> Iterator[str]:
     count, sets = len(estimate.sent), estimate.metric_sets
     dimensions = ", ".join(f"{k}={'…' if v is None else v}" for k, v in estimate.dimensions.items())
     yield f"Namespace {namespace}, dimensions: {dimensions or 'none'}"

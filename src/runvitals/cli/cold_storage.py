@@ -1,4 +1,4 @@
-"""Where old samples of the store in a folder are kept: the option `--cold-storage` and those beside it."""
+"""The options for the storage of old samples: `--cold-storage` and those beside it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _CACHE_BYTES = 2 << 30
 
 
 def add_cold_storage(parser: argparse.ArgumentParser) -> None:
-    """Options for moving old samples to a bucket."""
+    """Add the options that move old samples to a bucket."""
     parser.add_argument(
         "--cold-storage",
         metavar="BUCKET",
@@ -40,7 +40,7 @@ def add_cold_storage(parser: argparse.ArgumentParser) -> None:
 
 
 def cold_address(text: str) -> str:
-    """The address of a bucket, or the absolute path of a folder."""
+    """Return the address of a bucket, or the absolute path of a folder."""
     from runvitals.store.files.bucket_address import BucketAddress
 
     if "://" not in text:
@@ -54,7 +54,7 @@ def cold_address(text: str) -> str:
 
 
 def cold_settings(arguments: argparse.Namespace, in_folder: bool = True) -> ColdSettings | None:
-    """The settings of these options; None if there is no cold storage.
+    """Return the settings of these options; None if there is no cold storage.
 
     Args:
         in_folder: whether samples are kept in a folder.

@@ -47,4 +47,4 @@ COMMANDS: Final = {
     "store": "maintain the store of a server: stats, check, repair, compact, drop, backup, migrate",
 }
 EXTRAS = {"leet": "tui"}
-"""The extras that install what commands need, if not `server`."""
+"""Command → extra that installs its packages, if it is not `server`."""

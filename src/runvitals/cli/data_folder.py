@@ -10,11 +10,12 @@ from runvitals.monitoring.settings.settings import resolve
 
 
 def add_dir(parser: argparse.ArgumentParser) -> None:
+    """Add the option `--dir`."""
     parser.add_argument("--dir", metavar="DIR", help="data folder (RUNVITALS_DIR, or the setting `dir`)")
 
 
 def directory(arguments: argparse.Namespace) -> str:
-    """The folder from the command line, else from the settings, else the user's data home.
+    """Return the folder from the command line, else from the settings, else the user's data home.
 
     Raises:
         ValueError: invalid setting.

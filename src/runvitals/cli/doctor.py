@@ -23,6 +23,7 @@ _NAME_WIDTH = 18
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals doctor` to the parser."""
     parser = subparsers.add_parser(
         "doctor",
         help=COMMANDS["doctor"],
@@ -39,6 +40,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print all findings, and write a bundle; return 1 if a check fails."""
     from runvitals.tools.doctor import bundle, examine
 
     if arguments.bundle:
@@ -55,13 +57,14 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.bundle:
         names = bundle.write(arguments.bundle, report, values, folder, os.environ)
         print(
-            _shown(f"{arguments.bundle}: {', '.join(names)}; review it before you send it"), file=sys.stderr
+            _fit_encoding(f"{arguments.bundle}: {', '.join(names)}; review it before you send it"),
+            file=sys.stderr,
         )
     return 1 if report.failed else 0
 
 
 def as_json(report: Report) -> dict[str, Any]:
-    """The report as `--json` prints it."""
+    """Return the report as `--json` prints it."""
     return {"failed": report.failed, "findings": [asdict(finding) for finding in report.findings]}
 
 
@@ -76,13 +79,17 @@ class _Printer:
             print(f"{chr(10) if self._section else ''}{finding.section.upper()}")
             self._section = finding.section
         head = f"{finding.state:<8} {inert(finding.name):<{_NAME_WIDTH}} "
-        print(_shown(_wrapped(head, inert(finding.text))))
+        print(_fit_encoding(_wrap(head, inert(finding.text))))
         if finding.remedy:
-            print(_shown(_wrapped(" " * len(f"{'':<8} {'':<{_NAME_WIDTH}} "), f"-> {inert(finding.remedy)}")))
+            print(
+                _fit_encoding(
+                    _wrap(" " * len(f"{'':<8} {'':<{_NAME_WIDTH}} "), f"-> {inert(finding.remedy)}")
+                )
+            )
         sys.stdout.flush()
 
 
-def _wrapped(head: str, text: str) -> str:
+def _wrap(head: str, text: str) -> str:
     indent = " " * (9 + _NAME_WIDTH + 1)
     return textwrap.fill(
         text, _WIDTH, initial_indent=head, subsequent_indent=indent, break_long_words=False,
@@ -90,5 +97,5 @@ def _wrapped(head: str, text: str) -> str:
     )  # fmt: skip
 
 
-def _shown(text: str) -> str:
+def _fit_encoding(text: str) -> str:
     return fitting(text, sys.stdout)

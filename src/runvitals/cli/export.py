@@ -45,6 +45,7 @@ class ExportRow:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals export` to the parser."""
     parser = subparsers.add_parser(
         "export",
         help=COMMANDS["export"],
@@ -75,6 +76,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Write the samples or rows of a run; return 0."""
     folder = directory(arguments)
     if arguments.history and arguments.names != "runvitals":
         raise ValueError(
@@ -120,11 +122,12 @@ def _naming_output(path: str | None) -> Iterator[None]:
         raise
 
 
-def _no_match(wanted: Sequence[str], keys: Sequence[str]) -> str:
+def _no_match(globs: Sequence[str], keys: Sequence[str]) -> str:
+    """Return the error for globs that match no key, with the keys that there are."""
     there = ", ".join(keys[:_SHOWN_KEYS]) + (
         f" and {len(keys) - _SHOWN_KEYS} more" * (len(keys) > _SHOWN_KEYS)
     )
-    return f"--keys {' '.join(wanted)}: no key matches; the run has {there or 'no keys'}"
+    return f"--keys {' '.join(globs)}: no key matches; the run has {there or 'no keys'}"
 
 
 class JournalExport:
@@ -134,9 +137,9 @@ class JournalExport:
         keys: all keys found so far, matching or not.
     """
 
-    def __init__(self, folder: str, wanted: KeyFilter, names: str = "runvitals") -> None:
+    def __init__(self, folder: str, key_filter: KeyFilter, names: str = "runvitals") -> None:
         self._folder = folder
-        self._wanted = wanted
+        self._key_filter = key_filter
         self._in_mlflow = names == "mlflow"
         self._plans: dict[tuple[str, ...], list[tuple[int, str, float]]] = {}
         self._keys: dict[str, None] = {}
@@ -146,6 +149,7 @@ class JournalExport:
         self.problems: list[str] = []
 
     def samples(self) -> Iterator[ExportRow]:
+        """Yield the samples with matching keys."""
         for record in self._records(frames.SAMPLE):
             row = record.values
             values = {name: row[column] * factor for column, name, factor in self._plan(record.keys)}
@@ -153,11 +157,11 @@ class JournalExport:
                 yield ExportRow(record.time_ms, {"host": self._facts.writer(record.writer).host}, values)
 
     def history(self) -> Iterator[ExportRow]:
-        """The rows of `log()`. Of media, the names and SHA-256 of their files in the run's folder."""
+        """Yield the rows of `log()`. Of media, the names and SHA-256 of their files in the run's folder."""
         for record in self._records(frames.HISTORY, frames.MEDIA):
-            logged = _logged(record)
+            logged = _values_by_name(record)
             self._keys.update(dict.fromkeys(logged))
-            values = {k: v for k, v in logged.items() if self._wanted(k)}
+            values = {k: v for k, v in logged.items() if self._key_filter(k)}
             if values:
                 writer = self._facts.writer(record.writer)
                 origin = {"host": writer.host, "rank": writer.rank, "step": record.value.get("step")}
@@ -165,17 +169,20 @@ class JournalExport:
 
     @property
     def keys(self) -> list[str]:
+        """All keys found so far, sorted, matching or not."""
         return sorted(self._keys)
 
     def _plan(self, keys: Sequence[str]) -> list[tuple[int, str, float]]:
-        """(column, name, factor) of each matching value of a sample."""
-        given = tuple(keys)
-        plan = self._plans.get(given)
+        """Return (column, name, factor) of each matching value of a sample."""
+        key_tuple = tuple(keys)
+        plan = self._plans.get(key_tuple)
         if plan is None:
-            self._keys.update(dict.fromkeys(given))
-            names = mlflow.renamed(given) if self._in_mlflow else {}
-            plan = self._plans[given] = [
-                (column, *names.get(key, (key, 1.0))) for column, key in enumerate(given) if self._wanted(key)
+            self._keys.update(dict.fromkeys(key_tuple))
+            names = mlflow.renamed(key_tuple) if self._in_mlflow else {}
+            plan = self._plans[key_tuple] = [
+                (column, *names.get(key, (key, 1.0)))
+                for column, key in enumerate(key_tuple)
+                if self._key_filter(key)
             ]
         return plan
 
@@ -201,16 +208,17 @@ class JournalExport:
             self.problems += [str(problem) for problem in tail.problems]
 
 
-def _logged(record: Record) -> dict[str, Any]:
-    """What a record of a row or of media logged, by name."""
+def _values_by_name(record: Record) -> dict[str, Any]:
+    """Return the values that a record of a row, or of media, logged."""
     if record.type == frames.MEDIA:
         return {record.value["key"]: record.value["items"]}
     return dict(leaves(record.value.get("data") or {}))
 
 
 def write_csv(rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO) -> None:
-    """Write one line per row and one column per key. Iterates twice: first to collect the keys. A spreadsheet
-    runs no text as a formula.
+    """Write one line per row and one column per key, with text that no spreadsheet runs as a formula.
+
+    Iterates twice: first to collect the keys.
     """
     keys = list(dict.fromkeys(key for row in rows() for key in row.values))
     lines = csv.writer(out, lineterminator="\n")

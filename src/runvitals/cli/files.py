@@ -31,6 +31,7 @@ class ListedFile(NamedTuple):
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals files` to the parser."""
     parser = subparsers.add_parser(
         "files",
         help=COMMANDS["files"],
@@ -49,24 +50,25 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """List files of a run, or copy them; return 1 if the content of one is gone."""
     opened = open_run(arguments.id, directory(arguments))
-    found = [
+    files = [
         file
         for file in listed_files(opened, arguments.media)
         if not arguments.names or any(fnmatchcase(file.name, glob) for glob in arguments.names)
     ]
-    if arguments.names and not found:
+    if arguments.names and not files:
         raise ValueError(f"--names {' '.join(arguments.names)}: no file of the run matches")
     if arguments.output is not None:
-        return _copy(found, arguments.output)
-    rows = [[inert(file.name), f"{file.bytes:,}", file.type, moment(file.time_ms)] for file in found]
+        return _copy(files, arguments.output)
+    rows = [[inert(file.name), f"{file.bytes:,}", file.type, moment(file.time_ms)] for file in files]
     if rows:
         print(table([["NAME", "BYTES", "TYPE", "SAVED (UTC)"], *rows]))
     return 0
 
 
 def listed_files(opened: OpenRun, media: bool) -> Iterator[ListedFile]:
-    """The saved files of a run; with `media`, also the files of what it logged."""
+    """Yield the saved files of a run; with `media`, also the files of what it logged."""
     for saved in opened.files():
         yield ListedFile(saved.name, saved.bytes, saved.type, saved.time_ms, saved.path)
     for key in opened.media_keys() if media else ():
@@ -89,7 +91,7 @@ def _extension(media_type: str) -> str:
 
 
 def _copy(files: list[ListedFile], folder: str) -> int:
-    """Copy files; returns the exit code: 1 if one of them is gone."""
+    """Copy files; return the exit code: 1 if one of them is gone."""
     missing = 0
     for file in files:
         if file.path is None:
@@ -104,10 +106,10 @@ def _copy(files: list[ListedFile], folder: str) -> int:
 
 
 def safe_parts(name: str) -> list[str]:
-    """The parts of a name, which never lead out of the folder that it is written to.
+    r"""Return the parts of a name, which never lead out of the folder that it is written to.
 
     Example:
-        >>> safe_parts("../etc//passwd"), safe_parts("C:\\\\x")
+        >>> safe_parts("../etc//passwd"), safe_parts("C:\\x")
         (['_', 'etc', 'passwd'], ['C__x'])
     """
     parts = [part for part in name.split("/") if part not in ("", ".")]

@@ -12,11 +12,11 @@ from runvitals.model.ending import Ending, signal_name
 
 
 def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) -> str:
-    """Rows as aligned columns; those whose index is in `right` are right-aligned."""
+    """Return rows as aligned columns; those whose index is in `right` are right-aligned."""
     widths = [max(map(display_width, column)) for column in zip(*rows, strict=True)]
     lines = (
         "  ".join(
-            _padded(cell, width, is_right=i in right)
+            _pad(cell, width, is_right=i in right)
             for i, (cell, width) in enumerate(zip(row, widths, strict=True))
         )
         for row in rows
@@ -24,15 +24,17 @@ def table(rows: Sequence[Sequence[str]], right: frozenset[int] = frozenset()) ->
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _padded(cell: str, width: int, is_right: bool) -> str:
+def _pad(cell: str, width: int, is_right: bool) -> str:
     blanks = " " * (width - display_width(cell))
     return blanks + cell if is_right else cell + blanks
 
 
 def duration(ms: int) -> str:
-    """Example:
-    >>> duration(83_000), duration(4_210), duration(93_784_000)
-    ('1 min 23 s', '4.2 s', '1 d 2 h 3 min')
+    """Return a duration in its three largest units.
+
+    Example:
+        >>> duration(83_000), duration(4_210), duration(93_784_000)
+        ('1 min 23 s', '4.2 s', '1 d 2 h 3 min')
     """
     if ms < 60_000:
         return f"{ms / 1000:.1f} s"
@@ -48,7 +50,7 @@ def duration(ms: int) -> str:
 
 
 def moment(ms: int) -> str:
-    """A time in UTC, to the second; the number itself if it is out of the calendar's range."""
+    """Return a time in UTC, to the second; the number itself if it is out of the calendar's range."""
     try:
         return f"{datetime.fromtimestamp(ms // 1000, timezone.utc):%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):
@@ -56,7 +58,7 @@ def moment(ms: int) -> str:
 
 
 def iso(ms: int) -> str:
-    """A time in UTC as ISO 8601, to the millisecond; "" if it is out of the calendar's range.
+    """Return a time in UTC as ISO 8601, to the millisecond; "" if it is out of the calendar's range.
 
     Example:
         >>> iso(1_760_000_000_123)
@@ -67,7 +69,7 @@ def iso(ms: int) -> str:
 
 
 def number(value: float | None) -> str:
-    """A number with four significant digits, without an exponent if possible.
+    """Return a number with four significant digits, without an exponent if possible.
 
     Example:
         >>> number(0.123456), number(98.76543), number(1234567.0), number(None)
@@ -83,9 +85,11 @@ def number(value: float | None) -> str:
 
 
 def ending(how: Ending) -> str:
-    """Example:
-    >>> ending(Ending("crashed", signal=9, out_of_memory=True))
-    'crashed (SIGKILL, out of memory)'
+    """Return the state of a run with the reason of its end.
+
+    Example:
+        >>> ending(Ending("crashed", signal=9, out_of_memory=True))
+        'crashed (SIGKILL, out of memory)'
     """
     why = []
     if how.signal is not None:

@@ -20,6 +20,7 @@ _KINDS = ("mlflow", "tensorboard", "wandb")
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals import` to the parser."""
     parser = subparsers.add_parser(
         "import",
         help=COMMANDS["import"],
@@ -51,6 +52,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Import runs, and deliver them with `--to`; return 1 if something failed."""
     failed = 0
     imported: list[str] = []
     for kind, sources in _by_kind(arguments.sources).items():
@@ -66,17 +68,17 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _by_kind(sources: list[str]) -> dict[str, list[str]]:
-    """The addresses of each kind of source; "" for `.wandb` files."""
-    found: dict[str, list[str]] = {}
+    """Return the addresses of each kind of source; "" for `.wandb` files."""
+    by_kind: dict[str, list[str]] = {}
     for source in sources:
         kind, colon, address = source.partition(":")
-        known = kind if colon and kind in _KINDS and not os.path.exists(source) else ""
-        found.setdefault(known, []).append(address if known else source)
-    return found
+        known_kind = kind if colon and kind in _KINDS and not os.path.exists(source) else ""
+        by_kind.setdefault(known_kind, []).append(address if known_kind else source)
+    return by_kind
 
 
 def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
-    """Import from sources of one kind; returns the ids, also of runs that existed, and how many failed."""
+    """Import from sources of one kind; return the ids, also of existing runs, and the failures."""
     ids: list[str] = []
     failed = 0
     for address in addresses:
@@ -125,46 +127,50 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
 
 
 def _team(arguments: argparse.Namespace) -> str:
-    """Raises:
-    ValueError: it cannot be a team's name.
+    """Return the team that gets the runs; "" for none.
+
+    Raises:
+        ValueError: it cannot be a team's name.
     """
     return SETTINGS["entity"].parse(arguments.entity, "--entity") if arguments.entity else ""
 
 
 def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:
-    """Import `.wandb` files; returns the ids, and how many failed."""
+    """Import `.wandb` files; return the ids, and the number of failures."""
     from runvitals.readers.wandb_files.importer import import_file
 
-    found = [file for path in paths for file in files(path)]
-    if arguments.run and len(found) > 1:
-        raise ValueError(f"--run {arguments.run} applies to a single file, but {len(found)} files were found")
+    to_import = [file for path in paths for file in files(path)]
+    if arguments.run and len(to_import) > 1:
+        raise ValueError(
+            f"--run {arguments.run} applies to a single file, but {len(to_import)} files were found"
+        )
     team = _team(arguments)
     ids = []
-    for file in found:
+    for file in to_import:
         try:
-            made = import_file(file, directory(arguments), arguments.run, arguments.project, team)
+            done = import_file(file, directory(arguments), arguments.run, arguments.project, team)
         except FileExistsError as error:
             print(inert(f"{file}: {error}"), file=sys.stderr)
             continue
-        text = f"{made.samples} samples, {made.rows} log() rows, {made.console_records} console records"
-        if made.damaged:
-            text += f"; skipped {made.damaged} damaged records"
-        if made.cut:
+        text = f"{done.samples} samples, {done.rows} log() rows, {done.console_records} console records"
+        if done.damaged:
+            text += f"; skipped {done.damaged} damaged records"
+        if done.cut:
             text += "; the file ends in the middle of a record"
-        print(inert(f"{made.run} of project {made.project}: {text}"))
-        ids.append(made.run)
-    return ids, len(found) - len(ids)
+        print(inert(f"{done.run} of project {done.project}: {text}"))
+        ids.append(done.run)
+    return ids, len(to_import) - len(ids)
 
 
 def _deliver(ids: list[str], arguments: argparse.Namespace) -> int:
-    """Deliver runs; returns how many destinations of runs failed."""
+    """Deliver runs; return how many destinations of runs failed."""
     from runvitals.cli.sync import deliver
 
     return len(deliver(ids, arguments.to, directory(arguments)))
 
 
 def files(path: str) -> Iterator[str]:
-    """The `.wandb` files at a path, sorted by name.
+    """Yield the `.wandb` files at a path, sorted by name.
 
     Raises:
         FileNotFoundError: no such file.
@@ -175,16 +181,16 @@ def files(path: str) -> Iterator[str]:
             raise ValueError(f"{path}: {_other_kind(path)}")
         yield path
         return
-    found = []
+    paths = []
     for folder, _, names in os.walk(path):  # without following `latest-run`
-        found += [os.path.join(folder, name) for name in names if name.endswith(".wandb")]
-    if not found:
+        paths += [os.path.join(folder, name) for name in names if name.endswith(".wandb")]
+    if not paths:
         raise FileNotFoundError(f"{path}: no .wandb file found; {_other_kind(path)}")
-    yield from sorted(found)
+    yield from sorted(paths)
 
 
 def _other_kind(path: str) -> str:
-    """How to import what is at a path."""
+    """Return the command that imports what is at a path."""
     name = os.path.basename(path.rstrip("/"))
     inside = os.listdir(path) if os.path.isdir(path) else [name]
     if any("tfevents" in name for name in inside):

@@ -53,7 +53,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+    return run_on_accounts(arguments, _WORKS)
 
 
 def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
@@ -116,4 +116,4 @@ _INVITATIONS: Columns = {
     "EXPIRES": lambda row: when(row.expires_ms),
     "STATE": lambda row: row.state,
 }
-_ACTIONS: dict[str, Work] = {"create": _create, "list": _list, "resend": _resend, "revoke": _revoke}
+_WORKS: dict[str, Work] = {"create": _create, "list": _list, "resend": _resend, "revoke": _revoke}

@@ -12,6 +12,7 @@ from runvitals.cli.account_store import (
     Work,
     add_actions,
     finish,
+    notices,
     run_on_accounts,
     service_account_named,
     service_account_path,
@@ -60,23 +61,33 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+    return run_on_accounts(arguments, _WORKS)
 
 
 def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    user = None if arguments.user is None else user_named(accounts, arguments.user).id
+    from runvitals.server.mail.messages import key_created
+
+    owner = None if arguments.user is None else user_named(accounts, arguments.user)
     path = arguments.service_account
-    secret, key = accounts.keys.create(
-        arguments.name,
-        by,
-        now_ms,
-        user_id=user,
-        service_account_id=None if path is None else service_account_named(accounts, path).id,
-        scope=arguments.scope,
-        entities=[team_named(accounts, team).id for team in arguments.team],
-        expires_ms=None if arguments.expires is None else now_ms + arguments.expires,
-    )
-    return _secret(secret, key)
+    account_id = None if path is None else service_account_named(accounts, path).id
+    teams = [team_named(accounts, team).id for team in arguments.team]
+
+    def create_key() -> tuple[str, KeyRow]:
+        secret, key = accounts.keys.create(
+            arguments.name,
+            by,
+            now_ms,
+            user_id=None if owner is None else owner.id,
+            service_account_id=account_id,
+            scope=arguments.scope,
+            entities=teams,
+            expires_ms=None if arguments.expires is None else now_ms + arguments.expires,
+        )
+        if owner is not None:
+            notices(accounts, now_ms).to_user(owner.id, key_created(owner.name, key.name, key.public_id))
+        return secret, key
+
+    return _secret(*accounts.in_one_transaction(create_key))
 
 
 def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
@@ -103,8 +114,17 @@ def _rotate(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
 
 
 def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    from runvitals.server.mail.messages import key_revoked
+
     key = _named(accounts, arguments.key)
-    accounts.keys.revoke(key.id, by, now_ms)
+
+    def revoke_key() -> None:
+        accounts.keys.revoke(key.id, by, now_ms)
+        if key.user_id is not None and key.revoked_ms is None:
+            message = key_revoked(accounts.users.get(key.user_id).name, key.name, key.public_id)
+            notices(accounts, now_ms).to_user(key.user_id, message)
+
+    accounts.in_one_transaction(revoke_key)
     return Outcome(f"the key {key.name} ({key.public_id}) no longer works")
 
 
@@ -138,4 +158,4 @@ _KEYS: Columns = {
     "EXPIRES": lambda key: when(key["expires_ms"]),
     "STATE": lambda key: key["state"],
 }
-_ACTIONS: dict[str, Work] = {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke}
+_WORKS: dict[str, Work] = {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke}

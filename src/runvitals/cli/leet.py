@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals leet` to the parser."""
     parser = subparsers.add_parser(
         "leet",
         help=COMMANDS["leet"],
@@ -56,6 +57,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Show runs, records or settings in the terminal; return the exit code."""
     words = list(arguments.words)
     problem = _problem(arguments)
     if problem:
@@ -75,53 +77,53 @@ def run(arguments: argparse.Namespace) -> int:
             from runvitals.terminal.leet.replay import speed_of
     server = resolve({}, os.environ, os.getcwd())["server"]
     around = Surroundings(directory(arguments), os.getcwd(), server, os.environ)
-    wanted = target(words[0] if words else None, around)
+    opened = target(words[0] if words else None, around)
     is_terminal = _is_screen()
     if inspects:
         on_screen = is_terminal and not (arguments.json or arguments.summary)
-        return _inspect(wanted, on_screen, arguments)
+        return _inspect(opened, on_screen, arguments)
     if not is_terminal:
-        why = ", and TERM=dumb is none" if os.environ.get("TERM") == "dumb" else ""
+        why = ", which TERM=dumb is not" if os.environ.get("TERM") == "dumb" else ""
         print(
             f"runvitals: leet needs a terminal{why}; `runvitals show` prints a run as text", file=sys.stderr
         )
         return 1
     config = Config.of_user(os.environ)
     if not words and config["startup"] == "list":
-        wanted = wanted._replace(run_id=None)
+        opened = opened._replace(run_id=None)
     speed = None if arguments.replay is None else speed_of(arguments.replay)
     shown = graphics(str(config["images"]), os.environ)
-    app = LeetApp(wanted, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
+    app = LeetApp(opened, config=config, environ=os.environ, replay_speed=speed, graphics=shown)
     return app.run_in_terminal(os.environ)
 
 
 def _problem(arguments: argparse.Namespace) -> str:
-    """What does not fit together in the arguments; "" if everything does."""
+    """Return the error of arguments that exclude each other; "" if all fit together."""
     words = list(arguments.words)
     inspects = words[:1] == ["inspect"]
     if words[:1] == ["config"] and words != ["config"]:
-        return f"`leet config` takes no more words, not {' '.join(words[1:])}"
+        return f"`leet config` takes no further words: {' '.join(words[1:])}"
     if len(words) > 1 + inspects:
         runs = words[inspects:]
         return f"expected one run, not {len(runs)}: {' '.join(runs)}"
     if not inspects and (arguments.json or arguments.follow or arguments.summary):
-        return "--json, --follow and --summary are of `runvitals leet inspect`"
+        return "--json, --follow and --summary belong to `runvitals leet inspect`"
     if inspects and arguments.replay is not None:
-        return "--replay is of `runvitals leet`, not of `runvitals leet inspect`"
+        return "--replay belongs to `runvitals leet`, not to `runvitals leet inspect`"
     if arguments.summary and arguments.follow:
         return "expected one of --summary and --follow, not both"
     return ""
 
 
 def _is_screen() -> bool:
-    """Whether input and output are a terminal that can move its cursor."""
+    """Return whether input and output are a terminal that can move its cursor."""
     return sys.stdin.isatty() and sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespace) -> int:
+def _inspect(opened: OpeningTarget, on_screen: bool, arguments: argparse.Namespace) -> int:
     from runvitals.terminal.leet.inspection import print_records, print_summary, source_of
 
-    source = source_of(wanted)
+    source = source_of(opened)
     try:
         if arguments.summary:
             print_summary(source, sys.stdout, arguments.json)
@@ -130,19 +132,19 @@ def _inspect(wanted: OpeningTarget, on_screen: bool, arguments: argparse.Namespa
             print_records(source, sys.stdout, arguments.follow)
             return 0
         from runvitals.terminal.leet.config import Config
-        from runvitals.terminal.leet.inspect_app import InspectApp
+        from runvitals.terminal.leet.inspect_screen import InspectApp
 
         app = InspectApp(source, arguments.follow, config=Config.of_user(os.environ))
         return app.run_in_terminal(os.environ)
     finally:
         source.close()
-        wanted.catalogue.close()
+        opened.catalogue.close()
 
 
 def _configure() -> int:
     """Change the configuration on the screen, or print it as JSON."""
     from runvitals.terminal.leet.config import Config
-    from runvitals.terminal.leet.config_app import ConfigApp
+    from runvitals.terminal.leet.config_screen import ConfigApp
 
     config = Config.of_user(os.environ)
     if not _is_screen():

@@ -15,6 +15,7 @@ from runvitals.monitoring.settings.settings import SETTINGS
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals login` to the parser."""
     parser = subparsers.add_parser(
         "login",
         help=COMMANDS["login"],
@@ -28,19 +29,20 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Get a key from the browser or the terminal, check it with the server, and store it; return 0."""
     from runvitals.base import stored_keys
 
     url = SETTINGS["server"].parse(arguments.url, "argument")
     secret = None if arguments.paste or not sys.stdin.isatty() else _by_browser(url)
     if secret is None:
-        secret = _pasted(url)
+        secret = _read_pasted(url)
     stored_keys.check(url, secret)
     print(f"token stored in {inert(stored_keys.save(url, secret, os.environ))}")
     return 0
 
 
 def _by_browser(url: str) -> str | None:
-    """A key that the user allowed in the browser; None if the server has no accounts."""
+    """Return a key that the user allowed in the browser; None if the server has no accounts."""
     from runvitals.relay.destinations.runvitals.browser_sign_in import BrowserSignIn
 
     sign_in = BrowserSignIn(url)
@@ -53,9 +55,11 @@ def _by_browser(url: str) -> str | None:
     return key.key
 
 
-def _pasted(url: str) -> str:
-    """Raises:
-    ValueError: it cannot be a token.
+def _read_pasted(url: str) -> str:
+    """Read a token or key from the terminal, or from standard input.
+
+    Raises:
+        ValueError: it cannot be a token.
     """
     secret = getpass.getpass(f"token for {url}: ") if sys.stdin.isatty() else sys.stdin.readline()
     secret = secret.strip()

@@ -11,11 +11,13 @@ from runvitals.cli.formatting import inert
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals logout` to the parser."""
     parser = subparsers.add_parser("logout", help=COMMANDS["logout"])
     parser.add_argument("url", metavar="URL", nargs="?", help="default: all servers")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Delete stored keys; return 0."""
     from runvitals.base import stored_keys
 
     gone = stored_keys.delete(arguments.url, os.environ)

@@ -19,6 +19,10 @@ NAME = "mail-test"
 
 
 def add_action(actions: Any, add_store: Callable[[argparse.ArgumentParser], None]) -> None:
+    """Add the action `mail-test` to the server's command.
+
+    Options before the action stay as they were given: it has no defaults of its own.
+    """
     # Without defaults of its own: options before the action stay as they were given.
     parser = actions.add_parser(
         NAME,
@@ -41,7 +45,7 @@ def run(
     """Send the mail.
 
     Args:
-        address: of the metadata store.
+        address: address of the metadata store.
         keys: the key file.
 
     Raises:
@@ -62,7 +66,7 @@ def run(
             settings = mailer.settings()
             if settings is None:
                 raise ValueError("there is no mail server: set RUNVITALS_SMTP_URL, or the setting smtp_url")
-            place = f"{settings.server.host}:{settings.server.port} ({settings.server.encryption})"
+            mail_server = f"{settings.server.host}:{settings.server.port} ({settings.server.encryption})"
             mailer.send_trial(arguments.address)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
@@ -70,7 +74,9 @@ def run(
         raise OSError(f"the password of the mail server cannot be decrypted: {error}") from None
     except MailRefused as error:
         what = "the recipient" if error.bad_address else "the mail"
-        print(f"runvitals: {inert(f'the mail server {place} refused {what}: {error}')}", file=sys.stderr)
+        print(
+            f"runvitals: {inert(f'the mail server {mail_server} refused {what}: {error}')}", file=sys.stderr
+        )
         return 1
-    print(f"{inert(place)} accepted a mail from {inert(settings.sender)} to {inert(arguments.address)}")
+    print(f"{inert(mail_server)} accepted a mail from {inert(settings.sender)} to {inert(arguments.address)}")
     return 0

@@ -13,6 +13,7 @@ from runvitals.relay.destinations.cloudwatch import neuron_config
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals neuron` to the parser."""
     parser = subparsers.add_parser(
         "neuron",
         help=COMMANDS["neuron"],
@@ -47,6 +48,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print a configuration, or check one; return 1 if it is invalid."""
     return _config(arguments) if arguments.action == "config" else _check(arguments.file)
 
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 from runvitals.cli.account_output import Columns, Listing, Outcome, when
 from runvitals.cli.account_store import (
     DESCRIPTION,
+    AccountApi,
+    Call,
     Work,
     add_actions,
     finish,
@@ -75,7 +77,7 @@ def _add_outside(actions: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+    return run_on_accounts(arguments, _WORKS, _CALLS)
 
 
 def _settings(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
@@ -90,15 +92,10 @@ def _value(value: object) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.server.mail.settings import server_url
-    from runvitals.server.organisation.settings import checked_settings
-
-    changes = checked_settings(dict(_change(text) for text in arguments.settings))
-    if changes.get("url"):
-        changes["url"] = server_url(changes["url"])
-    accounts.settings.put(changes, by, now_ms)
-    return Outcome("\n".join(f"{name}: {_value(value)}" for name, value in changes.items()))
+def _set(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    changes = dict(_change(text) for text in arguments.settings)
+    settings = api.send("PUT", "/organisation/settings", changes)["settings"]
+    return Outcome("\n".join(f"{name}: {_value(settings[name]['value'])}" for name in changes))
 
 
 def _change(text: str) -> tuple[str, Any]:
@@ -118,16 +115,16 @@ def _audit(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now
     return Listing(accounts.audit.page(wanted, arguments.limit), _EVENTS, "the audit log has no such events")
 
 
-def _release_name(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    accounts.release_name(arguments.name, by, now_ms)
+def _release_name(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    api.send("POST", "/organisation/names/{name}/release", name=arguments.name)
     return Outcome(f"the name {arguments.name} can be given again")
 
 
-def _scim_secret(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+def _scim_secret(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     if arguments.remove:
-        accounts.scim.remove_secret(by, now_ms)
+        api.send("DELETE", "/organisation/scim-secret")
         return Outcome("identity providers no longer provision users; users and teams stay")
-    secret = accounts.scim.new_secret(by, now_ms)
+    secret = api.send("POST", "/organisation/scim-secret")["secret"]
     return Outcome(secret, secret)
 
 
@@ -150,9 +147,11 @@ def _add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor
     return Outcome(f"tokens of {issuer.name} are accepted; its ID is {issuer.id}", issuer)
 
 
-def _assign_subject(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    account = service_account_named(accounts, arguments.service_account)
-    accounts.jwt_issuers.assign(account.id, arguments.id, arguments.subject, by, now_ms)
+def _assign_subject(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    service_account_named(api.database, arguments.service_account)
+    team, _, name = arguments.service_account.rpartition("/")
+    body = {"subject": arguments.subject, "service_account": name, "team": team or None}
+    api.send("PUT", "/organisation/issuers/{issuer}/subjects", body, issuer=str(arguments.id))
     return Outcome(f"tokens with the subject {arguments.subject} act as {arguments.service_account}")
 
 
@@ -179,13 +178,15 @@ _ISSUERS: Columns = {
     "ENABLED": lambda issuer: issuer.enabled,
     "CREATED": lambda issuer: when(issuer.created_ms),
 }
-_ACTIONS: dict[str, Work] = {
+_WORKS: dict[str, Work] = {
     "settings": _settings,
-    "set": _set,
     "audit": _audit,
-    "release-name": _release_name,
-    "scim-secret": _scim_secret,
     "issuers": _issuers,
     "add-issuer": _add_issuer,
+}
+_CALLS: dict[str, Call] = {
+    "set": _set,
+    "release-name": _release_name,
+    "scim-secret": _scim_secret,
     "assign-subject": _assign_subject,
 }

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, when
 from runvitals.cli.account_store import (
     DESCRIPTION,
+    AccountApi,
+    Call,
     Work,
     add_actions,
+    check_confirmation,
     finish,
     link,
+    now_ms,
     run_on_accounts,
     user_named,
 )
@@ -23,6 +28,7 @@ if TYPE_CHECKING:
     from runvitals.server.audit.storage.audit import Actor
     from runvitals.server.projects.storage.owned_projects import ProjectDetail
 
+_PROJECT = "/entities/{entity}/projects/{project}"
 VISIBILITIES = ("private", "restricted", "team", "organisation", "public", "open")
 _ON_A_PROJECT = (
     ("show", "what is known about a project"),
@@ -68,11 +74,11 @@ def add(subparsers: Any) -> None:
     found["link"].add_argument("--expires", metavar="AGE", type=time_ms, help="7d, 12h; default: never")
     found["transfer"].add_argument("entity", metavar="TEAM", help="a team or user")
     found["delete"].add_argument("--confirm", metavar="NAME", required=True, help="the project's name again")
-    finish(actions)
+    finish(actions, by_key=_CALLS.keys() - {"transfer"})
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+    return run_on_accounts(arguments, _WORKS, _CALLS)
 
 
 def _of(accounts: AccountStore, arguments: argparse.Namespace) -> ProjectDetail:
@@ -99,7 +105,7 @@ def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
     entity_id = _entity_id(accounts, entity)
     owner_id = None if arguments.owner is None else user_named(accounts, arguments.owner).id
     if arguments.visibility is not None:
-        _check_visibility(accounts, entity_id, owner_id, None, arguments.visibility)
+        _check_visibility(accounts, entity_id, owner_id, arguments.visibility)
     row = accounts.owned_projects.create(
         entity_id,
         name,
@@ -114,8 +120,19 @@ def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
 
 def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
     rows = accounts.project_members.of_entity(_entity_id(accounts, arguments.entity), arguments.deleted)
+    return Listing(rows, _PROJECTS, _no_projects(arguments))
+
+
+def _list_at_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    path = "/entities/{entity}/projects"
+    parameters = [("deleted", "true")] if arguments.deleted else []
+    projects = api.every(path, "projects", parameters, entity=arguments.entity)
+    return Listing([SimpleNamespace(**project) for project in projects], _PROJECTS, _no_projects(arguments))
+
+
+def _no_projects(arguments: argparse.Namespace) -> str:
     where = "in the trash" if arguments.deleted else "yet; the first run of a project creates it"
-    return Listing(rows, _PROJECTS, f"{arguments.entity} has no projects {where}")
+    return f"{arguments.entity} has no projects {where}"
 
 
 def _show(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
@@ -134,21 +151,30 @@ def _show(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_
     return Outcome("\n".join(shown), row)
 
 
-def _rename(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    row = accounts.owned_projects.update(_of(accounts, arguments).id, by, now_ms, name=arguments.name)
-    return Outcome(f"the project is called {row.name} now")
+def _rename(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    project = api.send("PATCH", _PROJECT, {"name": arguments.name}, **_names(api, arguments))
+    return Outcome(f"the project is called {project['name']} now")
 
 
-def _visibility(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    row = _of(accounts, arguments)
-    _check_visibility(accounts, row.entity_id, row.owner_id, row.visibility, arguments.visibility)
-    accounts.owned_projects.update(row.id, by, now_ms, visibility=arguments.visibility)
+def _visibility(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    api.send("PATCH", _PROJECT, {"visibility": arguments.visibility}, **_names(api, arguments))
     return Outcome(f"the project {arguments.project} is {arguments.visibility} now")
 
 
-def _check_visibility(
-    accounts: AccountStore, entity_id: int, owner_id: int | None, before: str | None, wanted: str
-) -> None:
+def _names(api: AccountApi, arguments: argparse.Namespace) -> dict[str, str]:
+    """The names of a project and of its team or user; a server checks itself that there is one.
+
+    Raises:
+        LookupError: there is no such project.
+    """
+    if api.accounts is not None:
+        row = _of(api.accounts, arguments)
+        return {"entity": row.entity, "project": row.name}
+    entity, name = _both_names(arguments.project)
+    return {"entity": entity, "project": name}
+
+
+def _check_visibility(accounts: AccountStore, entity_id: int, owner_id: int | None, wanted: str) -> None:
     from runvitals.server.access.resources import Entity, Project, Visibility
     from runvitals.server.access.visibility import visibility_problem
     from runvitals.server.organisation.settings import policies_of
@@ -157,8 +183,8 @@ def _check_visibility(
     if facts is None:
         raise LookupError(f"there is no team or user with id {entity_id}")
     entity = Entity(facts.id, facts.owner_id, public_projects=facts.public_projects)
-    present = Project(0, entity, Visibility(before or "team"), owner_id)
-    problem = visibility_problem(present, Visibility(wanted), policies_of(accounts.settings.all()))
+    new = Project(0, entity, Visibility.TEAM, owner_id)
+    problem = visibility_problem(new, Visibility(wanted), policies_of(accounts.settings.all()))
     if problem is not None:
         raise ValueError(problem)
 
@@ -175,9 +201,9 @@ def _add(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_m
     return Outcome(f"{arguments.user} was added to the project {arguments.project}")
 
 
-def _remove(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    user_id = user_named(accounts, arguments.user).id
-    accounts.project_members.remove(_of(accounts, arguments).id, by, now_ms, user_id=user_id)
+def _remove(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    user, names = api.user(arguments.user), _names(api, arguments)
+    api.send("DELETE", f"{_PROJECT}/members/{{member}}", member=user, **names)
     return Outcome(f"{arguments.user} was removed from the project {arguments.project}")
 
 
@@ -186,14 +212,11 @@ def _links(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now
     return Listing(rows, _LINKS, f"there are no guest links to the project {arguments.project}")
 
 
-def _link(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    expires_ms = None if arguments.expires is None else now_ms + arguments.expires
-    secret, row = accounts.guest_links.create(
-        by, now_ms, project_id=_of(accounts, arguments).id, expires_ms=expires_ms
-    )
-    # After `#`, so that no log and no other site gets to see the secret.
-    path = f"/-/shared#{secret}"
-    return Outcome(link(accounts, path), {"path": path, "id": row.id, "expires_ms": row.expires_ms})
+def _link(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    expires_ms = None if arguments.expires is None else now_ms() + arguments.expires
+    made = api.send("POST", f"{_PROJECT}/links", {"expires_ms": expires_ms}, **_names(api, arguments))
+    record = {"path": made["url"], "id": made["id"], "expires_ms": made["expires_ms"]}
+    return Outcome(made["url"] if api.accounts is None else link(api.accounts, made["url"]), record)
 
 
 def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
@@ -201,29 +224,22 @@ def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
     return Outcome(f"the guest link {arguments.link} no longer works")
 
 
-def _transfer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    row, target = _of(accounts, arguments), _entity_id(accounts, arguments.entity)
-    facts = accounts.entity(target)
-    if facts is not None and facts.owner_id is not None and row.visibility == "restricted":
-        raise ValueError("a restricted project must be opened to its team first")
-    accounts.project_members.transfer(row.id, target, by, now_ms)
-    return Outcome(f"the project {row.name} belongs to {arguments.entity} now")
+def _transfer(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    names = _names(api, arguments)
+    api.send("POST", f"{_PROJECT}/transfer", {"entity": arguments.entity}, **names)
+    return Outcome(f"the project {names['project']} belongs to {arguments.entity} now")
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    row = _of(accounts, arguments)
-    if arguments.confirm != row.name:
-        raise ValueError(f"--confirm {arguments.confirm!r} is not the name {row.name!r}")
-    runs = accounts.owned_projects.trash(row.id, by, now_ms)
+def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    names = _names(api, arguments)
+    check_confirmation(arguments, names["project"])
+    runs = api.send("DELETE", _PROJECT, **names)["runs"]
     how = f"`runvitals project restore {arguments.project}` takes it back"
     return Outcome(f"the project is in the trash, with {runs} runs; {how}", {"runs": runs})
 
 
-def _restore(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    row = _of(accounts, arguments)
-    if row.deleted_ms is None:
-        raise ValueError(f"the project {row.name!r} is not in the trash")
-    runs = accounts.owned_projects.restore(row.id, by, now_ms)
+def _restore(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    runs = api.send("POST", f"{_PROJECT}/restore", **_names(api, arguments))["runs"]
     return Outcome(f"the project is back, with {runs} runs", {"runs": runs})
 
 
@@ -248,18 +264,21 @@ _LINKS: Columns = {
     "CREATED": lambda row: when(row.created_ms),
     "EXPIRES": lambda row: when(row.expires_ms),
 }
-_ACTIONS: dict[str, Work] = {
+_WORKS: dict[str, Work] = {
     "create": _create,
     "list": _list,
     "show": _show,
-    "rename": _rename,
-    "visibility": _visibility,
     "members": _members,
     "add": _add,
-    "remove": _remove,
     "links": _links,
-    "link": _link,
     "revoke": _revoke,
+}
+_CALLS: dict[str, Call] = {
+    "list": _list_at_server,
+    "rename": _rename,
+    "visibility": _visibility,
+    "remove": _remove,
+    "link": _link,
     "transfer": _transfer,
     "delete": _delete,
     "restore": _restore,

@@ -17,20 +17,21 @@ from runvitals.monitoring.environment import redaction
 from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.readers.journals.run_handle import find_run, now_ms
 from runvitals.readers.journals.runs import RunList
-from runvitals.sdk.delivery import configured
+from runvitals.sdk.delivery import configured_destinations
 
 if TYPE_CHECKING:
     from runvitals.relay.engine.cursor import Cursor
     from runvitals.relay.engine.delivery_lag import DeliveryLag
 
 STATUS = "status"
-_ANSWER_S = 2.0
+_RELAY_TIMEOUT_S = 2.0
 _HEADING = [
     "RUN", "HOST", "DESTINATION", "STATE", "LAG", "LEFT", "SAMPLES", "LOGS", "DROPPED", "LAST (UTC)",
 ]  # fmt: skip
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals relay` to the parser."""
     parser = subparsers.add_parser(
         "relay",
         help=COMMANDS["relay"],
@@ -63,6 +64,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Deliver runs until interrupted, or print the status; return the exit code."""
     if arguments.words == [STATUS]:
         return _status(arguments)
     if arguments.json:
@@ -79,7 +81,7 @@ def _deliver(arguments: argparse.Namespace) -> int:
 
     folder = directory(arguments)
     runs = [find_run(word, folder) for word in arguments.words]
-    wanted, environ = _wanted(arguments)
+    addresses, environ = _destinations(arguments)
     if arguments.metrics:
         from runvitals.relay.destinations.prometheus import destination
 
@@ -87,8 +89,8 @@ def _deliver(arguments: argparse.Namespace) -> int:
         page = destination.acquire(address)
         page.add_names(destination.read_names(arguments.metrics))
         _say(f"metrics at http://{address[0]}:{page.port}{destination.PATH}")
-        wanted.append(f"prometheus:{arguments.metrics}")
-    relay = Foreground(folder, wanted, runs, _say, os.getcwd(), environ)
+        addresses.append(f"prometheus:{arguments.metrics}")
+    relay = Foreground(folder, addresses, runs, _say, os.getcwd(), environ)
 
     def end(number: int, frame: object) -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)  # a second Ctrl-C exits at once
@@ -102,21 +104,21 @@ def _deliver(arguments: argparse.Namespace) -> int:
     return 0 if relay.run() or not runs else 1
 
 
-def _wanted(arguments: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
-    """The destinations, and their environment.
+def _destinations(arguments: argparse.Namespace) -> tuple[list[str], dict[str, str]]:
+    """Return the destinations, and their environment.
 
     Raises:
         ValueError: no destination is configured, or an invalid one.
     """
     to = list(SETTINGS["destinations"].parse(arguments.to, "--to"))
-    found, environ = configured(to)
+    addresses, environ = configured_destinations(to)
     if arguments.metrics and not to:
         return [], environ  # serve the metrics page only
-    if not found:
+    if not addresses:
         raise ValueError(
             "no destination: use --to DESTINATION, --metrics ADDRESS, or the setting `destinations`"
         )
-    return found, environ
+    return addresses, environ
 
 
 def _say(text: str) -> None:
@@ -131,20 +133,20 @@ def _status(arguments: argparse.Namespace) -> int:
     from runvitals.relay.engine.cursor import find_cursors
 
     folder = directory(arguments)
-    answer = relay_connection.ask(folder, {"op": "hello"}, _ANSWER_S)
+    response = relay_connection.ask(folder, {"op": "hello"}, _RELAY_TIMEOUT_S)
     cursors = [
         cursor for run_id in RunList(folder).ids() for cursor in find_cursors(paths.run_dir(run_id, folder))
     ]
     if arguments.json:
-        pid = None if answer is None else answer["pid"]
+        pid = None if response is None else response["pid"]
         print(json.dumps({"relay": pid, "deliveries": [_as_json(cursor) for cursor in cursors]}, indent=1))
         return 0
-    print("no relay is running" if answer is None else f"a relay is running, process {answer['pid']}")
+    print("no relay is running" if response is None else f"a relay is running, process {response['pid']}")
     if cursors:
         print(table([_HEADING, *(_row(cursor) for cursor in cursors)], right=frozenset({4, 5, 6, 7, 8})))
     for cursor in cursors:
-        held = f"{cursor.held_records} records left: {cursor.held_why}" if cursor.held else ""
-        for text in filter(None, (cursor.error, held, cursor.rejection, cursor.damaged)):
+        waiting = f"{cursor.held_records} records left: {cursor.held_why}" if cursor.held else ""
+        for text in filter(None, (cursor.error, waiting, cursor.rejection, cursor.damaged)):
             problem = inert(redaction.text(text))
             print(f"{inert(_run_id(cursor))} to {inert(cursor.spec.shown)}: {problem}")
     return 0
@@ -169,7 +171,7 @@ def _row(cursor: Cursor) -> list[str]:
 
 
 def _lag(cursor: Cursor) -> DeliveryLag | None:
-    """None for a completed delivery."""
+    """Return the lag of a delivery; None for a completed one."""
     from runvitals.relay.engine.delivery_lag import delivery_lag
     from runvitals.relay.foreground import STOPPED
 

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome
-from runvitals.cli.account_store import DESCRIPTION, Work, add_actions, finish, run_on_accounts
+from runvitals.cli.account_store import (
+    DESCRIPTION,
+    AccountApi,
+    Call,
+    Work,
+    add_actions,
+    finish,
+    run_on_accounts,
+)
 from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
     from runvitals.server.audit.storage.audit import Actor
-    from runvitals.server.organisation.storage.roles import RoleRow
 
 
 def add(subparsers: Any) -> None:
@@ -36,58 +44,58 @@ def add(subparsers: Any) -> None:
     actions.add_parser("list", help="list roles")
     delete = actions.add_parser("delete", help="delete a role; who has it keeps its base role")
     delete.add_argument("name", metavar="NAME")
-    finish(actions)
+    finish(actions, _CALLS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+    return run_on_accounts(arguments, _WORKS, _CALLS)
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.server.access.custom_roles import custom_role
-
-    added, description = arguments.add or [], arguments.description or ""
-    role = custom_role(arguments.name, arguments.base, added, description)
-    actions = [action.value for action in role.added]
-    row = accounts.roles.create(role.name, role.base.value, actions, role.description, by, now_ms)
+def _create(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    new = {"name": arguments.name, "base": arguments.base, "permissions": arguments.add or []}
+    row = _row(api.send("POST", "/organisation/roles", {**new, "description": arguments.description or ""}))
     return Outcome(f"created the role {_described(row)}", row)
 
 
-def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.server.access.custom_roles import custom_role
-
-    before = accounts.roles.get(arguments.name)
-    added = sorted(before.actions) if arguments.add is None else arguments.add
-    description = before.description if arguments.description is None else arguments.description
-    role = custom_role(before.name, before.base, added, description)
-    actions = [action.value for action in role.added]
-    row = accounts.roles.update(
-        before.name, by, now_ms, name=role.name, description=role.description, actions=actions
-    )
-    return Outcome(f"the role is now {_described(row)}; {row.users} members have it", row)
+def _set(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    changes = {"permissions": arguments.add, "description": arguments.description}
+    sent = {name: value for name, value in changes.items() if value is not None}
+    row = _row(api.send("PATCH", "/organisation/roles/{role}", sent, role=arguments.name))
+    return Outcome(f"the role is now {_described(row)}; {row['users']} members have it", row)
 
 
 def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    empty = "there are no custom roles; `runvitals role create NAME --base viewer` creates one"
-    return Listing(accounts.roles.all(), _ROLES, empty)
+    return Listing([asdict(role) for role in accounts.roles.all()], _ROLES, _NO_ROLES)
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    users = accounts.roles.delete(arguments.name, by, now_ms)
+def _list_of_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    return Listing([_row(role) for role in api.every("/organisation/roles", "roles")], _ROLES, _NO_ROLES)
+
+
+def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    users = api.send("DELETE", "/organisation/roles/{role}", role=arguments.name)["people"]
     return Outcome(f"deleted the role; {users} members have its base role now", {"users": users})
 
 
-def _described(row: RoleRow) -> str:
-    added = ", ".join(sorted(row.actions)) or "nothing"
-    return f"{row.name}: {row.base}, and in addition {added}"
+def _row(role: dict[str, Any]) -> dict[str, Any]:
+    """A role of a response, with the names that the command's JSON has always had."""
+    names = {"permissions": "actions", "people": "users"}
+    return {names.get(name, name): value for name, value in role.items()}
+
+
+def _described(row: dict[str, Any]) -> str:
+    added = ", ".join(sorted(row["actions"])) or "nothing"
+    return f"{row['name']}: {row['base']}, and in addition {added}"
 
 
 _ROLES: Columns = {
-    "ROLE": lambda role: role.name,
-    "BASE": lambda role: role.base,
-    "ADDS": lambda role: role.actions,
-    "MEMBERS": lambda role: role.users,
-    "TEAMS": lambda role: role.teams,
-    "DESCRIPTION": lambda role: role.description,
+    "ROLE": lambda role: role["name"],
+    "BASE": lambda role: role["base"],
+    "ADDS": lambda role: role["actions"],
+    "MEMBERS": lambda role: role["users"],
+    "TEAMS": lambda role: role["teams"],
+    "DESCRIPTION": lambda role: role["description"],
 }
-_ACTIONS: dict[str, Work] = {"create": _create, "set": _set, "list": _list, "delete": _delete}
+_NO_ROLES = "there are no custom roles; `runvitals role create NAME --base viewer` creates one"
+_WORKS: dict[str, Work] = {"list": _list}
+_CALLS: dict[str, Call] = {"create": _create, "set": _set, "list": _list_of_server, "delete": _delete}

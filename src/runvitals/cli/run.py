@@ -15,6 +15,7 @@ _OPTIONS = tuple(name for name in SETTINGS if name not in ("quiet", "console"))
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals run` to the parser."""
     parser: argparse.ArgumentParser = subparsers.add_parser(
         "run",
         help=COMMANDS["run"],
@@ -42,6 +43,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Record a command as a run; return the exit code of the command."""
     if not hasattr(os, "posix_spawn"):
         raise OSError(
             f"`runvitals run` is not supported on {sys.platform} yet; runvitals.init() records log() rows"
@@ -55,9 +57,9 @@ def run(arguments: argparse.Namespace) -> int:
     if not words:
         raise ValueError("no command given; usage: runvitals run [options] -- CMD …")
     options = {name: joined_setting(name, getattr(arguments, name)) for name in _OPTIONS}
-    given = Settings(**options, quiet=arguments.quiet, console=arguments.console).given
-    found = trace(given, os.environ, working_folder())
-    values = {name: value for name, (value, _) in found.items()}
-    check_kinds(values, found["destinations"][1])
-    check_collectors(values, found["collectors"][1])
+    chosen = Settings(**options, quiet=arguments.quiet, console=arguments.console).given
+    traced = trace(chosen, os.environ, working_folder())
+    values = {name: value for name, (value, _) in traced.items()}
+    check_kinds(values, traced["destinations"][1])
+    check_collectors(values, traced["collectors"][1])
     return run_command(words, values)

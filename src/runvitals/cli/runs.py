@@ -28,6 +28,7 @@ _CELL_COLUMNS = 48
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals runs` to the parser."""
     parser = subparsers.add_parser("runs", help=COMMANDS["runs"])
     parser.add_argument(
         "filter",
@@ -41,6 +42,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the runs that match the filter; return 0."""
     runs = RunList(directory(arguments))
     try:
         _print_runs(runs, arguments)
@@ -51,11 +53,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _print_runs(runs: RunList, arguments: argparse.Namespace) -> None:
-    wanted = Filter(project=arguments.project, terms=parse(" ".join(arguments.filter)))
-    found = matching(listed := runs.runs(now_ms()), wanted, _statistics(listed, wanted, runs.directory))
+    filter_ = Filter(project=arguments.project, terms=parse(" ".join(arguments.filter)))
+    matches = matching(listed := runs.runs(now_ms()), filter_, _statistics(listed, filter_, runs.directory))
     if arguments.json:
-        print(json.dumps([finite(run_as_dict(run)) for run in found], indent=1, allow_nan=False))
-    elif found:
+        print(json.dumps([finite(run_as_dict(run)) for run in matches], indent=1, allow_nan=False))
+    elif matches:
         heading = [
             "RUN",
             "NAME",
@@ -69,8 +71,8 @@ def _print_runs(runs: RunList, arguments: argparse.Namespace) -> None:
             "SUMMARY",
             "TAGS",
         ]
-        print(table([heading, *(_row(run) for run in found)], right=frozenset({5, 7, 8})))
-        for run in found:
+        print(table([heading, *(_row(run) for run in matches)], right=frozenset({5, 7, 8})))
+        for run in matches:
             if run.problems:
                 print(f"{inert(run.id)}: {inert(run.problems[0])}", file=sys.stderr)
     else:
@@ -91,13 +93,13 @@ def _mention_runs_kept_elsewhere(folder: str) -> None:
         )
 
 
-def _statistics(runs: Sequence[Run], wanted: Filter, folder: str) -> SystemStatistics:
-    """The system statistics of the runs, if the filter needs them: their journals are read completely.
+def _statistics(runs: Sequence[Run], filter_: Filter, folder: str) -> SystemStatistics:
+    """Return the system statistics of the runs, if the filter needs them: their journals are read completely.
 
     Raises:
         ModuleNotFoundError: what reads them is not installed.
     """
-    if not any(map(is_statistic, wanted.fields)):
+    if not any(map(is_statistic, filter_.fields)):
         return {}
     from runvitals.server.library.local.journal_summaries import JournalSummaries
 
@@ -124,12 +126,12 @@ def _row(run: Run) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """A text that leaves room for the other columns; `--json` has all of it."""
+    """Return a text that leaves room for the other columns; `--json` has all of it."""
     return cut(inert(text), _CELL_COLUMNS)
 
 
 def _summary(run: Run) -> str:
-    """The first summary entries that fit."""
+    """Return the first summary entries that fit."""
     shown = ""
     for key, value in run.summary.items():
         is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
@@ -146,6 +148,6 @@ def _hosts(run: Run) -> str:
 
 
 def _last(run: Run, key: str) -> str:
-    """The last value, the maximum over all hosts."""
+    """Return the last value, the maximum over all hosts."""
     values = [values[key] for values in run.last.values() if key in values]
     return number(max(values)) if values else "-"

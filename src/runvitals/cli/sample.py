@@ -20,6 +20,7 @@ _HOME = "\x1b[H\x1b[J"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals sample` to the parser."""
     parser = subparsers.add_parser("sample", help=COMMANDS["sample"])
     parser.add_argument(
         "--json", action="store_true", help='as JSON: {"metrics": {key: value, …}, "sources": …}'
@@ -43,9 +44,10 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print a reading of this machine, once or repeatedly; return 0."""
     disk_paths = joined_setting("disk_paths", arguments.disk_paths)
-    given = Settings(host_root=arguments.host_root, disk_paths=disk_paths).given
-    values = resolve(given, os.environ, os.getcwd())
+    chosen = Settings(host_root=arguments.host_root, disk_paths=disk_paths).given
+    values = resolve(chosen, os.environ, os.getcwd())
     if arguments.watch is None:
         reading = read_once(values)
         print(json.dumps(_as_json(reading), indent=1, allow_nan=False) if arguments.json else _text(reading))
@@ -61,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _as_json(reading: MachineReading) -> dict[str, Any]:
-    """`machine` is included only if a source reports its devices."""
+    """Return a reading for JSON; `machine` is included only if a source reports its devices."""
     metrics = dict(sorted(reading.metrics.items()))
     value = {"t": reading.time_ms, "metrics": metrics, "sources": reading.states}
     return {**value, "machine": reading.machine} if reading.machine else value

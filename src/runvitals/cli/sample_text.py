@@ -32,10 +32,10 @@ class _Group:
 
 
 def lines(reading: MachineReading) -> Iterator[str]:
-    """The lines of the text: a heading for each subject and device, a line for each value, then the sources.
+    r"""Yield headings of subjects and devices, each with lines of its values, then the sources.
 
     Example:
-        >>> print(*lines(read_once(values)), sep="\\n")
+        >>> print(*lines(read_once(values)), sep="\n")
         CPU
           cpu.mean              12.5 %
         …
@@ -46,7 +46,7 @@ def lines(reading: MachineReading) -> Iterator[str]:
     for group in sorted(_groups(reading), key=lambda group: group.order):
         yield inert(group.heading)
         for key in sorted(group.keys, key=_natural):
-            yield f"  {inert(key):<{width}}  {_shown(key, reading.metrics[key])}"
+            yield f"  {inert(key):<{width}}  {_format_value(key, reading.metrics[key])}"
         yield ""
     yield from _sources(reading.states)
 
@@ -71,14 +71,14 @@ def _groups(reading: MachineReading) -> list[_Group]:
 
 
 def _device(key: str) -> tuple[str, str] | None:
-    """Kind and index of the device in a key; None for other keys."""
+    """Return kind and index of the device in a key; None for other keys."""
     kind, _, rest = key.partition(".")
     index = rest.removeprefix("process.").partition(".")[0]
     return (kind, index) if kind in _DEVICES and index.isdigit() else None
 
 
 def _title(machine: Mapping[str, Any], kind: str, index: str) -> str:
-    """A device's name and PCI address, from the facts that its source reports."""
+    """Return a device's name and PCI address, from the facts that its source reports."""
     for name, about in machine.items():
         if _kind(name) != kind:
             continue
@@ -93,7 +93,7 @@ def _title(machine: Mapping[str, Any], kind: str, index: str) -> str:
 
 
 def _kind(fact: str) -> str:
-    """The key prefix of the devices that a fact describes."""
+    """Return the key prefix of the devices that a fact describes."""
     if fact.startswith(("gpu_", "accelerator_")) or fact == "apple":
         return "gpu"
     return "trn" if fact == "trainium" else fact
@@ -105,7 +105,7 @@ def _words(device: Mapping[str, Any]) -> str:
     return ", ".join(str(word) for word in words if word)
 
 
-def _shown(key: str, value: float) -> str:
+def _format_value(key: str, value: float) -> str:
     match = DEFINITIONS.find(key)
     unit = match.metric.unit if match is not None else ""
     if unit == "bytes":
@@ -117,12 +117,12 @@ def _shown(key: str, value: float) -> str:
 
 
 def _natural(key: str) -> list[tuple[int, str]]:
-    """Sort key with numbers in numeric order: core 10 after core 9."""
+    """Return a sort key with numbers in numeric order: core 10 after core 9."""
     return [(int(part), "") if part.isdigit() else (-1, part) for part in key.split(".")]
 
 
 def _sources(states: Mapping[str, Mapping[str, str]]) -> Iterator[str]:
-    """The active sources, and the others with reasons."""
+    """Yield the active sources, and the others with reasons."""
     by_state: dict[str, list[tuple[str, str]]] = {state: [] for state in ("on", *_STATES)}
     for name, state in states.items():
         reason = state.get("reason", "")

@@ -39,10 +39,11 @@ if TYPE_CHECKING:
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
 SECRETS_FILE = "secrets.key"
-"""The keys that encrypt what must be read again: queued mail, second factors, passwords of mail servers."""
+"""The file of the keys that encrypt queued mail, second factors and passwords of mail servers."""
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals server` to the parser."""
     parser = subparsers.add_parser(
         "server",
         help=COMMANDS["server"],
@@ -107,7 +108,7 @@ def _add_listening(parser: argparse.ArgumentParser) -> None:
 
 
 def add_accounts(parser: argparse.ArgumentParser) -> None:
-    """Options for users and for proxies in front of the server."""
+    """Add the options for users and for proxies in front of the server."""
     parser.add_argument(
         "--admin-email",
         metavar="ADDRESS",
@@ -156,7 +157,7 @@ def _add_audit_file(parser: argparse.ArgumentParser) -> None:
 
 
 def add_keeping(parser: argparse.ArgumentParser) -> None:
-    """Options for the retention of samples."""
+    """Add the options for the retention of samples."""
     parser.add_argument(
         "--keep",
         metavar="TIME",
@@ -190,6 +191,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Serve until SIGTERM or Ctrl-C; return the exit code."""
     if arguments.action == mail_test.NAME:
         folder, metadata_address = store_locations(arguments)
         keys = arguments.secret_keys or os.path.join(folder, SECRETS_FILE)
@@ -201,7 +203,7 @@ def run(arguments: argparse.Namespace) -> int:
     cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
     with serve.until_interrupted(), ExitStack() as stack:
-        with _named(host, port):
+        with _address_in_errors(host, port):
             listener = stack.enter_context(serve.bind(port, host))
         if arguments.workers > 1:
             return _serve_by_workers(arguments, listener)
@@ -276,13 +278,13 @@ def _start_listening(listener: socket.socket) -> None:
     from runvitals.server.http import serve
 
     host, port = listener.getsockname()[:2]
-    with _named(host, port):
+    with _address_in_errors(host, port):
         serve.start_listening(listener)
 
 
 @contextmanager
-def _named(host: str, port: int) -> Iterator[None]:
-    """Name the address in the error of a socket that cannot listen there."""
+def _address_in_errors(host: str, port: int) -> Iterator[None]:
+    """Add the address to the error of a socket that cannot listen there."""
     try:
         yield
     except OSError as error:
@@ -301,7 +303,7 @@ def _write_audit_file(
 
 
 def _token_required(arguments: argparse.Namespace, listener: socket.socket) -> bool:
-    """Whether requests need a token: always, if others than this machine can send any."""
+    """Return whether requests need a token: always, if others than this machine can send any."""
     from runvitals.server.http import serve
 
     if arguments.require_token or not serve.is_loopback_address(listener):
@@ -339,7 +341,7 @@ def _receive_grpc(stack: ExitStack, where: tuple[str, int] | None, listener: soc
 def _received_files(
     arguments: argparse.Namespace, folder: str, metadata_store: MetadataStore, clock: Callable[[], int]
 ) -> ReceivedFiles:
-    """What keeps the files of runs.
+    """Return the storage of the runs' files: the bucket, or a folder in the store.
 
     Raises:
         OSError: the bucket cannot be used.
@@ -384,21 +386,21 @@ def _breached_passwords(path: str | None) -> Callable[[str], bool] | None:
 def _welcome(
     metadata_store: MetadataStore, arguments: argparse.Namespace, token_required: bool, now_ms: int
 ) -> list[tuple[str, str]]:
-    """Create the first administrator if one is named; returns the links to print, with what each is for."""
+    """Create the first administrator if one is named; return links to print, each with its purpose."""
     accounts = metadata_store.accounts
     if accounts.users.any_administrator():
         return []
-    wanted = requested_administrator(arguments.admin_email)
-    if wanted is not None:
-        path = wanted.create(metadata_store, now_ms)
-        return [] if path is None else [(f"{wanted.name} sets a password within an hour", path)]
+    administrator = requested_administrator(arguments.admin_email)
+    if administrator is not None:
+        path = administrator.create(metadata_store, now_ms)
+        return [] if path is None else [(f"{administrator.name} sets a password within an hour", path)]
     path = f"{_SETUP}#{accounts.one_time_tokens.create('setup', now_ms)}"
     usable = not token_required or any(token.revoked_ms is None for token in metadata_store.tokens.all())
     return [(f"{'for accounts, ' if usable else ''}create the first administrator within 24 hours", path)]
 
 
 def _url(listener: socket.socket) -> str:
-    """An address of the server that a browser can open: the name of this machine, if it listens on all."""
+    """Return an address that a browser can open: this machine's name if the server listens on all."""
     import ipaddress
     import platform
 
@@ -409,7 +411,7 @@ def _url(listener: socket.socket) -> str:
 
 
 def bucket(text: str) -> BucketAddress:
-    """The address of a bucket."""
+    """Return the address of a bucket."""
     from runvitals.store.files.bucket_address import BucketAddress
 
     try:
@@ -419,7 +421,7 @@ def bucket(text: str) -> BucketAddress:
 
 
 def team_name(text: str) -> str:
-    """The name of a team."""
+    """Return the name of a team."""
     try:
         return entity_name(text)
     except ValueError as error:
@@ -427,7 +429,7 @@ def team_name(text: str) -> str:
 
 
 def proxies(text: str) -> tuple[str, ...]:
-    """Addresses and networks.
+    """Return addresses and networks, checked.
 
     Example:
         >>> proxies("10.0.0.7, 10.1.0.0/16"), proxies("")
@@ -435,10 +437,10 @@ def proxies(text: str) -> tuple[str, ...]:
     """
     import ipaddress
 
-    found = tuple(part.strip() for part in text.split(",") if part.strip())
-    for part in found:
+    networks = tuple(part.strip() for part in text.split(",") if part.strip())
+    for part in networks:
         try:
             ipaddress.ip_network(part)
         except ValueError as error:
             raise argparse.ArgumentTypeError(f"invalid proxy: {error}") from None
-    return found
+    return networks

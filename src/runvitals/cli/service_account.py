@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import argparse
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
 from runvitals.cli.account_store import (
     DESCRIPTION,
+    AccountApi,
+    Call,
     Work,
     add_actions,
     check_confirmation,
@@ -45,11 +48,11 @@ def add(subparsers: Any) -> None:
         action = actions.add_parser(name, help=text)
         action.add_argument("account", metavar="TEAM/NAME")
     action.add_argument("--confirm", metavar="TEAM/NAME", required=True, help="the name again")
-    finish(actions)
+    finish(actions, _CALLS)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+    return run_on_accounts(arguments, _WORKS, _CALLS)
 
 
 def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
@@ -65,29 +68,46 @@ def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
 
 def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
     team = None if arguments.team is None else team_named(accounts, arguments.team).id
-    empty = "there are no service accounts; `runvitals service-account create TEAM/NAME` creates one"
-    return Listing(accounts.service_accounts.all(team), _ACCOUNTS, empty)
+    return Listing(accounts.service_accounts.all(team), _ACCOUNTS, _NO_ACCOUNTS)
 
 
-def _disable(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    accounts.service_accounts.set_disabled(_id(accounts, arguments), True, by, now_ms)
+def _list_at_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    if arguments.team is None:
+        raise ValueError("expected TEAM: a server lists the service accounts of one team")
+    path = "/teams/{team}/service-accounts"
+    accounts = api.every(path, "service_accounts", team=arguments.team)
+    return Listing([SimpleNamespace(**account) for account in accounts], _ACCOUNTS, _NO_ACCOUNTS)
+
+
+def _disable(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    _send(api, "PATCH", arguments.account, {"disabled": True})
     return Outcome(f"the keys of {arguments.account} no longer work")
 
 
-def _enable(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    accounts.service_accounts.set_disabled(_id(accounts, arguments), False, by, now_ms)
+def _enable(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    _send(api, "PATCH", arguments.account, {"disabled": False})
     return Outcome(f"the keys of {arguments.account} work")
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    account_id = _id(accounts, arguments)
+def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     check_confirmation(arguments, arguments.account)
-    accounts.service_accounts.delete(account_id, by, now_ms)
+    _send(api, "DELETE", arguments.account)
     return Outcome(f"deleted {arguments.account} with its keys; its runs stay")
 
 
-def _id(accounts: AccountStore, arguments: argparse.Namespace) -> int:
-    return service_account_named(accounts, arguments.account).id
+def _send(api: AccountApi, method: str, account: str, body: Any = None) -> None:
+    """Change the service account TEAM/NAME; NAME alone is one of the organisation.
+
+    Raises:
+        LookupError: there is no such account; the text names those that there are.
+    """
+    if api.accounts is not None:
+        service_account_named(api.accounts, account)
+    team, _, name = account.rpartition("/")
+    if team:
+        api.send(method, "/teams/{team}/service-accounts/{account}", body, team=team, account=name)
+    else:
+        api.send(method, "/organisation/service-accounts/{account}", body, account=name)
 
 
 def _state(row: ServiceAccountRow) -> str:
@@ -103,9 +123,13 @@ _ACCOUNTS: Columns = {
     "CREATED": lambda row: day(row.created_ms),
     "STATE": _state,
 }
-_ACTIONS: dict[str, Work] = {
+_NO_ACCOUNTS = "there are no service accounts; `runvitals service-account create TEAM/NAME` creates one"
+_WORKS: dict[str, Work] = {
     "create": _create,
     "list": _list,
+}
+_CALLS: dict[str, Call] = {
+    "list": _list_at_server,
     "disable": _disable,
     "enable": _enable,
     "delete": _delete,

@@ -23,6 +23,7 @@ RUN_HELP = "run id, a unique prefix of it, the run's name, or `latest`"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals show` to the parser."""
     parser = subparsers.add_parser("show", help=COMMANDS["show"])
     parser.add_argument("id", metavar="RUN", help=RUN_HELP)
     parser.add_argument("--json", action="store_true", help="print a JSON object")
@@ -30,6 +31,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print facts, events and statistics of a run; return 0."""
     opened = open_run(arguments.id, directory(arguments))
     statistics = opened.statistics()
     if arguments.json:
@@ -72,16 +74,16 @@ def _hosts(hosts: list[Host]) -> str:
 
 
 def _limits(run: Run) -> list[str]:
-    """The limits of the run's cgroups, and the folders that set them: `8 GiB of memory, set by /sys/fs/…`."""
-    found = []
+    """Return the limits of the cgroups and the folders that set them: `8 GiB of memory, set by …`."""
+    limits = []
     for host, machine in run.machines.items():
         where = f" on {host}" if len(run.machines) > 1 else ""
         for fact, field, unit, what in _LIMITS:
             limit = machine.get(fact)
             value = limit.get(field) if isinstance(limit, dict) else None
             if isinstance(limit, dict) and isinstance(value, (int, float)):
-                found.append(f"{number(value / unit)} {what}{where}, set by {limit.get('set_by')}")
-    return found
+                limits.append(f"{number(value / unit)} {what}{where}, set by {limit.get('set_by')}")
+    return limits
 
 
 # Fact about a machine, its field, the unit of that field, what it limits.
@@ -104,14 +106,12 @@ def _sections(run: Run) -> list[tuple[str, list[str]]]:
 
 
 def _value(value: Any) -> str:
-    """A text as it is, anything else as JSON: `true`, as the page shows it, rather than `True`."""
+    """Return a text as it is, anything else as JSON: `true`, as the page shows it, rather than `True`."""
     return value if isinstance(value, str) else json.dumps(finite(value), ensure_ascii=False)
 
 
 def _not_measured(run: Run) -> list[str]:
-    """Failing and partial sources with their reasons, and absent ones that this machine should have; and the
-    names of the other absent ones, which are many.
-    """
+    """Return the failing, partial and unexpectedly absent sources with reasons, and other absent names."""
     lines = []
     for host, sources in run.sources.items():
         states = {name: source for name, source in sources.items() if isinstance(source, dict)}
@@ -134,7 +134,7 @@ def _not_measured(run: Run) -> list[str]:
 
 
 def _of_cards(machine: dict[str, Any]) -> set[str]:
-    """The sources that can read the accelerators on the machine's PCI bus."""
+    """Return the sources that can read the accelerators on the machine's PCI bus."""
     cards = machine.get("accelerators")
     vendors = (
         [card.get("vendor") for card in cards if isinstance(card, dict)] if isinstance(cards, list) else []
@@ -143,12 +143,12 @@ def _of_cards(machine: dict[str, Any]) -> set[str]:
 
 
 def _is_wanted(name: str, reason: str, ours: set[str]) -> bool:
-    """Whether the reason of an absent source is worth a line."""
+    """Return whether the reason of an absent source is worth a line."""
     return bool(reason) and (name not in RARE or name in ours or reason.startswith(FAULTS))
 
 
 def _state(source: dict[str, str]) -> str:
-    """The state of a source that does not deliver everything: `partial, dram: only root may read this`."""
+    """Return the state of a source with its reason: `partial, dram: only root may read this`."""
     state = "partial" if source["state"] == "on" and is_partial(source) else source["state"]
     return f"{state}, {source['reason']}" if source.get("reason") else state
 

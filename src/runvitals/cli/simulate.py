@@ -25,6 +25,7 @@ MAX = "max"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals simulate` to the parser."""
     parser = subparsers.add_parser(
         "simulate",
         help=COMMANDS["simulate"],
@@ -54,7 +55,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument(
         "--speed",
-        type=_speed,
+        type=_parse_speed,
         default=1.0,
         metavar="X",
         help="write live at X times real time, or `max` to write everything at once, ending now; default: 1",
@@ -65,13 +66,15 @@ def add(subparsers: Any) -> None:
     add_dir(parser)
 
 
-def _speed(text: str) -> float | str:
+def _parse_speed(text: str) -> float | str:
+    """Return a speed, or `max`."""
     if text == MAX:
         return MAX
     return number_between(0.01, 100_000, f", or `{MAX}`")(text)
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Write a simulated run; return 1 for lost or undelivered records, 130 after Ctrl-C."""
     from runvitals.sdk.delivery import destinations
     from runvitals.tools.simulate import Profile, begin, pacer
     from runvitals.tools.simulate.delivery import Delivery
@@ -103,7 +106,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _summary(totals: SimulationTotals, took_s: float, at_once: bool) -> str:
-    """What was written; how fast, if nothing but the machine limited it."""
+    """Return the counts of what was written, and the rate if it was written at once."""
     text = (
         f"{totals.samples:,} samples with {totals.values:,} values and {totals.rows:,} log() rows "
         f"in {took_s:.1f} s"

@@ -23,6 +23,7 @@ _FOR_CLICKHOUSE = ("check", "repair", "backup", "restore", "upgrade", "downgrade
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals store` to the parser."""
     parser = subparsers.add_parser(
         "store",
         help=COMMANDS["store"],
@@ -64,6 +65,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on the store; return its exit code."""
     from runvitals.store.samples import sqlite as sqlite_chunks  # noqa: F401 - fails early if a dependency is missing
 
     folder = arguments.store or os.path.join(directory(arguments), "store")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 DUMP = "metadata.dump"
 _UNFINISHED = "metadata.unfinished"
-"""The name of the metadata until all else is there: a backup that was interrupted cannot be restored."""
+"""The name of the metadata until the backup is complete: an interrupted one cannot be restored."""
 
 
 def add(actions: Any) -> None:
@@ -106,7 +106,7 @@ def _backup(arguments: argparse.Namespace, into: str) -> None:
 
 
 def _copy_samples(arguments: argparse.Namespace, into: str) -> int:
-    """Copy all samples; returns the number of files that they take."""
+    """Copy all samples; return the number of files that they take."""
     from runvitals.store.samples.migration import migrate
     from runvitals.store.samples.sqlite import SqliteChunks
     from runvitals.store.samples.sqlite.backup import copy_files
@@ -180,7 +180,7 @@ def _check_metadata(source: str, address: str) -> None:
 
 
 def _restore_samples(arguments: argparse.Namespace, source: str) -> int:
-    """Copy all samples to where there are none; returns the number of files that they took."""
+    """Copy all samples to an empty store; return the number of files that they took."""
     from runvitals.store.samples.interface import StoreError
     from runvitals.store.samples.migration import migrate
     from runvitals.store.samples.sqlite import SqliteChunks
@@ -206,8 +206,9 @@ def _restore_samples(arguments: argparse.Namespace, source: str) -> int:
 
 
 def _restore_metadata(source: str, address: str) -> None:
-    """Restore the metadata. What waits on the disks of servers may have ids that were assigned after the
-    backup: they are not assigned again.
+    """Restore the metadata, and skip ids that may have been assigned after the backup.
+
+    Batches that wait on the disks of servers may have such ids, which must not be assigned again.
     """
     from runvitals.server.database import backup, postgresql_dump
     from runvitals.server.database.database import Database, sqlite_path
@@ -227,8 +228,10 @@ def _restore_metadata(source: str, address: str) -> None:
 
 
 def _open_clickhouse(arguments: argparse.Namespace, folder: str) -> ClickHouseStore:
-    """Args:
-    folder: for batches that wait, of which there are none.
+    """Open the store in ClickHouse.
+
+    Args:
+        folder: for batches that wait, of which there are none.
     """
     from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
 

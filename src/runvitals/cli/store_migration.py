@@ -20,6 +20,7 @@ _COPY = ".migrate-"
 
 
 def run(source: str, target: str) -> int:
+    """Copy all samples from a store to another; return the exit code."""
     from runvitals.store.samples.migration import migrate
 
     if source == target:
@@ -81,12 +82,13 @@ def _remove_copies(folder: str) -> None:
 
 
 class Progress:
-    """Reports now and then how far it is."""
+    """Prints the progress every ten seconds."""
 
     def __init__(self) -> None:
         self._reported_s = time.monotonic()
 
     def __call__(self, totals: MigrationTotals) -> None:
+        """Print the progress if the last time was ten seconds ago."""
         if time.monotonic() - self._reported_s >= _REPORTED_S:
             self._reported_s = time.monotonic()
             print(f"{totals.copied} runs copied, {totals.unchanged} unchanged …", file=sys.stderr, flush=True)

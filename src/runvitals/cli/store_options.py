@@ -1,4 +1,4 @@
-"""Where a server keeps samples and metadata: the options `--store` and `--metadata`."""
+"""The options for the stores of samples and metadata: `--store` and `--metadata`."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 METADATA_FILE = "catalogue.db"
 FILES_FOLDER = "files"
-"""In the store: media and saved files of runs, by their SHA-256."""
+"""The folder in the store with media and saved files of runs, by their SHA-256."""
 _WORKER = "worker-"
 _CLICKHOUSE = ("clickhouse://", "clickhouses://")
 
 
 def add_store(parser: argparse.ArgumentParser) -> None:
-    """Options for the sample store and the metadata store."""
+    """Add the options for the sample store and the metadata store."""
     parser.add_argument(
         "--store",
         metavar="FOLDER",
@@ -41,7 +41,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
 
 
 def add_metadata(parser: argparse.ArgumentParser) -> None:
-    """The option for the metadata store."""
+    """Add the option for the metadata store."""
     parser.add_argument(
         "--metadata",
         "--catalogue",
@@ -53,35 +53,35 @@ def add_metadata(parser: argparse.ArgumentParser) -> None:
 
 
 def is_clickhouse_address(address: str) -> bool:
-    """Whether this is the address of a database of ClickHouse, not a folder."""
+    """Return whether this is the address of a database of ClickHouse, not a folder."""
     return address.startswith(_CLICKHOUSE)
 
 
 def is_clickhouse(arguments: argparse.Namespace) -> bool:
-    """Whether samples are kept in ClickHouse. Loads nothing of the store."""
+    """Return whether samples are kept in ClickHouse. Loads nothing of the store."""
     return is_clickhouse_address(arguments.store or "")
 
 
 def store_folder(arguments: argparse.Namespace) -> str:
-    """The folder of the store; with ClickHouse, the one for what else a server keeps. It may not exist."""
+    """Return the folder of the store, which may not exist; with ClickHouse, of what else a server keeps."""
     in_folder = None if is_clickhouse(arguments) else arguments.store
     return in_folder or os.path.join(directory(arguments), "store")
 
 
 def contents_folder(folder: str) -> str:
-    """Where a store has the contents of files, unless they are in a bucket."""
+    """Return the folder in a store with the contents of files that are in no bucket."""
     from runvitals.store.files.folder_store import CONTENTS
 
     return os.path.join(folder, FILES_FOLDER, CONTENTS)
 
 
 def metadata_address(arguments: argparse.Namespace) -> str:
-    """The address of the metadata store, or the path of its file, which may not exist."""
+    """Return the address of the metadata store, or the path of its file, which may not exist."""
     return arguments.catalogue or os.path.join(store_folder(arguments), METADATA_FILE)
 
 
 def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
-    """The folder of the store, created if missing, and the address of the metadata store.
+    """Return the folder of the store, created if missing, and the address of the metadata store.
 
     If samples are kept in ClickHouse, the folder is for what else a server keeps.
     """
@@ -94,8 +94,9 @@ def store_locations(arguments: argparse.Namespace) -> tuple[str, str]:
 
 
 def existing_metadata_address(arguments: argparse.Namespace) -> str:
-    """The address of the metadata store, for a command that works on it. Only an action that creates
-    something creates the store too, for a server that was not started yet.
+    """Return the address of an existing metadata store.
+
+    The action `create` also creates the store, for a server that was not started yet.
 
     Raises:
         FileNotFoundError: there is none.
@@ -116,8 +117,10 @@ def existing_metadata_address(arguments: argparse.Namespace) -> str:
 
 
 def check_shared_stores(arguments: argparse.Namespace) -> None:
-    """Raises:
-    ValueError: one of the stores is for a single process.
+    """Check that several processes can share both stores.
+
+    Raises:
+        ValueError: one of the stores is for a single process.
     """
     if not is_clickhouse(arguments) or not (arguments.catalogue or "").startswith("postgres"):
         raise ValueError(
@@ -153,10 +156,10 @@ def _worker_folder(folder: str, worker: int) -> str:
 def open_sample_store(
     arguments: argparse.Namespace, cold: ColdSettings | None = None
 ) -> SqliteChunks | ClickHouseStore:
-    """The sample store. The caller closes it.
+    """Return the sample store. The caller closes it.
 
     Args:
-        cold: where old samples are, if they are kept in a folder; None: where they were moved before.
+        cold: settings for old samples of a store in a folder; None: those of earlier moves.
 
     Raises:
         ValueError: invalid address.
@@ -173,7 +176,7 @@ def open_sample_store(
 def _open_clickhouse(
     arguments: argparse.Namespace, worker: int = 0, may_be_away: bool = False
 ) -> ClickHouseStore:
-    """The store in ClickHouse.
+    """Return the store in ClickHouse.
 
     Args:
         worker: the number of this process; each has a folder of its own for what waits.
@@ -189,7 +192,7 @@ def _open_clickhouse(
 def open_stores(
     stack: ExitStack, arguments: argparse.Namespace, worker: int = 0, cold: ColdSettings | None = None
 ) -> tuple[SqliteChunks | ClickHouseStore, MetadataStore]:
-    """Both stores, until the stack closes. ClickHouse may be away: they are paired when it is back.
+    """Open both stores until the stack closes; without ClickHouse, they are paired later.
 
     Args:
         worker: the number of this process.
@@ -229,14 +232,16 @@ def _pair_clickhouse(stack: ExitStack, store: ClickHouseStore, address: str) -> 
         store.check_prepared()
         _pair(store, metadata_store)
     except StoreUnavailable:
-        known = metadata_store.issued_ids.pairing()
-        store.pair_later(known and known[0], partial(pairing.pair, store, metadata_store))
+        pairing_before = metadata_store.issued_ids.pairing()
+        store.pair_later(pairing_before and pairing_before[0], partial(pairing.pair, store, metadata_store))
     return metadata_store
 
 
 def _pair(store: SqliteChunks | ClickHouseStore, metadata_store: MetadataStore) -> None:
-    """Raises:
-    OSError: they do not belong together, or one of them cannot be used.
+    """Pair the stores.
+
+    Raises:
+        OSError: they do not belong together, or one of them cannot be used.
     """
     from runvitals.server.pairing import pairing
     from runvitals.store.errors import MetadataStoreError

@@ -41,16 +41,16 @@ def add(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Print all problems; returns 1 if there are any."""
+    """Print all problems; return 1 if there are any."""
     from runvitals.server.pairing.check import check_contents, check_ids
     from runvitals.store.samples.sqlite import stored_ids
     from runvitals.store.samples.sqlite.check import check as check_samples
 
-    name, found = store_folder(arguments), 0
+    name, count = store_folder(arguments), 0
     if is_clickhouse(arguments):
         name, stored = ids_in_clickhouse(arguments.store)
     else:
-        found = _print(check_samples(name, arguments.read_cold))
+        count = _print(check_samples(name, arguments.read_cold))
         # Before the metadata: what is added meanwhile is in the metadata store by the time it is read.
         stored = stored_ids.read(name)
     elsewhere = _elsewhere(arguments, stored.pairing)
@@ -58,17 +58,17 @@ def check(arguments: argparse.Namespace) -> int:
         print(f"the metadata store is at {inert(elsewhere)}: use --catalogue to check it too")
     else:
         address = metadata_address(arguments)
-        found += _print(check_ids(name, stored, address))
-        found += _print(check_contents(contents_folder(store_folder(arguments)), address))
-    if found:
-        print("1 problem" if found == 1 else f"{found} problems")
+        count += _print(check_ids(name, stored, address))
+        count += _print(check_contents(contents_folder(store_folder(arguments)), address))
+    if count:
+        print("1 problem" if count == 1 else f"{count} problems")
         return 1
     print(f"{inert(name)}: no problems found{_not_read(arguments)}")
     return 0
 
 
 def _not_read(arguments: argparse.Namespace) -> str:
-    """What a check without problems has not read."""
+    """Return a note about cold samples that a check has not read; "" if there are none."""
     from runvitals.store.samples.sqlite.inventory import inventory
 
     if is_clickhouse(arguments) or arguments.read_cold:
@@ -104,7 +104,7 @@ def repair(arguments: argparse.Namespace) -> int:
 
 
 def ids_in_clickhouse(address: str) -> tuple[str, StoredIds]:
-    """The name of the store in ClickHouse, and the ids in it."""
+    """Return the name of the store in ClickHouse, and the ids in it."""
     from runvitals.store.samples.clickhouse import parse_address, stored_ids
     from runvitals.store.samples.clickhouse.connection import ClickHouse
 
@@ -116,7 +116,7 @@ def ids_in_clickhouse(address: str) -> tuple[str, StoredIds]:
 
 
 def _pairing(arguments: argparse.Namespace) -> Pairing | None:
-    """The pairing of the sample store; None if there is none, or it cannot be read before the repair."""
+    """Return the pairing of the sample store; None without one, or if it is unreadable before the repair."""
     from runvitals.store.samples.sqlite import log, stored_ids
     from runvitals.store.samples.sqlite.database import DamagedFile
 
@@ -132,14 +132,14 @@ def _pairing(arguments: argparse.Namespace) -> Pairing | None:
 
 
 def _elsewhere(arguments: argparse.Namespace, pairing: Pairing | None) -> str | None:
-    """Where the metadata store is if it is in PostgreSQL and no option says so; None otherwise."""
+    """Return the address of a metadata store in PostgreSQL that no option names; None otherwise."""
     if arguments.catalogue is not None or pairing is None:
         return None
     return pairing.metadata_store if pairing.metadata_store.startswith("postgresql") else None
 
 
 def _print(problems: Iterable[Problem]) -> int:
-    """Print problems; returns how many."""
+    """Print problems; return their number."""
     count = 0
     for problem in problems:
         print(inert(problem))

@@ -37,7 +37,7 @@ def upgrade(arguments: argparse.Namespace) -> int:
     from runvitals.server.database.migration import migrate, newest
 
     with _database(arguments) as database:
-        before = _present(database)
+        before = _require_revision(database)
         migrate(database, wait_s=0.0)
         changed = "has" if before == newest() else f"was upgraded from revision {before} to"
         print(f"{inert(database.name)} {changed} revision {newest()}")
@@ -49,7 +49,7 @@ def downgrade(arguments: argparse.Namespace) -> int:
     from runvitals.server.database.migration import downgrade
 
     with _database(arguments) as database:
-        before = _present(database)
+        before = _require_revision(database)
         downgrade(database, arguments.revision)
         print(
             f"{inert(database.name)} was downgraded from revision {before} to {arguments.revision}: start "
@@ -60,7 +60,7 @@ def downgrade(arguments: argparse.Namespace) -> int:
 
 @contextmanager
 def _database(arguments: argparse.Namespace) -> Iterator[Database]:
-    """The database of the metadata store, which no server uses.
+    """Open the database of the metadata store, which no server may use.
 
     Raises:
         OSError: there is none, a server uses it, or it could not be changed.
@@ -82,7 +82,12 @@ def _database(arguments: argparse.Namespace) -> Iterator[Database]:
             raise OSError(str(error)) from None
 
 
-def _present(database: Database) -> str:
+def _require_revision(database: Database) -> str:
+    """Return the revision of the metadata store.
+
+    Raises:
+        OSError: the database is empty.
+    """
     from runvitals.server.database.migration import present
 
     revision = present(database)

@@ -17,6 +17,7 @@ _ORDERS = {
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals sweep` to the parser."""
     parser = subparsers.add_parser(
         "sweep",
         help=COMMANDS["sweep"],
@@ -35,11 +36,12 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Make a sweep and print its id, or control one; return 0."""
     from runvitals.readers.servers.sweeps import functions
 
     if arguments.order is None:
-        made = functions.sweep(arguments.sweep, arguments.entity, arguments.project, name=arguments.name)
-        print(inert(made))
+        sweep_id = functions.sweep(arguments.sweep, arguments.entity, arguments.project, name=arguments.name)
+        print(inert(sweep_id))
         return 0
     changed = functions.control(arguments.sweep, arguments.order, arguments.entity, arguments.project)
     print(inert(f"{changed['id']} is {changed.get('state')}"))

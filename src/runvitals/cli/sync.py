@@ -17,7 +17,7 @@ from runvitals.monitoring.environment import redaction
 from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.readers.journals.run_handle import find_run
 from runvitals.readers.journals.runs import RunList
-from runvitals.sdk.delivery import configured
+from runvitals.sdk.delivery import configured_destinations
 
 if TYPE_CHECKING:
     from runvitals.relay.engine.cursor import Cursor
@@ -28,6 +28,7 @@ _RELAY_S = 10.0
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals sync` to the parser."""
     parser = subparsers.add_parser(
         "sync",
         help=COMMANDS["sync"],
@@ -47,12 +48,13 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Deliver the runs; return 1 if some were not fully delivered."""
     folder = directory(arguments)
-    wanted, environ = _wanted(arguments.to)
-    ids, failed = (RunList(folder).ids(), []) if arguments.all else _found(arguments.ids, folder)
+    addresses, environ = _destinations(arguments.to)
+    ids, failed = (RunList(folder).ids(), []) if arguments.all else _find_ids(arguments.ids, folder)
     if not ids and not failed:
         print(f"no runs in {inert(folder)}")
-    for destination in wanted:
+    for destination in addresses:
         failed += DestinationSync(destination, environ).deliver(ids, folder)
     if failed:
         _print_error(f"not delivered: {', '.join(failed)}")
@@ -60,19 +62,21 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def deliver(ids: Sequence[str], to: str, folder: str) -> list[str]:
-    """Deliver runs of a data folder to a destination; returns those not fully delivered, as text.
+    """Deliver runs of a data folder to a destination; return those not fully delivered, as text.
 
     Raises:
         ValueError: invalid destination.
     """
-    wanted, environ = _wanted(to)
+    addresses, environ = _destinations(to)
     return [
-        text for destination in wanted for text in DestinationSync(destination, environ).deliver(ids, folder)
+        text
+        for destination in addresses
+        for text in DestinationSync(destination, environ).deliver(ids, folder)
     ]
 
 
-def _found(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
-    """The ids of the named runs, without duplicates, and the names that match no run."""
+def _find_ids(named: Sequence[str], folder: str) -> tuple[list[str], list[str]]:
+    """Return the ids of the named runs, without duplicates, and the names that match no run."""
     ids: dict[str, None] = {}
     unknown: list[str] = []
     for name in named:
@@ -88,16 +92,18 @@ def _print_error(text: str) -> None:
     print(f"runvitals: {inert(redaction.text(text))}", file=sys.stderr)
 
 
-def _wanted(to: str | None) -> tuple[list[str], dict[str, str]]:
-    """The destinations, and their environment.
+def _destinations(to: str | None) -> tuple[list[str], dict[str, str]]:
+    """Return the destinations, and their environment.
 
     Raises:
         ValueError: no destination is configured, or an invalid one.
     """
-    found, environ = configured([] if to is None else SETTINGS["destinations"].parse([to], "--to"))
-    if not found:
+    addresses, environ = configured_destinations(
+        [] if to is None else SETTINGS["destinations"].parse([to], "--to")
+    )
+    if not addresses:
         raise ValueError("no destination: use --to URL, or the setting `server` (RUNVITALS_SERVER)")
-    return found, environ
+    return addresses, environ
 
 
 class DestinationSync:
@@ -109,25 +115,25 @@ class DestinationSync:
         self._failures = 0
 
     def deliver(self, ids: Sequence[str], folder: str) -> list[str]:
-        """Deliver runs; returns those not fully delivered, as text."""
+        """Deliver runs; return those not fully delivered, as text."""
         failed = []
         for number, run_id in enumerate(ids):
             try:
                 if not self._deliver(run_id, paths.run_dir(run_id, folder)):
-                    failed.append(self._named(run_id))
+                    failed.append(self._label(run_id))
             except (ValueError, ImportError) as error:  # the destination could not be created
                 _print_error(inert(error))
-                return failed + [self._named(run_id) for run_id in ids[number:]]
+                return failed + [self._label(run_id) for run_id in ids[number:]]
             if self._failures == _UNREACHABLE_AFTER and number + 1 < len(ids):
                 _print_error(f"{inert(self._destination)} is unreachable: skipping the remaining runs")
-                return failed + [self._named(run_id) for run_id in ids[number + 1 :]]
+                return failed + [self._label(run_id) for run_id in ids[number + 1 :]]
         return failed
 
-    def _named(self, run_id: str) -> str:
+    def _label(self, run_id: str) -> str:
         return f"{inert(run_id)} to {inert(self._destination)}"
 
     def _deliver(self, run_id: str, folder: str) -> bool:
-        """Deliver a run; returns whether it is fully delivered.
+        """Deliver a run; return whether it is fully delivered.
 
         Raises:
             ValueError, ImportError: the destination could not be created.
@@ -169,13 +175,13 @@ class DestinationSync:
         return not cursor.held and not cursor.counts["rejected"]
 
     def _delivered_by_relay(self, run_id: str, cursor: Cursor, error: BlockingIOError) -> bool:
-        """Have the relay deliver a run that it is delivering; whether it is fully delivered."""
+        """Ask the relay that delivers a run to finish; return whether it is fully delivered."""
         from runvitals.monitoring.monitor.relay_connection import ask
 
         folder = os.path.dirname(os.path.dirname(cursor.folder))
-        answer = ask(folder, {"op": "flush", "run": run_id, "timeout_s": _RELAY_S}, 2 * _RELAY_S)
-        reports = [] if answer is None else answer["destinations"]
-        report = next((one for one in reports if one["destination"] == cursor.spec.text), None)
+        response = ask(folder, {"op": "flush", "run": run_id, "timeout_s": _RELAY_S}, 2 * _RELAY_S)
+        reports = [] if response is None else response["destinations"]
+        report = next((entry for entry in reports if entry["destination"] == cursor.spec.text), None)
         where = f"{inert(run_id)} ({inert(cursor.host)})"
         if report is None:
             _print_error(f"{where}: {inert(error)}")

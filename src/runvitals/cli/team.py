@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import argparse
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
 from runvitals.cli.account_store import (
     DESCRIPTION,
+    AccountApi,
+    Call,
     Work,
     add_actions,
     check_confirmation,
     finish,
+    notices,
     run_on_accounts,
     team_named,
     user_named,
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
     from runvitals.server.audit.storage.audit import Actor
 
+_MEMBER = "/teams/{team}/members/{member}"
 _ROLE = "viewer, member, admin, or a custom role; default: member"
 
 
@@ -54,11 +59,11 @@ def add(subparsers: Any) -> None:
     delete = actions.add_parser("delete", help="move a team and all it owns to the trash")
     delete.add_argument("team", metavar="TEAM")
     delete.add_argument("--confirm", metavar="TEAM", required=True, help="the name again")
-    finish(actions)
+    finish(actions, by_key=("members", "role", "remove"))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+    return run_on_accounts(arguments, _WORKS, _CALLS)
 
 
 def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
@@ -77,9 +82,18 @@ def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_
 
 
 def _members(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    team = team_named(accounts, arguments.team)
-    empty = f"the team {team.name} has no members; `runvitals team add {team.name} USER` adds one"
-    return Listing(accounts.members.of_team(team.name), _MEMBERS, empty)
+    team = team_named(accounts, arguments.team).name
+    return Listing(accounts.members.of_team(team), _MEMBERS, _no_members(team))
+
+
+def _members_at_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    members = api.every("/teams/{team}/members", "members", team=arguments.team)
+    rows = [SimpleNamespace(**member, address=member.get("email")) for member in members]
+    return Listing(rows, _MEMBERS, _no_members(arguments.team))
+
+
+def _no_members(team: str) -> str:
+    return f"the team {team} has no members; `runvitals team add {team} USER` adds one"
 
 
 def _adopt(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
@@ -89,36 +103,56 @@ def _adopt(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now
 
 
 def _add(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    from runvitals.server.audit.storage.audit import OPERATOR_NAME
+    from runvitals.server.mail.messages import added_to_team
+
     team, user = team_named(accounts, arguments.team), user_named(accounts, arguments.user)
-    accounts.members.add(team.name, user.name, arguments.role, by, now_ms)
+
+    def add_member() -> None:
+        accounts.members.add(team.name, user.name, arguments.role, by, now_ms)
+        message = added_to_team(team.name, arguments.role, OPERATOR_NAME)
+        notices(accounts, now_ms).to_user(user.id, message)
+
+    accounts.in_one_transaction(add_member)
     return Outcome(f"{user.name} is in the team {team.name} now, as {arguments.role}")
 
 
-def _role(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    team, user = team_named(accounts, arguments.team), user_named(accounts, arguments.user)
-    accounts.members.set_role(team.name, user.name, arguments.role, by, now_ms)
-    return Outcome(f"{user.name} is {arguments.role} in the team {team.name} now")
+def _role(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    team, user = _membership(api, arguments)
+    kind = "role" if arguments.role in ("viewer", "member", "admin") else "custom_role"
+    api.send("PATCH", _MEMBER, {kind: arguments.role}, team=team, member=user)
+    return Outcome(f"{user} is {arguments.role} in the team {team} now")
 
 
-def _remove(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    team, user = team_named(accounts, arguments.team), user_named(accounts, arguments.user)
-    accounts.members.remove(team.name, user.name, by, now_ms)
-    return Outcome(f"{user.name} is no longer in the team {team.name}")
+def _remove(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    team, user = _membership(api, arguments)
+    api.send("DELETE", _MEMBER, team=team, member=user)
+    return Outcome(f"{user} is no longer in the team {team}")
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    team = team_named(accounts, arguments.team)
-    check_confirmation(arguments, team.name)
-    accounts.teams.delete(team.name, by, now_ms)
-    return Outcome(
-        f"the team {team.name} is in the trash; `runvitals team restore {team.name}` takes it back"
-    )
+def _membership(api: AccountApi, arguments: argparse.Namespace) -> tuple[str, str]:
+    """The names of the team and of its member.
+
+    Raises:
+        LookupError: there is no such team, user or member.
+    """
+    team, user = api.team(arguments.team), api.user(arguments.user)
+    if api.accounts is not None:
+        api.accounts.members.get(team, user)
+    return team, user
 
 
-def _restore(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    team = team_named(accounts, arguments.team, in_trash=True)
-    accounts.teams.restore(team.name, by, now_ms)
-    return Outcome(f"the team {team.name} is back")
+def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    team = api.team(arguments.team)
+    check_confirmation(arguments, team)
+    api.send("DELETE", "/teams/{team}", {"confirm": arguments.confirm}, team=team)
+    return Outcome(f"the team {team} is in the trash; `runvitals team restore {team}` takes it back")
+
+
+def _restore(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    team = api.team(arguments.team, in_trash=True)
+    api.send("POST", "/teams/{team}/restore", team=team)
+    return Outcome(f"the team {team} is back")
 
 
 _TEAMS: Columns = {
@@ -138,12 +172,15 @@ _MEMBERS: Columns = {
     "LAST ACTIVE": lambda member: day(member.last_seen_ms),
     "ENDS": lambda member: when(member.expires_ms),
 }
-_ACTIONS: dict[str, Work] = {
+_WORKS: dict[str, Work] = {
     "create": _create,
     "list": _list,
     "members": _members,
     "adopt": _adopt,
     "add": _add,
+}
+_CALLS: dict[str, Call] = {
+    "members": _members_at_server,
     "role": _role,
     "remove": _remove,
     "delete": _delete,

@@ -47,7 +47,9 @@ def connected(arguments: argparse.Namespace) -> Iterator[ApiConnection]:
         server.close()
 
 
-def every(server: ApiConnection, path: str, what: str) -> list[dict[str, Any]]:
+def every(
+    server: ApiConnection, path: str, what: str, parameters: Iterable[tuple[str, str]] = ()
+) -> list[dict[str, Any]]:
     """All entries of a list of the API, page by page.
 
     Args:
@@ -56,7 +58,7 @@ def every(server: ApiConnection, path: str, what: str) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     after = None
     while True:
-        page = server.get(path, [("limit", 100), ("after", after)])
+        page = server.get(path, [*parameters, ("limit", 100), ("after", after)])
         found += page[what]
         after = page["next"]
         if after is None:

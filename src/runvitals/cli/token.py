@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals token` to the parser."""
     parser = subparsers.add_parser(
         "token",
         help=COMMANDS["token"],
@@ -26,12 +27,12 @@ def add(subparsers: Any) -> None:
     actions.add_parser("create", help="print a new token, once").add_argument("name", metavar="NAME")
     actions.add_parser("list", help="list tokens by name and times; the tokens themselves are never shown")
     revoke = actions.add_parser("revoke", help="revoke a token")
-    revoke.add_argument("id", metavar="ID", type=_number, help="the ID column of `list`")
+    revoke.add_argument("id", metavar="ID", type=_parse_id, help="the ID column of `list`")
     for action in actions.choices.values():
         add_store(action)
 
 
-def _number(text: str) -> int:
+def _parse_id(text: str) -> int:
     number = parse_integer(text, INT64 - 1)
     if number is None:
         shown = "`runvitals token list` shows them"
@@ -40,6 +41,7 @@ def _number(text: str) -> int:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Create and print a token, revoke one, or list all; return 0."""
     from runvitals.server.metadata_store import open_metadata_store
     from runvitals.store.errors import MetadataStoreError
 
@@ -51,13 +53,13 @@ def run(arguments: argparse.Namespace) -> int:
             elif arguments.action == "revoke":
                 metadata_store.tokens.revoke(arguments.id, now_ms)
             else:
-                print(_listed(metadata_store))
+                print(_token_table(metadata_store))
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
     return 0
 
 
-def _listed(metadata_store: MetadataStore) -> str:
+def _token_table(metadata_store: MetadataStore) -> str:
     rows = [["ID", "NAME", "CREATED", "LAST USED", "REVOKED"]]
     for token in metadata_store.tokens.all():
         times = (token.created_ms, token.last_used_ms, token.revoked_ms)

@@ -17,6 +17,7 @@ _WIDTH = 120  # when the output is not a terminal
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals top` to the parser."""
     parser = subparsers.add_parser(
         "top",
         help=COMMANDS["top"],
@@ -39,6 +40,7 @@ def _interval(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Show this machine live, or print a snapshot if the output is no terminal; return the exit code."""
     from runvitals.terminal.top.plain_text import print_repeatedly, print_snapshot
 
     values = resolve({}, os.environ, os.getcwd())
@@ -57,8 +59,8 @@ def _interactive(values: Mapping[str, Any], arguments: argparse.Namespace) -> in
     """Run leet's screen; None if the extra for it is not installed."""
     try:
         from runvitals.terminal.leet.config import Config
-        from runvitals.terminal.leet.machine.machine_app import MachineApp
         from runvitals.terminal.leet.machine.machine_data import MachineData
+        from runvitals.terminal.leet.machine.machine_screen import MachineApp
     except ModuleNotFoundError:
         return None
     from runvitals.terminal.leet.sources.run_source import now_ms

@@ -15,6 +15,7 @@ from runvitals.monitoring.settings.settings_files import PROJECT_FILE, parsed, p
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals trust` to the parser."""
     parser = subparsers.add_parser(
         "trust",
         help=COMMANDS["trust"],
@@ -31,6 +32,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Trust a file, revoke its trust, or list the trusted files; return 0."""
     if arguments.list:
         return _list()
     path = _file(arguments.file)

@@ -18,6 +18,7 @@ DEFAULT_PORT = 8900
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals ui` to the parser."""
     parser = subparsers.add_parser(
         "ui",
         help=COMMANDS["ui"],
@@ -33,17 +34,18 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Serve the runs on loopback until Ctrl-C, and open the browser; return 0."""
     with quick_start.for_imports():
         from runvitals.server.app import create_app
         from runvitals.server.http import serve
-    wanted = DEFAULT_PORT if arguments.port is None else arguments.port
+    port = DEFAULT_PORT if arguments.port is None else arguments.port
     folder = directory(arguments)
     try:
-        listener = serve.listen(wanted)
+        listener = serve.listen(port)
     except OSError as error:
         if arguments.port is not None:
-            raise OSError(f"port {wanted} on 127.0.0.1: {error.strerror}") from None
-        print(f"port {wanted} is in use ({error.strerror}); using a free port", file=sys.stderr)
+            raise OSError(f"port {port} on 127.0.0.1: {error.strerror}") from None
+        print(f"port {port} is in use ({error.strerror}); using a free port", file=sys.stderr)
         listener = serve.listen(0)
     url = f"http://127.0.0.1:{listener.getsockname()[1]}/"
     print(f"runvitals: {url} shows the runs in {inert(folder)}; press Ctrl-C to stop", flush=True)
@@ -54,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _has_display() -> bool:
-    """Whether a graphical browser can be opened, rather than a text browser in this terminal."""
+    """Return whether a graphical browser can be opened, rather than a text browser in this terminal."""
     return sys.platform in ("win32", "darwin") or bool(
         os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")
     )

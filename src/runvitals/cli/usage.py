@@ -34,6 +34,7 @@ _WITH_NAME = 2  # words
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals usage` to the parser."""
     parser = subparsers.add_parser(
         "usage",
         help=COMMANDS["usage"],
@@ -58,6 +59,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the usage or statements, or compute a month again; return 0."""
     from runvitals.server.metadata_store import open_metadata_store
     from runvitals.server.usage.reports import UsageReports
     from runvitals.store.errors import MetadataStoreError
@@ -103,35 +105,42 @@ def _statements(metadata_store: MetadataStore, words: list[str], month: str | No
     stored = metadata_store.usage.statements
     action, name = (*words, "", "")[:2] if words else ("list", "")
     if action == "list" and len(words) <= 1:
-        found, count = stored.page(Wanted(month), _STATEMENTS)
-        left_out = f"\n{count - len(found)} older ones: see --month" if count > len(found) else ""
-        return f"{table([_STATEMENT, *map(_statement, found)])}{left_out}"
+        statements, count = stored.page(Wanted(month), _STATEMENTS)
+        left_out = f"\n{count - len(statements)} older ones: see --month" if count > len(statements) else ""
+        return f"{table([_STATEMENT, *map(_statement_row, statements)])}{left_out}"
     if action == "show" and len(words) == _WITH_NAME:
-        one = stored.find(name)
+        statement = stored.find(name)
         lines = [
             [
                 inert(line.project),
                 inert(" ".join(filter(None, (line.category, line.model, line.text)))),
                 f"{line.quantity:.2f} {line.unit}",
-                money(line.amount_micro, one.currency),
+                money(line.amount_micro, statement.currency),
             ]
-            for line in stored.lines(one.id)
+            for line in stored.lines(statement.id)
         ]
-        return table([_STATEMENT, _statement(one)]) + "\n\n" + table([_LINE, *lines])
+        return table([_STATEMENT, _statement_row(statement)]) + "\n\n" + table([_LINE, *lines])
     if action == "issue" and len(words) == _WITH_NAME:
         try:
             issued = Statements(metadata_store, _now_ms).issue(stored.find(name), CLI)
         except StatementConflict as error:
             raise ValueError(str(error)) from None
-        return table([_STATEMENT, _statement(issued)])
+        return table([_STATEMENT, _statement_row(issued)])
     raise ValueError("expected `statements list`, `statements show NUMBER` or `statements issue ID`")
 
 
-def _statement(one: Statement) -> list[str]:
+def _statement_row(statement: Statement) -> list[str]:
     from runvitals.server.usage.statement_lines import money
 
-    total = f"{money(one.total_micro, one.currency)} {one.currency}"
-    return [str(one.id), one.number or "-", one.period, inert(one.scope_name), one.state, total]
+    total = f"{money(statement.total_micro, statement.currency)} {statement.currency}"
+    return [
+        str(statement.id),
+        statement.number or "-",
+        statement.period,
+        inert(statement.scope_name),
+        statement.state,
+        total,
+    ]
 
 
 def _show(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> None:
@@ -139,20 +148,20 @@ def _show(arguments: argparse.Namespace, metadata_store: MetadataStore, reports:
     from runvitals.server.usage.focus import COLUMNS, focus_rows
     from runvitals.server.usage.reports import dimensions
 
-    wanted = _selection(arguments, metadata_store, reports)
+    selection = _selection(arguments, metadata_store, reports)
     by = dimensions(arguments.by, ("team",))
     if arguments.format == "csv":
-        columns, lines = reports.table(wanted, by)
+        columns, lines = reports.table(selection, by)
         sys.stdout.write(csv_text(columns, lines))
     elif arguments.format == "focus":
         name = str(metadata_store.accounts.settings.all().get("name") or "")
-        sys.stdout.write(csv_text(COLUMNS, focus_rows(reports, wanted, name)))
+        sys.stdout.write(csv_text(COLUMNS, focus_rows(reports, selection, name)))
     elif arguments.format == "json":
         import json
 
-        print(json.dumps(reports.report(wanted, by), indent=1))
+        print(json.dumps(reports.report(selection, by), indent=1))
     else:
-        print(_as_table(reports, wanted, by))
+        print(_as_table(reports, selection, by))
 
 
 def _selection(
@@ -165,17 +174,17 @@ def _selection(
     entity_id = None
     if arguments.team is not None:
         names = metadata_store.usage.reading.names()
-        found = (
+        numbers = (
             number for (kind, number), name in names.items() if (kind, name) == ("entity", arguments.team)
         )
-        entity_id = next(found, None)
+        entity_id = next(numbers, None)
         if entity_id is None:
             raise LookupError(f"no team or user {arguments.team!r} has used anything")
     return UsageSelection(first, last, entity_id)
 
 
-def _as_table(reports: UsageReports, wanted: UsageSelection, by: tuple[str, ...]) -> str:
-    report = reports.report(wanted, by)
+def _as_table(reports: UsageReports, selection: UsageSelection, by: tuple[str, ...]) -> str:
+    report = reports.report(selection, by)
     if not report["rows"]:
         return f"nothing was used from {report['from']} to {report['to']}"
     titles = [*by, *(name.replace("_", " ") for name in _SHOWN[:-1]), f"cost ({report['currency']})"]

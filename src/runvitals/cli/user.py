@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 from runvitals.cli.account_output import Columns, Listing, Outcome, day
 from runvitals.cli.account_store import (
     DESCRIPTION,
+    AccountApi,
+    Call,
     Work,
     add_actions,
     check_confirmation,
     finish,
     link,
+    notices,
+    now_ms,
     read_password,
     run_on_accounts,
     user_named,
@@ -23,6 +27,7 @@ from runvitals.cli.first_administrator import tell_removed
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
+    from runvitals.server.accounts.storage.users import UserRow
     from runvitals.server.audit.storage.audit import Actor
 
 
@@ -56,11 +61,11 @@ def add(subparsers: Any) -> None:
     delete = actions.add_parser("delete", help="delete an account for good; runs in teams stay")
     delete.add_argument("name", metavar="NAME")
     delete.add_argument("--confirm", metavar="NAME", required=True, help="the name again")
-    finish(actions)
+    finish(actions, by_key=("list",))
 
 
 def run(arguments: argparse.Namespace) -> int:
-    return run_on_accounts(arguments, _ACTIONS[arguments.action])
+    return run_on_accounts(arguments, _WORKS, _CALLS)
 
 
 def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
@@ -89,10 +94,14 @@ def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_
         {**asdict(row.user), "email": row.address, "teams": list(row.teams)}
         for row in accounts.users.listed()
     ]
-    return Listing(rows, _USERS, "there are no users; `runvitals user create NAME --admin` creates the first")
+    return Listing(rows, _USERS, _NO_USERS)
 
 
-def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+def _list_at_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    return Listing(api.every("/organisation/members", "members"), _USERS, _NO_USERS)
+
+
+def _set(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     wanted = {
         "org_role": arguments.role,
         "access": arguments.access,
@@ -102,16 +111,31 @@ def _set(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_m
     if not changes:
         raise ValueError("nothing to change; expected --role, --access or --billing")
     if arguments.role == "admin":
-        tell_removed(accounts.remove_planted(by, now_ms))
-    user = accounts.users.update(user_named(accounts, arguments.name).id, by, now_ms, **changes)
+        from runvitals.server.audit.storage.audit import CLI
+
+        tell_removed(api.database.remove_planted(CLI, now_ms()))
+    user = _change(api, arguments, changes)
     shown = f"role {user.org_role}, access {user.access}, billing {user.billing_role}"
     return Outcome(f"{user.name} has now: {shown}", user)
 
 
+def _change(api: AccountApi, arguments: argparse.Namespace, changes: dict[str, Any]) -> UserRow:
+    name = api.user(arguments.name)
+    api.send("PATCH", "/organisation/members/{name}", changes, name=name)
+    return api.database.users.by_name(name)
+
+
 def _password(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+    from runvitals.server.mail.messages import password_changed
+
     user = user_named(accounts, arguments.name)
-    addresses = tuple(email.address for email in accounts.emails.of_user(user.id))
-    accounts.credentials.set_password(user.id, _hashed(user.name, addresses), by, now_ms, must_change=True)
+    hashed = _hashed(user.name, tuple(email.address for email in accounts.emails.of_user(user.id)))
+
+    def change() -> None:
+        accounts.credentials.set_password(user.id, hashed, by, now_ms, must_change=True)
+        notices(accounts, now_ms).to_user(user.id, password_changed(user.name))
+
+    accounts.in_one_transaction(change)
     return Outcome(f"the password of {user.name} was set; {user.name} has to choose another after signing in")
 
 
@@ -126,34 +150,38 @@ def _reset_link(accounts: AccountStore, arguments: argparse.Namespace, by: Actor
 def _remove_second_factor(
     accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int
 ) -> Outcome:
+    from runvitals.server.mail.messages import second_factor_removed
+
     user = user_named(accounts, arguments.name)
     asked = accounts.passkeys.asked_after_password(user.id)
     if accounts.credentials.second_factor(user.id) is None and not asked:
         raise LookupError(f"{user.name} has no second factor")
-    if asked:
-        accounts.passkeys.ask_after_password(user.id, False, (), by, now_ms)
-    accounts.credentials.remove_second_factor(user.id, by, now_ms)
+
+    def change() -> None:
+        if asked:
+            accounts.passkeys.ask_after_password(user.id, False, (), by, now_ms)
+        accounts.credentials.remove_second_factor(user.id, by, now_ms)
+        notices(accounts, now_ms).to_user(user.id, second_factor_removed(user.name))
+
+    accounts.in_one_transaction(change)
     return Outcome(f"{user.name} signs in by password alone now")
 
 
-def _suspend(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    user = user_named(accounts, arguments.name)
-    changed = accounts.users.update(user.id, by, now_ms, state="suspended")
-    return Outcome(f"{user.name} is suspended; `runvitals user resume {user.name}` ends that", changed)
+def _suspend(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    user = _change(api, arguments, {"state": "suspended"})
+    return Outcome(f"{user.name} is suspended; `runvitals user resume {user.name}` ends that", user)
 
 
-def _resume(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    user = user_named(accounts, arguments.name)
-    return Outcome(
-        f"{user.name} may sign in again", accounts.users.update(user.id, by, now_ms, state="active")
-    )
+def _resume(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    user = _change(api, arguments, {"state": "active"})
+    return Outcome(f"{user.name} may sign in again", user)
 
 
-def _delete(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    user = user_named(accounts, arguments.name)
-    check_confirmation(arguments, user.name)
-    accounts.users.delete(user.id, by, now_ms)
-    return Outcome(f"the account {user.name} is deleted")
+def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    name = api.user(arguments.name)
+    check_confirmation(arguments, name)
+    api.send("DELETE", "/organisation/members/{name}", name=name)
+    return Outcome(f"the account {name} is deleted")
 
 
 def _hashed(name: str, addresses: tuple[str, ...]) -> str:
@@ -176,13 +204,17 @@ _USERS: Columns = {
     "STATE": lambda user: user["state"],
     "LAST ACTIVE": lambda user: day(user["last_seen_ms"]),
 }
-_ACTIONS: dict[str, Work] = {
+_NO_USERS = "there are no users; `runvitals user create NAME --admin` creates the first"
+_WORKS: dict[str, Work] = {
     "create": _create,
     "list": _list,
-    "set": _set,
     "password": _password,
     "reset-link": _reset_link,
     "remove-second-factor": _remove_second_factor,
+}
+_CALLS: dict[str, Call] = {
+    "list": _list_at_server,
+    "set": _set,
     "suspend": _suspend,
     "resume": _resume,
     "delete": _delete,

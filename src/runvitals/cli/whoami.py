@@ -12,12 +12,14 @@ from runvitals.cli.formatting import inert, table
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals whoami` to the parser."""
     parser = subparsers.add_parser("whoami", help=COMMANDS["whoami"])
     parser.add_argument("url", metavar="URL", nargs="?", help="default: the only server with a stored key")
     parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the account of the stored key; return 0."""
     from runvitals.base import stored_keys
 
     url = stored_keys.known_server(arguments.url, os.environ)
@@ -25,12 +27,12 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print(json.dumps(account, indent=1))
         return 0
-    print(table(_described(url, account)))
+    print(table(_account_rows(url, account)))
     return 0
 
 
-def _described(url: str, account: dict[str, Any]) -> list[list[str]]:
-    """What is known, as rows of a label and a text."""
+def _account_rows(url: str, account: dict[str, Any]) -> list[list[str]]:
+    """Return rows of a label and a text about the account of a key."""
     kind = account.get("kind")
     if kind == "user":
         shown = f"{account['name']} ({account['display_name']})"

@@ -25,11 +25,12 @@ _SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 class WorkerProcesses:
-    """Forks processes, starts those again that die, and ends all of them at SIGTERM or SIGINT. They also end
-    when this process was killed: its successor needs their port and folders.
+    """Forks processes, restarts those that die, and ends all at SIGTERM or SIGINT.
+
+    They also end when this process was killed: its successor needs their port and folders.
 
     Args:
-        work: what a process does, with its number from 0; returns its exit code.
+        work: runs in each process, with its number from 0; returns its exit code.
     """
 
     def __init__(self, count: int, work: Callable[[int], int]) -> None:
@@ -43,7 +44,7 @@ class WorkerProcesses:
         self._lifeline, self._own_end = os.pipe()
 
     def run(self) -> int:
-        """Run until a signal; returns the highest exit code of the processes that end then."""
+        """Run until a signal; return the highest exit code of the processes that end then."""
         before = {number: signal.signal(number, self._end) for number in _SIGNALS}
         worst = 0
         try:
@@ -89,7 +90,7 @@ class WorkerProcesses:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def _collect(self) -> int:
-        """Wait a moment for a process to end. Returns its exit code."""
+        """Wait a moment for a process to end, and return its exit code; 0 if none ended."""
         pid, status = os.waitpid(-1, os.WNOHANG) if self._pids else (0, 0)
         number = self._pids.pop(pid, None)
         if number is None:

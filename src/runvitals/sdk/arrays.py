@@ -1,5 +1,7 @@
-"""Converts objects of other packages to JSON: a NumPy or PyTorch scalar to a number, a short array to a list,
-a long one to a histogram, and anything else to a string.
+"""Converts objects of other packages to JSON.
+
+A NumPy or PyTorch scalar becomes a number, a short array a list, a long one a histogram, anything else a
+string.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ _PLAIN = (str, int, float, list, type(None))
 
 
 def as_plain(value: object) -> object:
-    """An object as a number, string, list or mapping.
+    """Return an object as a number, string, list or mapping.
 
     Example:
         >>> as_plain(numpy.float32(0.5)), as_plain(numpy.arange(3))
@@ -56,12 +58,12 @@ def as_plain(value: object) -> object:
 
 
 def is_masked(value: object) -> bool:
-    """Whether it is NumPy's constant for a masked value, which converts to zero."""
+    """Return whether it is NumPy's constant for a masked value, which converts to zero."""
     return type(value).__name__ == "MaskedConstant"
 
 
 def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
-    """An array's histogram in W&B's format, with minimum, maximum and mean; a text if it holds no numbers.
+    """Return an array's histogram in W&B's format with min, max and mean; a text without numbers.
 
     Reads at most `SAMPLED` elements, so it takes a few milliseconds for any size.
     """
@@ -71,20 +73,20 @@ def histogram(array: Any, shape: tuple[int, ...], size: int) -> object:
     if not numbers:
         return f"({type(array).__name__} of {size} elements)"
     finite = [number for number in numbers if isfinite(number)]
-    found: dict[str, object] = {"_type": HISTOGRAM, "count": size}
+    summary: dict[str, object] = {"_type": HISTOGRAM, "count": size}
     if len(numbers) < size:
-        found["sampled"] = len(numbers)
+        summary["sampled"] = len(numbers)
     if len(finite) < len(numbers):
-        found["not_finite"] = len(numbers) - len(finite)
+        summary["not_finite"] = len(numbers) - len(finite)
     if finite:
         low, high = _extremes(array, finite, size)
-        found.update(min=low, max=high, mean=sum(finite) / len(finite))
-        found["values"], found["bins"] = counts(finite)
-    return found
+        summary.update(min=low, max=high, mean=sum(finite) / len(finite))
+        summary["values"], summary["bins"] = counts(finite)
+    return summary
 
 
 def is_histogram(plain: object) -> bool:
-    """Whether a value was returned by `histogram`."""
+    """Return whether a value was returned by `histogram`."""
     return type(plain) is dict and plain.get("_type") == HISTOGRAM and isinstance(plain.get("count"), int)
 
 
@@ -104,7 +106,7 @@ def _product(lengths: Any) -> int:
 
 
 def _grid(array: Any, shape: tuple[int, ...]) -> Any:
-    """A view of at most `SAMPLED` elements: every second, fourth … along the longest axes."""
+    """Return a view of at most `SAMPLED` elements: every second, fourth … along the longest axes."""
     steps, lengths = [1] * len(shape), list(shape)
     while _product(lengths) > SAMPLED:
         longest = lengths.index(max(lengths))
@@ -125,7 +127,7 @@ def _flat(nested: object) -> Iterator[object]:
 
 
 def _extremes(array: Any, finite: list[float], size: int) -> tuple[float, float]:
-    """Minimum and maximum: of all elements if that is fast and all are finite, else of the sampled ones."""
+    """Return minimum and maximum: of all elements if that is fast and they are finite, else sampled."""
     if SAMPLED < size <= EXACT:
         low, high = float(array.min()), float(array.max())
         if isfinite(low) and isfinite(high):
@@ -134,12 +136,12 @@ def _extremes(array: Any, finite: list[float], size: int) -> tuple[float, float]
 
 
 def counts(finite: list[float], bins: int = BINS) -> tuple[list[int], list[float]]:
-    """The count of each bin, and the bin edges. A single bin if all numbers are the same."""
+    """Return the count of each bin, and the bin edges. A single bin if all numbers are the same."""
     low, high = min(finite), max(finite)
     width = high / bins - low / bins
     if not width:
         return [len(finite)], [low, high]
-    found = [0] * bins
+    per_bin = [0] * bins
     for number in finite:
-        found[min(bins - 1, int((number - low) / width))] += 1
-    return found, [low + width * edge for edge in range(bins)] + [high]
+        per_bin[min(bins - 1, int((number - low) / width))] += 1
+    return per_bin, [low + width * edge for edge in range(bins)] + [high]

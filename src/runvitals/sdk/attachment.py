@@ -1,6 +1,4 @@
-"""Attaches a training process to its run: a journal file, and a connection to the monitor that restarts it if
-it dies.
-"""
+"""Attaches a training process to its run: a journal file, and a connection to the monitor."""
 
 from __future__ import annotations
 
@@ -37,12 +35,14 @@ _DESCRIBING_SETTINGS = ("name", "project", "group", "job_type", "tags", "notes")
 
 
 def host_name() -> str:
+    """Return the name of this machine, `localhost` if it has none."""
     return _socket.gethostname() or "localhost"  # `socket` would take 2.5 ms at every script's start
 
 
 def wandb_run() -> dict[str, Any] | None:
-    """The W&B run that the training has open, so that the relay can deliver our samples to it. `stats` says
-    whether W&B records its own system metrics for it.
+    """Return the W&B run that the training has open, for the relay to deliver our samples to.
+
+    `stats` says whether W&B records its own system metrics for it. None without such a run.
     """
     run = getattr(sys.modules.get("wandb"), "run", None)
     if run is None:
@@ -61,14 +61,15 @@ def wandb_run() -> dict[str, Any] | None:
 
 
 def site_folders() -> list[str]:
-    """The folders of installed packages. `sys.path` may contain anything; like Python, use only strings."""
+    """Return the folders of installed packages, from the strings in `sys.path`; Python ignores the rest."""
     paths = [path for path in sys.path if isinstance(path, str)]
     return [path for path in paths if path.endswith(("site-packages", "dist-packages"))]
 
 
-def place(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The project and, if it is set, the team or user of a run. Every journal file has them: it may be the
-    only one that a relay finds, now or later.
+def project_fields(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the project and, if it is set, the team or user of a run.
+
+    Every journal file has them: it may be the only one that a relay finds.
     """
     entity = {"entity": values["entity"]} if values["entity"] else {}
     return {"project": values["project"], **entity}
@@ -83,7 +84,7 @@ def monitor_spec(
     clock: RunClock,
     identity: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """The spec of a run's monitor: see `runvitals.monitoring.monitor.launch.connect`.
+    """Return the spec of a run's monitor: see `runvitals.monitoring.monitor.launch.connect`.
 
     Args:
         identity: what to record of the run besides its settings; see `RunIdentity.about`.
@@ -92,7 +93,7 @@ def monitor_spec(
     return {
         "run": run_id,
         "directory": directory,
-        **place(values),
+        **project_fields(values),
         "host": host_name(),
         "boot_id": boot_id(),
         "clock_ms": clock.anchor_ms,
@@ -118,13 +119,13 @@ def monitor_spec(
 
 
 def _source_options(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of single sources that are set."""
+    """Return the settings of single sources that are set."""
     names = [setting.name for setting in SETTINGS.values() if setting.of_source]
     return {name: values[name] for name in names if values[name]}
 
 
 def _description(values: Mapping[str, Any], identity: Mapping[str, Any]) -> dict[str, Any]:
-    """The run's names, tags, notes and identity, with secrets redacted; empty ones are omitted."""
+    """Return the run's names, tags, notes and identity, with secrets redacted; empty ones are omitted."""
     about: dict[str, Any] = redaction.entries({name: values[name] for name in _DESCRIBING_SETTINGS})
     about.update(identity)
     if any(destination.partition(":")[0] == "wandb" for destination in destinations(values)):
@@ -187,14 +188,14 @@ class Attachment:
         return monitor
 
     def new_journal(self, extra: Mapping[str, object], role: str = "train") -> JournalWriter:
-        """A new journal file for the calling process: `train`, or `media` for records that name files."""
+        """Return a new journal file for this process: `train`, or `media` for records that name files."""
         host = host_name()
         return JournalWriter(
             self.folder,
             f"{role}.{paths.safe_name(host)}.{os.getpid()}.{self.clock.now_ms():x}",
             {
                 "run": self._run_id,
-                **place(self._values),
+                **project_fields(self._values),
                 "host": host,
                 "role": role,
                 "pid": os.getpid(),
@@ -217,10 +218,10 @@ class Attachment:
         monitor = self._monitor
         if monitor is None:
             return
-        answered = monitor.ask(message, timeout_s) is not None
+        confirmed = monitor.ask(message, timeout_s) is not None
         if not monitor.was_connected:
             self._write_end(message)
-        elif not answered and timeout_s:
+        elif not confirmed and timeout_s:
             notify(f"the monitor of run {self._run_id} did not confirm the run's end within {timeout_s:g} s")
         say = not self._values["quiet"] and not self._ranks.get("rank")
         wait_for_delivery(self._values, self._run_id, self.directory, say)
@@ -235,13 +236,15 @@ class Attachment:
             self.journal.json(frames.LIFECYCLE, {"t": now_ms, "what": "end", **ending.as_dict()})
 
     def after_fork(self) -> None:
-        """In a forked child: close the child's copy of the parent's connection."""
+        """Close a forked child's copy of the parent's connection."""
         if self._monitor is not None:
             self._monitor.close()
 
     def take_over(self, journal: JournalWriter) -> bool:
-        """In a forked child, which writes `journal`: attach to the run if the process that opened it has
-        handed it over.
+        """Attach a forked child to the run if the opener has handed it over; return whether it has.
+
+        Args:
+            journal: the file that the child writes.
         """
         if self._opener is None:
             from runvitals.sdk.opener import Opener  # few forked processes log
@@ -257,7 +260,7 @@ class Attachment:
 
 
 class ResumeState:
-    """Where a resumed run continues. Reads the whole journal.
+    """The step and the name with which a resumed run continues.
 
     Args:
         next_step: the step after the last logged one.
@@ -272,6 +275,7 @@ class ResumeState:
 
     @classmethod
     def read(cls, folder: str) -> ResumeState:
+        """Read the whole journal of a run's folder."""
         from runvitals.journal.reader import read_run
 
         next_step, names = 0, {}
@@ -285,7 +289,7 @@ class ResumeState:
 
 
 def _is_logged(record: Record) -> bool:
-    """Whether a call of `log` wrote a record."""
+    """Return whether a call of `log` wrote a record."""
     return record.type == frames.HISTORY or (
         record.type == frames.MEDIA and record.value["kind"] != media.FILE
     )

@@ -59,7 +59,7 @@ class ConsoleCapture:
         return [(os.POSIX_SPAWN_DUP2, theirs, stream) for theirs, stream in self._theirs.items()]
 
     def start(self) -> None:
-        """After the command was started: close its ends and start copying."""
+        """Close the command's ends, and start copying. Call it after the command was started."""
         for fd in self._theirs:
             os.close(fd)
         self._thread.start()
@@ -70,7 +70,7 @@ class ConsoleCapture:
             fcntl.ioctl(ours, termios.TIOCSWINSZ, fcntl.ioctl(real, termios.TIOCGWINSZ, bytes(8)))
 
     def finish(self) -> None:
-        """After the command has ended: read what is left, and close."""
+        """Read the rest of the output, and close. Call it after the command has ended."""
         os.close(self._stopped)
         self._thread.join()
         os.close(self._stop)

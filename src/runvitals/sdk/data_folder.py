@@ -16,7 +16,7 @@ class NoWritableFolder(OSError):
 
 
 def working_folder() -> str:
-    """The current directory, or the root if it was deleted or is not accessible."""
+    """Return the current directory, or the root if it was deleted or is not accessible."""
     try:
         return os.getcwd()
     except OSError:
@@ -24,7 +24,7 @@ def working_folder() -> str:
 
 
 def usable_directory(named: str | None, run_id: str, resume: str) -> str:
-    """The data folder, after checking that it is writable and consistent with `resume`.
+    """Return the data folder, after checking that it is writable and consistent with `resume`.
 
     A folder that is not writable is replaced by a fallback, with a warning. A folder on a full disk is kept:
     space may be freed, and all processes of a run must choose the same folder.
@@ -63,7 +63,7 @@ def usable_directory(named: str | None, run_id: str, resume: str) -> str:
 
 
 def fallback_folder() -> str:
-    """The data folder of runs whose requested folder is not writable.
+    """Return the data folder of runs whose requested folder is not writable.
 
     Raises:
         OSError: the system has no folder for temporary files.
@@ -75,7 +75,7 @@ def fallback_folder() -> str:
 
 
 def runs_kept_elsewhere(directory: str) -> str | None:
-    """The fallback folder if this user has runs there that are not in `directory`, else None."""
+    """Return the fallback folder if this user has runs there that are not in `directory`, else None."""
     try:
         fallback = fallback_folder()
         if fallback != directory and _is_ours(fallback) and os.listdir(paths.runs_dir(fallback)):
@@ -94,7 +94,7 @@ def _check_resume(directory: str, run_id: str, resume: str) -> None:
 
 
 def _cannot_write(directory: str) -> str:
-    """Why the folder is not writable, or ""."""
+    """Return the reason why the folder is not writable, or ""."""
     folder = paths.runs_dir(directory)
     trial = os.path.join(folder, f".{os.getpid():x}-{os.urandom(4).hex()}.trial")
     try:
@@ -107,6 +107,6 @@ def _cannot_write(directory: str) -> str:
 
 
 def _is_ours(directory: str) -> bool:
-    """In a world-writable place, the folder must belong to this user and not be a symbolic link."""
+    """Return whether a folder in a world-writable place is this user's, and not a symbolic link."""
     status = os.lstat(directory)
     return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not os.path.islink(directory))

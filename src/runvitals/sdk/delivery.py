@@ -14,12 +14,12 @@ from runvitals.monitoring.settings.setting_definition import SettingError
 from runvitals.monitoring.settings.settings import SETTINGS, resolve
 from runvitals.sdk.data_folder import working_folder
 
-# Added to the relay's own timeout, for its answer to arrive.
-_ANSWER_GRACE_S = 1.0
+# Added to the relay's own timeout, for its response to arrive.
+_RESPONSE_GRACE_S = 1.0
 
 
 def destinations(values: Mapping[str, Any]) -> list[str]:
-    """The destinations of a run; empty unless `mode` is `online`."""
+    """Return the destinations of a run; empty unless `mode` is `online`."""
     if values["mode"] != "online":
         return []
     server = [values["server"]] if values["server"] else []
@@ -43,8 +43,8 @@ def check_kinds(values: Mapping[str, Any], origin: str) -> None:
             raise SettingError(f"invalid setting destinations ({inert(origin)}): {error}") from None
 
 
-def configured(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
-    """The destinations of a command, `to` or else those of the settings, and its environment.
+def configured_destinations(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+    """Return the destinations of a command, `to` or else those of the settings, and its environment.
 
     In that environment `RUNVITALS_DESTINATIONS` lists all configured destinations, and those of `to` of any
     other kind. It decides which destination a credential in the environment belongs to.
@@ -54,8 +54,8 @@ def configured(to: Sequence[str]) -> tuple[list[str], dict[str, str]]:
     """
     named = destinations({**resolve({}, os.environ, working_folder()), "mode": "online"})
     kinds = {text.partition(":")[0] for text in named}
-    known = [*named, *(text for text in to if text.partition(":")[0] not in kinds)]
-    environ = {**os.environ, SETTINGS["destinations"].variable: dumps(known).decode()}
+    all_destinations = [*named, *(text for text in to if text.partition(":")[0] not in kinds)]
+    environ = {**os.environ, SETTINGS["destinations"].variable: dumps(all_destinations).decode()}
     return list(to) or named, environ
 
 
@@ -65,9 +65,9 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
     Args:
         say: print what was delivered. What was not delivered is always printed.
     """
-    wanted = destinations(values)
+    expected = destinations(values)
     timeout_s = float(values["delivery_timeout"])
-    if not wanted or not timeout_s:
+    if not expected or not timeout_s:
         return
     message = {"op": "flush", "run": run_id, "timeout_s": timeout_s}
     try:
@@ -75,11 +75,11 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
             relay_connection,  # runs without a destination need not import it
         )
 
-        answer = relay_connection.ask(directory, message, timeout_s + _ANSWER_GRACE_S)
+        response = relay_connection.ask(directory, message, timeout_s + _RESPONSE_GRACE_S)
     except (OSError, ImportError):  # the process is out of file descriptors
-        answer = None
-    reports = {} if answer is None else {entry["destination"]: entry for entry in answer["destinations"]}
-    for destination in wanted:
+        response = None
+    reports = {} if response is None else {entry["destination"]: entry for entry in response["destinations"]}
+    for destination in expected:
         report = reports.get(destination)
         if report is None:
             notify(f"run {run_id} is not delivered to {destination} yet; run `runvitals sync {run_id}`")

@@ -22,8 +22,9 @@ _begun: dict[str, int] = {}
 
 
 class RunIdentity:
-    """The run a process belongs to, and its ranks. A `NamedTuple` would take 1 ms to define at every script's
-    start.
+    """The run a process belongs to, and its ranks.
+
+    No `NamedTuple`: defining one would take 1 ms at every script's start.
 
     Args:
         run_id: the run.
@@ -45,14 +46,14 @@ class RunIdentity:
         self.number = number
 
     def default_name(self, project: str, directory: str) -> str:
-        """The name of a run that was given none: the job's name, else words and a number."""
+        """Return the name of a run that was given none: the job's name, else words and a number."""
         name = self.job.get("name")
         if name:
             return name if self.number == 1 else f"{name}-{self.number}"
         return next(names_of(self.run_id)) if self.shared else free_name(self.run_id, project, directory)
 
     def about(self, values: Mapping[str, Any], directory: str) -> dict[str, Any]:
-        """What to record of the run besides its settings."""
+        """Return the job and default name to record with the run; empty without them."""
         about: dict[str, Any] = {"job": self.job} if self.job else {}
         if not values["name"]:
             about["default_name"] = self.default_name(values["project"], directory)
@@ -60,7 +61,7 @@ class RunIdentity:
 
 
 def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> RunIdentity:
-    """The run that this process starts or joins, from its settings and its launcher.
+    """Return the run that this process starts or joins, from its settings and its launcher.
 
     The id is the configured one, else eight characters: derived from the launcher's job key, so that every
     rank computes the same id, or random without a job. A second run in the same job gets the id `<id>-2`, and
@@ -70,23 +71,23 @@ def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> RunIdenti
     ranks: dict[str, int | None] = {}
     if job is not None:
         ranks = {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
-    given = values["run_id"]
-    if given and environ.get(SETTINGS["run_id"].variable) != given:
-        return RunIdentity(str(given), False, ranks, {})
+    configured = values["run_id"]
+    if configured and environ.get(SETTINGS["run_id"].variable) != configured:
+        return RunIdentity(str(configured), False, ranks, {})
     derived_from: dict[str, str] = {}
     if job is not None and job.key is not None:
         derived_from = {"launcher": job.launcher, "key": job.key}
         if job.name:
             derived_from["name"] = _printable(job.name)
-    if not given and not derived_from:
+    if not configured and not derived_from:
         return RunIdentity(new_run_id(), False, ranks, {})
-    base = str(given) if given else short_id(derived_from["key"])
+    base = str(configured) if configured else short_id(derived_from["key"])
     number = _begun[base] = _begun.get(base, 0) + 1
     return RunIdentity(base if number == 1 else f"{base}-{number}", True, ranks, derived_from, number)
 
 
 def short_id(key: str) -> str:
-    """A stable hash of a text: eight letters and digits, the first a letter."""
+    """Return a stable hash of a text: eight letters and digits, the first a letter."""
     try:
         from _blake2 import blake2b  # `hashlib` would load OpenSSL, which takes 6 ms at every rank's start
     except ImportError:
@@ -96,13 +97,13 @@ def short_id(key: str) -> str:
 
 
 def new_run_id() -> str:
-    """Eight random letters and digits, the first a letter."""
+    """Return eight random letters and digits, the first a letter."""
     # `secrets` would import hashlib and hmac, which takes 6 ms at every script's start.
     return _letters(int.from_bytes(os.urandom(16), "little"))
 
 
 def as_run_id(key: str) -> str:
-    """A text as a run id: unchanged if it is valid, else its valid characters and a checksum."""
+    """Return a text as a run id: unchanged if it is valid, else its valid characters and a checksum."""
     try:
         return paths.check_run_id(key)
     except ValueError:
@@ -118,6 +119,6 @@ def _letters(number: int) -> str:
 
 
 def _printable(name: str) -> str:
-    """A job's name as a valid run name."""
+    """Return a job's name as a valid run name."""
     name = "".join("_" if not letter.isprintable() or letter in "/\\" else letter for letter in name)
     return name.strip()[:_MAX_NAME_LENGTH]

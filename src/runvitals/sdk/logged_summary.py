@@ -38,24 +38,24 @@ class LoggedSummary:
         self._summary.rules.define(definition)
 
     def add(self, row: Mapping[str, Any], now_ms: int, size: int) -> Mapping[str, Any]:
-        """Add a row whose record has `size` bytes; returns the aggregates of its metrics."""
+        """Add a row whose record has `size` bytes; return the aggregates of its metrics."""
         row = flat(row)
         self._summary.add(row, now_ms)
         self._pending_bytes += size
         return self._summary.values_of(row) if self._summary.rules else row
 
     def is_due(self, segment: int) -> bool:
-        """Whether to write the aggregates now: at the start of each journal segment, and after many rows."""
+        """Return whether to write the aggregates now: for a new journal segment, or after many rows."""
         return segment != self._segment or self._pending_bytes > self._due_at_bytes
 
     def record(self, now_ms: int) -> bytes | None:
-        """The record to write; None if nothing was logged since the last one."""
+        """Return the record to write; None if nothing was logged since the last one."""
         if not self._pending_bytes:
             return None
         return dumps({"t": now_ms, "logged": self._summary.state(_RECORD_BYTES)})
 
-    def written(self, size: int, segment: int) -> None:
-        """The record was written, with this size, to this segment."""
+    def note_written(self, size: int, segment: int) -> None:
+        """Note the size and segment of the record that was written."""
         self._segment = segment
         self._pending_bytes = 0
         self._due_at_bytes = max(_EVERY_BYTES, _SHARE * size)

@@ -45,11 +45,11 @@ class Values:
         {'loss': 0.5, 'layer.lr': 0.10000000149011612, 'note': [1, 2]}
     """
 
-    __slots__ = ("_known", "_report", "faults")
+    __slots__ = ("_report", "_valid_names", "faults")
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
-        self._known: set[str] = set()
+        self._valid_names: set[str] = set()
         self.faults: dict[str, int] = {}
 
     def row(self, data: Mapping[str, Any], media: list[tuple[str, object]] | None = None) -> dict[str, Any]:
@@ -87,14 +87,16 @@ class Values:
     def facts(self, changes: Mapping[Any, Any]) -> dict[str, Any]:
         """Convert entries of `config` or `summary`; nested mappings stay nested."""
         sanitizer = _sanitizer()
-        found = {name: sanitizer.value(value, DEPTH - 1) for name, value in _named(changes, sanitizer)}
+        facts = {
+            name: sanitizer.value(value, DEPTH - 1) for name, value in _named_entries(changes, sanitizer)
+        }
         whole = Sanitizer()
-        kept: dict[str, Any] = whole.value({"facts": found, "t": 0}, DEPTH + 1)["facts"]  # as in a record
+        kept: dict[str, Any] = whole.value({"facts": facts, "t": 0}, DEPTH + 1)["facts"]  # as in a record
         self._note({**sanitizer.faults, **whole.faults})
         return kept
 
     def event(self, event: Mapping[str, str], extra: Mapping[str, Any]) -> dict[str, Any]:
-        """An event's fields, and additional values that do not replace them."""
+        """Return an event's fields, and additional values that do not replace them."""
         row = {**event, **self.row(extra), **event}
         row.pop("t", None)  # reserved for the time
         whole = Sanitizer()
@@ -110,16 +112,19 @@ class Values:
         self._note(sanitizer.faults)
         return text
 
-    def tags(self, given: Iterable[object]) -> list[str]:
+    def tags(self, values: Iterable[object]) -> list[str]:
         """Convert the tags of a run; see `distinct_tags`."""
-        return distinct_tags(given, self.fault)
+        return distinct_tags(values, self.fault)
 
     def _simple(self, data: dict[str, Any]) -> dict[str, Any] | None:
-        """Fast path: a copy of a row of numbers and short strings with valid names; None for other rows."""
+        """Return a copy of a row of numbers and short strings with valid names; None for other rows.
+
+        This is the fast path.
+        """
         if len(data) > _SIMPLE_NAMES:
             return None
         row = data.copy()  # another thread may change it
-        known = self._known
+        valid_names = self._valid_names
         for name, value in row.items():
             if type(name) is not str:
                 return None
@@ -137,20 +142,20 @@ class Values:
                 if number is None:
                     return None
                 row[name] = number
-            if name not in known:
+            if name not in valid_names:
                 if name_fault(name):
                     return None
-                if len(known) < _KNOWN_NAMES:
-                    known.add(name)
+                if len(valid_names) < _KNOWN_NAMES:
+                    valid_names.add(name)
         return row
 
     def fault(self, text: str, count: int = 1) -> None:
         """Count a fault."""
         if text not in self.faults and len(self.faults) >= _FAULTS:
             text = "other values that cannot be recorded"
-        known = self.faults.get(text, 0)
-        self.faults[text] = known + count
-        if not known:
+        before = self.faults.get(text, 0)
+        self.faults[text] = before + count
+        if not before:
             self._report(text)
 
     def _note(self, faults: Mapping[str, int]) -> None:
@@ -158,16 +163,16 @@ class Values:
             self.fault(text, count)
 
 
-def distinct_tags(given: Iterable[object], fault: Callable[[str], None]) -> list[str]:
-    """Different tags as short texts; of a text, its parts between commas.
+def distinct_tags(values: Iterable[object], fault: Callable[[str], None]) -> list[str]:
+    """Return different tags as short texts; a text is split at its commas.
 
     Args:
         fault: called with what is recorded otherwise than it was given.
     """
-    if isinstance(given, str):
-        given = [part.strip() for part in given.split(",")]
+    if isinstance(values, str):
+        values = [part.strip() for part in values.split(",")]
     tags: dict[str, None] = {}
-    for tag in given:
+    for tag in values:
         sanitizer = _sanitizer()
         text = _text_of(tag, sanitizer)[:_TAG_CHARACTERS]
         for kind in sanitizer.faults:
@@ -181,13 +186,13 @@ def distinct_tags(given: Iterable[object], fault: Callable[[str], None]) -> list
 
 
 def _text_of(value: object, sanitizer: Sanitizer) -> str:
-    made = sanitizer.value(value, DEPTH - 1)
-    text: str = sanitizer.value(made if isinstance(made, str) else str(made))
+    converted = sanitizer.value(value, DEPTH - 1)
+    text: str = sanitizer.value(converted if isinstance(converted, str) else str(converted))
     return text
 
 
 def without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
-    """Valid record values with secrets redacted."""
+    """Return valid record values with secrets redacted."""
     from runvitals.monitoring.environment import (
         redaction,  # 1 ms that runs without config or events need not pay
     )
@@ -197,7 +202,7 @@ def without_secrets(facts: dict[str, Any]) -> dict[str, Any]:
 
 
 def _number(value: object) -> float | int | None:
-    """The number in a scalar of NumPy, PyTorch …; None for anything else."""
+    """Return the number in a scalar of NumPy, PyTorch …; None for anything else."""
     try:
         if isinstance(value, float):
             return float(value)
@@ -230,7 +235,7 @@ def _known_to_json(value: object, sanitizer: Sanitizer) -> object:
 
 
 def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str, object]]:
-    """The values of a row by dotted name, in order; at most one more than a row may have."""
+    """Yield the values of a row by dotted name, in order; at most one more than a row may have."""
     left = ROW_NAMES + 1
     pending: list[tuple[str, object, tuple[int, ...]]] = [("", data, ())]
     while pending and left:
@@ -241,7 +246,7 @@ def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str
         elif len(above) < _NESTED and (type(value) is dict or _is_mapping(value)):
             inner = [
                 (f"{prefix}.{name}" if above else name, item, (*above, id(value)))
-                for name, item in _named(value, sanitizer)
+                for name, item in _named_entries(value, sanitizer)
             ]
             pending.extend(reversed(inner))
             continue
@@ -249,10 +254,10 @@ def _leaves(data: Mapping[Any, Any], sanitizer: Sanitizer) -> Iterable[tuple[str
         yield prefix, value
 
 
-def _named(mapping: Any, sanitizer: Sanitizer) -> list[tuple[str, object]]:
-    """The entries of a mapping, with names as strings."""
-    found = entries(mapping, sanitizer.fault)
-    return [(name if type(name) is str else _name(name, sanitizer), value) for name, value in found]
+def _named_entries(mapping: Any, sanitizer: Sanitizer) -> list[tuple[str, object]]:
+    """Return the entries of a mapping, with names as strings."""
+    items = entries(mapping, sanitizer.fault)
+    return [(name if type(name) is str else _name(name, sanitizer), value) for name, value in items]
 
 
 def _name(key: object, sanitizer: Sanitizer) -> str:
@@ -265,7 +270,7 @@ def _name(key: object, sanitizer: Sanitizer) -> str:
 
 
 def entries(mapping: Mapping[Any, Any], fault: Callable[[str], None], most: int = _MAX_ENTRIES) -> Entries:
-    """The first `most` entries of a mapping. Values that cannot be read are replaced by a text."""
+    """Return the first `most` entries of a mapping. Values that cannot be read are replaced by a text."""
     for _ in range(_ATTEMPTS):
         try:
             return list(islice(mapping.items(), most))

@@ -17,7 +17,7 @@ _MAX_WAIT_S = 60.0
 _STABLE_S = 60.0
 # Warn after this many deaths without a stable monitor between them.
 _WARN_AFTER_DEATHS = 3
-# How many monitors `ask` tries when they die before they answer.
+# How many monitors `ask` tries when they die before they respond.
 _ASK_ATTEMPTS = 3
 
 
@@ -62,12 +62,12 @@ class MonitorConnection:
             if self._line.is_alive():
                 return
             self.close()
-            self._died()
+            self._note_death()
         if self._backoff.due(self._clock()):
             self._connect()
 
     def ask(self, message: Mapping[str, object], timeout_s: float) -> dict[str, Any] | None:
-        """Send a final message and return the monitor's answer, or None after the timeout. Then disconnect.
+        """Send a final message and return the monitor's response, or None after the timeout. Then disconnect.
 
         A monitor that is missing or dies is started again regardless of the backoff, because it has to
         record how the run ended.
@@ -80,15 +80,15 @@ class MonitorConnection:
                 self._connect()
             if self._line is None:
                 return None
-            answer = self._line.ask(message, max(0.0, until_s - self._clock()))
+            response = self._line.ask(message, max(0.0, until_s - self._clock()))
             lives = self._line.is_alive()
-            if answer is not None and message.get("closing"):
+            if response is not None and message.get("closing"):
                 self._line.leave_open()
                 self._line = None
             else:
                 self.close()
-            if answer is not None or lives:
-                return answer
+            if response is not None or lives:
+                return response
         return None
 
     def close(self) -> None:
@@ -108,7 +108,7 @@ class MonitorConnection:
                 notify(f"no system metrics for run {self._spec['run']} yet, will retry: {error}")
             self._backoff.failed(self._clock())
 
-    def _died(self) -> None:
+    def _note_death(self) -> None:
         """Increase the backoff, or reset it if the monitor was stable."""
         now_s = self._clock()
         if now_s - self._connected_s > _STABLE_S:

@@ -36,8 +36,9 @@ class Opener:
         self._backoff = Backoff(_CHECK_EVERY_S, _MAX_WAIT_S)
 
     def has_handed_over(self) -> bool:
-        """Whether it has ended without finishing the run, and neither crashed nor failed. Looks at most every
-        tenth of a second, and less often if the journal does not say how it ended.
+        """Return whether it has ended without finishing the run, crashing or failing.
+
+        Looks at most every tenth of a second, and less often if the journal does not say how it ended.
         """
         now_s = time.monotonic()
         if now_s < self._check_at_s:
@@ -52,7 +53,7 @@ class Opener:
         return False
 
     def _recorded_exit(self) -> dict[str, Any] | None:
-        """The last record of a monitor about its end; None if there is none."""
+        """Return the last record of a monitor about its end; None if there is none."""
         exits = [
             value
             for writer, segments in paths.segments(self._folder).items()
@@ -64,7 +65,7 @@ class Opener:
 
 
 def _lifecycle(path: str) -> list[dict[str, Any]]:
-    """The lifecycle records at the end of a journal file."""
+    """Return the lifecycle records at the end of a journal file."""
     try:
         data = paths.read_range(path, max(0, os.stat(path).st_size - _PEEK_BYTES), _PEEK_BYTES)
     except OSError:

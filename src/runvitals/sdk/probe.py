@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from runvitals.monitoring.collectors.base import Collector
     from runvitals.monitoring.collectors.sources import Sources
 
-# Between the two readings that rates and percentages need. With a shorter interval, the CPU's 10 ms ticks
-# are too coarse.
+# Seconds between the two readings that rates and percentages need. With less, the CPU's 10 ms ticks are too
+# coarse.
 _BETWEEN_S = 0.5
-# How long slow drivers and tools have for their first answer.
+# How long slow drivers and tools have for their first response.
 _PATIENCE_S = 10.0
 # Values not updated for this long, or for three readings, are no longer shown.
 _STALE_S = 10.0
@@ -38,7 +38,7 @@ class MachineReading:
         time_ms: ms UTC.
         metrics: key → value; for counters the source's running total.
         states: source → `{"state": "on" | "absent" | "failing", "reason": …}`.
-        machine: what sources report about their devices.
+        machine: facts that sources report about their devices.
         counts: source → number of values.
         took_ms: source → duration of its last read.
     """
@@ -56,7 +56,7 @@ def probe(values: Mapping[str, Any], interval_s: float) -> tuple[Sources, Select
 
     Args:
         values: resolved settings.
-        interval_s: how often the sources will be read.
+        interval_s: seconds between two reads of the sources.
     """
     scope = Scope(
         values["host_root"], [os.getpid()], values["process_tree"], values["disk_paths"], interval_s, values
@@ -73,21 +73,21 @@ def read_once(values: Mapping[str, Any]) -> MachineReading:
         >>> read_once(resolve({}, os.environ, os.getcwd())).metrics["memory_percent"]
         41.5
     """
-    found, selection = probe(values, _BETWEEN_S)
+    probed, selection = probe(values, _BETWEEN_S)
     reading = MachineReading()
     states: dict[str, dict[str, str]] = {}
     plausibility = Plausibility(Baselines())
     until_s = time.monotonic() + _PATIENCE_S
     readings = 0
-    while readings < 2 or (_is_pending(found.collectors) and time.monotonic() < until_s):
+    while readings < 2 or (_is_pending(probed.collectors) and time.monotonic() < until_s):
         time.sleep(_BETWEEN_S / 2)
         # What a source left out stays absent if it has nothing new the next time.
         left_out = {name: state for name, state in states.items() if state["state"] == "on"}
-        states = {**left_out, **_sample(found.collectors, reading, plausibility)}
+        states = {**left_out, **_sample(probed.collectors, reading, plausibility)}
         readings += 1
     reading.time_ms = time.time_ns() // 1_000_000
-    reading.states = {**found.states(selection), **states}
-    for collector in found.collectors:
+    reading.states = {**probed.states(selection), **states}
+    for collector in probed.collectors:
         reading.machine.update(getattr(collector, "facts", None) or {})
         sources.close(collector, _ignore)
     return reading
@@ -100,7 +100,7 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
         values: resolved settings.
         interval_s: seconds between readings. The first one comes after half a second.
     """
-    found, selection = probe(values, interval_s)
+    probed, selection = probe(values, interval_s)
     seen_s: dict[str, float] = {}
     metrics: dict[str, float] = {}
     plausibility = Plausibility(Baselines())
@@ -110,7 +110,7 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
             time.sleep(max(0.0, next_s - time.monotonic()))
             now_s = time.monotonic()
             reading = MachineReading()
-            states = _sample(found.collectors, reading, plausibility)
+            states = _sample(probed.collectors, reading, plausibility)
             metrics.update(reading.metrics)
             seen_s.update(dict.fromkeys(reading.metrics, now_s))
             if not number:  # rates and percentages need a second reading
@@ -121,20 +121,22 @@ def watch(values: Mapping[str, Any], interval_s: float) -> Iterator[MachineReadi
             metrics = {key: value for key, value in metrics.items() if seen_s[key] >= oldest_s}
             reading.metrics = dict(metrics)
             reading.time_ms = time.time_ns() // 1_000_000
-            reading.states = {**found.states(selection), **states}
-            for collector in found.collectors:
+            reading.states = {**probed.states(selection), **states}
+            for collector in probed.collectors:
                 reading.machine.update(getattr(collector, "facts", None) or {})
             yield reading
     finally:
-        for collector in found.collectors:
+        for collector in probed.collectors:
             sources.close(collector, _ignore)
 
 
 def _sample(
     collectors: Iterable[Collector], reading: MachineReading, plausibility: Plausibility
 ) -> dict[str, dict[str, str]]:
-    """Read all collectors into `reading`; returns the states of those that failed, or of which impossible
-    values were left out.
+    """Read all collectors into `reading`.
+
+    Returns:
+        The states of those that failed, or of which impossible values were left out.
     """
     states = {}
     for collector in collectors:
@@ -160,9 +162,9 @@ def _is_pending(collectors: Iterable[Collector]) -> bool:
 
 
 def _is_number(value: object) -> bool:
-    """Collectors from other packages may return anything."""
+    """Return whether a value is a finite number: collectors from other packages may return anything."""
     return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _ignore(name: str, error: Exception | None) -> None:
-    """The reading is complete; resources that a source failed to release end with this process."""
+    """Ignore a source that failed to release resources, which end with this process."""

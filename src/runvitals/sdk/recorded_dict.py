@@ -60,12 +60,14 @@ class RecordedDict(dict[Any, Any]):
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Copies and pickles are plain dictionaries that record nothing."""
+        """Return a plain dictionary for copies and pickles, which record nothing."""
         return dict, (dict(self),)
 
     def update(self, *args: Any, **kwargs: Any) -> None:
-        """Set several entries in one record. After a mapping, W&B's `allow_val_change` is accepted, by name
-        or by position: entries may always change.
+        """Set several entries in one record.
+
+        W&B's `allow_val_change` is accepted after a mapping, by name or by position: entries may always
+        change.
         """
         if args:
             kwargs.pop("allow_val_change", None)
@@ -83,12 +85,13 @@ class RecordedDict(dict[Any, Any]):
                 self.pop(name, None)
             self.update(fresh)
 
-    def _entries(self, given: Any) -> Any:
-        if type(given) is dict:
-            return given
-        return entries(given, self._fault) if isinstance(given, Mapping) else pairs(given)
+    def _entries(self, other: Any) -> Any:
+        if type(other) is dict:
+            return other
+        return entries(other, self._fault) if isinstance(other, Mapping) else pairs(other)
 
     def setdefault(self, name: Any, default: Any = None) -> Any:
+        """Return an entry; set and record the default if it does not exist."""
         value = self.get(name, _ABSENT)  # another thread may remove it meanwhile
         if value is _ABSENT:
             self[name] = value = default
@@ -99,10 +102,11 @@ class RecordedDict(dict[Any, Any]):
         self.update({name: value for name, value in dict(self._entries(other)).items() if name not in self})
 
     def as_dict(self) -> dict[Any, Any]:
-        """A plain dictionary with the entries."""
+        """Return a plain dictionary with the entries."""
         return dict(self)
 
     def pop(self, name: Any, default: Any = _ABSENT) -> Any:
+        """Remove an entry, record that, and return its value."""
         value = super().pop(name) if default is _ABSENT else super().pop(name, _ABSENT)
         if value is _ABSENT:
             return default
@@ -110,34 +114,36 @@ class RecordedDict(dict[Any, Any]):
         return value
 
     def popitem(self) -> tuple[Any, Any]:
+        """Remove the last entry, record that, and return its name and value."""
         name, value = super().popitem()
         self._write({}, [name])
         return name, value
 
     def clear(self) -> None:
+        """Remove all entries in one record."""
         names = list(self)
         super().clear()
         if names:
             self._write({}, names)
 
 
-def pairs(given: object) -> dict[Any, Any]:
-    """The entries of an iterable of pairs, or the attributes of an object such as `argparse.Namespace`.
+def pairs(source: object) -> dict[Any, Any]:
+    """Return the entries of an iterable of pairs, or an object's attributes as of `argparse.Namespace`.
 
     Raises:
         TypeError, ValueError: it is neither.
     """
-    flags = getattr(given, "flag_values_dict", None)
+    flags = getattr(source, "flag_values_dict", None)
     if callable(flags):  # absl's FLAGS
         return dict(flags())
-    if isinstance(given, Iterable) and not isinstance(given, (str, bytes)):
-        return dict(given)
-    if not hasattr(given, "__dict__") or callable(given):
+    if isinstance(source, Iterable) and not isinstance(source, (str, bytes)):
+        return dict(source)
+    if not hasattr(source, "__dict__") or callable(source):
         raise TypeError(
             f"expected a mapping, or an object with attributes such as argparse.Namespace,"
-            f" not {type(given).__name__}"
+            f" not {type(source).__name__}"
         )
-    return dict(vars(given))
+    return dict(vars(source))
 
 
 class Summary(RecordedDict):

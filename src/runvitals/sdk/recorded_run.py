@@ -1,4 +1,4 @@
-"""What every run object has besides its public names: its journal, its monitor, its end."""
+"""The base of `Run`: writes records to the journal, follows forks, and ends the run."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from runvitals.journal import frames, paths
 from runvitals.model.limits import STEP
 from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk.attachment import Attachment
-from runvitals.sdk.exit_code import exit_code_of
 from runvitals.sdk.logged_summary import LoggedSummary
 from runvitals.sdk.logged_values import Values
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
 from runvitals.sdk.recorded_sections import RecordedSections
+from runvitals.sdk.run_arguments import exit_code_of
 from runvitals.sdk.serial_executor import SerialExecutor
 from runvitals.sdk.training_journal import TrainingJournal
 from runvitals.sdk.wandb_run import WandbRun
@@ -38,8 +38,8 @@ class RecordedRun(WandbRun):
     Args:
         values: the resolved settings.
         run_id: the run's id.
-        ranks: of this process.
-        attachment: to the run's journal and monitor; None if nothing is recorded.
+        ranks: the ranks of this process.
+        attachment: the connection to the run's journal and monitor; None if nothing is recorded.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class RecordedRun(WandbRun):
             self._end(exit_code_of(type(failed), failed) if failed else None, closing=True)
 
     def _after_fork(self) -> None:
-        """In a forked child: release what belongs to the parent. The child may `log()` into its own file."""
+        """Release what belongs to the parent, in a forked child. The child may `log()` into its own file."""
         self._serial = SerialExecutor()  # the lock may be held by a thread that does not exist here
         self._logged = LoggedSummary()  # the parent records what it logged itself
         if self._attachment is not None:
@@ -134,7 +134,7 @@ class RecordedRun(WandbRun):
             self._journal, self._media = self._journal.successor(), None
 
     def _take_over(self) -> None:
-        """In a forked process that logs: continue the run if the one that opened it has handed it over."""
+        """Continue the run in a forked process that logs, if its opener has handed it over."""
         journal = None if self._journal is None else self._journal.writer
         if journal is not None and self._attachment is not None and self._attachment.take_over(journal):
             self.opened_by = os.getpid()
@@ -151,7 +151,7 @@ class RecordedRun(WandbRun):
             raise NotOpen(f"{call}(): run {self.id} is finished; call runvitals.init() for a new run")
 
     def _checked_step(self, step: Any) -> int:
-        """A step as an int. Accepts any integer type, such as NumPy's."""
+        """Return a step as an int. Accepts any integer type, such as NumPy's."""
         if isinstance(step, bool) or not hasattr(step, "__index__"):
             raise TypeError(f"log(): step must be an integer, not {step!r}")
         number = index(step)
@@ -161,14 +161,14 @@ class RecordedRun(WandbRun):
         return self.step
 
     def _records_section(self, section: str) -> bool:
-        """Whether changes of `config` or `summary` are recorded."""
+        """Return whether changes of `config` or `summary` are recorded."""
         if self.finished and not self.disabled and not self._warned_finished:
             self._warned_finished = True
             notify(f"run {self.id} is finished; changes of its {section} are no longer recorded")
         return not self.disabled and not self.finished
 
     def _now_ms(self) -> int:
-        """The time of a record; 0 when nothing is recorded."""
+        """Return the time of a record; 0 when nothing is recorded."""
         return 0 if self._attachment is None else self._attachment.clock.now_ms()
 
     def _write(self, type: int, /, **value: Any) -> None:
@@ -189,7 +189,7 @@ class RecordedRun(WandbRun):
         record = self._logged.record(self._now_ms())
         if record is not None:
             self._record(frames.INFO, record)
-            self._logged.written(len(record), 0 if self._journal is None else self._journal.segment)
+            self._logged.note_written(len(record), 0 if self._journal is None else self._journal.segment)
 
     def _report_fault(self, fault: str) -> None:
         """Warn once that a value had to be changed to be recorded."""
@@ -209,7 +209,7 @@ class RecordedRun(WandbRun):
         self._journal.record(type, payload)
 
     def _media_recorder(self) -> MediaRecorder:
-        """What records media and saved files of this process. Few runs have any."""
+        """Return the recorder of this process's media and saved files, created on first use."""
         with self._media_lock:
             if self._media is None:
                 from runvitals.sdk.media.recorder import MediaRecorder

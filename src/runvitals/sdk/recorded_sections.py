@@ -35,7 +35,7 @@ class RecordedSections:
         self._inner: dict[tuple[str, str], Any] = {}  # nested values, as last written
 
     def writer_of(self, section: str) -> EntryWriter:
-        """A function that records the changes of a section."""
+        """Return a function that records the changes of a section."""
         return lambda changes, removed: self._write_entries(section, changes, removed)
 
     def _write_entries(self, section: str, changes: Mapping[Any, Any], removed: Sequence[Any]) -> None:
@@ -53,8 +53,9 @@ class RecordedSections:
         self._write(record)
 
     def write_inner_changes(self, sections: Mapping[str, Mapping[str, Any]]) -> None:
-        """Record nested values that changed after they were set. `config["net"]["lr"] = 1` triggers no
-        `__setitem__` of ours.
+        """Record nested values that changed after they were set.
+
+        `config["net"]["lr"] = 1` does not call our `__setitem__`.
         """
         for section, fields in sections.items():
             entries = list(fields.items())  # a copy: another thread may change them
@@ -70,4 +71,4 @@ class RecordedSections:
 
 
 def _ignore(fault: str) -> None:
-    """Faults of nested values were reported when the entry was set."""
+    """Ignore faults of nested values, which were reported when the entry was set."""

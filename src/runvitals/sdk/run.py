@@ -12,11 +12,9 @@ from runvitals.base.json_codec import dumps
 from runvitals.journal import frames
 from runvitals.model.limits import STEP
 from runvitals.monitoring.settings.messages import notify
-from runvitals.sdk.alert_wait import wait_seconds
-from runvitals.sdk.exit_code import exit_code_of, valid_exit_code
 from runvitals.sdk.logged_values import without_secrets
-from runvitals.sdk.metric_definition import metric_definition
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
+from runvitals.sdk.run_arguments import exit_code_of, metric_definition, valid_exit_code, wait_seconds
 from runvitals.sdk.run_artifacts import RunArtifacts
 
 if TYPE_CHECKING:
@@ -185,8 +183,9 @@ class Run(RunArtifacts):
         goal: str | None = None,
         **others: Any,
     ) -> None:
-        """Choose how a metric is aggregated and shown. Applies to values logged from now on, and replaces an
-        earlier choice for the same name.
+        """Choose how a metric is aggregated and shown.
+
+        Applies to values logged from now on, and replaces an earlier choice for the same name.
 
         A metric is shown as its own definition says, and in what that leaves out as the longest pattern that
         matches.
@@ -260,7 +259,7 @@ class Run(RunArtifacts):
         return self._media_recorder().save(os.fspath(pattern), base_text, max(self.step - 1, 0), self._now_ms)
 
     def files(self) -> list[SavedFile]:
-        """The files saved so far by all processes of the run on this machine, by name."""
+        """Return the files saved so far by all processes of the run on this machine, by name."""
         if self.disabled:
             return []
         from runvitals.readers.journals.media import saved_files  # few runs need it
@@ -287,8 +286,8 @@ class Run(RunArtifacts):
         Example:
             >>> run.alert("loss diverged", f"loss {loss} at step {step}", level="error")
         """
-        known = _LEVELS.get(level.lower()) if isinstance(level, str) else None
-        if known is None:
+        severity = _LEVELS.get(level.lower()) if isinstance(level, str) else None
+        if severity is None:
             raise ValueError(
                 f"alert(): unknown level {self._values.text(level)!r}; expected one of {', '.join(LEVELS)}"
             )
@@ -299,14 +298,14 @@ class Run(RunArtifacts):
         wait_s = None if wait_duration is None else wait_seconds(wait_duration)
         if wait_s and not self._may_alert(title, wait_s):
             return
-        event: dict[str, Any] = {"name": "alert", "level": known, "title": title, "text": text}
+        event: dict[str, Any] = {"name": "alert", "level": severity, "title": title, "text": text}
         if wait_s is not None:
             event["wait_s"] = wait_s
         self._write(frames.EVENT, **without_secrets(event))
         self._ensure_monitor()
 
     def _may_alert(self, title: str, wait_s: float) -> bool:
-        """Whether an alert with this title is due again."""
+        """Return whether an alert with this title is due again."""
         now_s, last_s = time.monotonic(), self._alerted_s.get(title)
         if last_s is not None and now_s - last_s < wait_s:
             return False
@@ -322,8 +321,9 @@ class Run(RunArtifacts):
         idx: int | None = None,
         log_graph: bool = False,
     ) -> None:
-        """Log histograms of the gradients and parameters of PyTorch models, by their hooks. A logged pass
-        copies up to 10,000 numbers of each tensor; the others are only counted.
+        """Log histograms of the gradients and parameters of PyTorch models, by their hooks.
+
+        A logged pass copies up to 10,000 numbers of each tensor; the others are only counted.
 
         Args:
             models: a module, or several.
@@ -414,8 +414,10 @@ class Run(RunArtifacts):
         self._stop.add(callback)
 
     def finish(self, exit_code: int | None = None, quiet: bool | None = None) -> None:
-        """Finish the run. Waits for its last sample, typically 2 ms and at most `finish_timeout` seconds,
-        then at most `delivery_timeout` seconds for delivery. Calling it again has no effect.
+        """Finish the run, and wait for its last sample and for delivery. A second call has no effect.
+
+        The last sample takes typically 2 ms and at most `finish_timeout` seconds, delivery at most
+        `delivery_timeout` seconds.
 
         Runs are also finished when the process exits, and by the `with` statement.
 

@@ -1,4 +1,4 @@
-"""What a run logs and uses as artifacts."""
+"""The functions of a run that log and use artifacts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runvitals.sdk.recorded_run import RecordedRun
 
 if TYPE_CHECKING:
     from runvitals.sdk.artifacts.artifact import Artifact
-    from runvitals.sdk.artifacts.finding import ArtifactScope
+    from runvitals.sdk.artifacts.lookup import ArtifactScope
 
 
 class RunArtifacts(RecordedRun):
@@ -24,16 +24,17 @@ class RunArtifacts(RecordedRun):
         aliases: Sequence[str] | None = None,
         tags: Sequence[str] | None = None,
     ) -> Artifact:
-        """Record a version of files. Copies them into the run's folder, as `save` does; the version exists on
-        the server once the record has arrived there, and has the alias `latest`.
+        """Record a version of files, and copy them into the run's folder, as `save` does.
+
+        The version exists on the server once the record has arrived there, and has the alias `latest`.
 
         If the files are those of the newest version, that one gets the aliases, and there is no new one.
 
         Args:
             artifact_or_path: an artifact; or a file, a folder or an address such as `s3://…`.
-            name, type: of an artifact that is given by a path; default: `run-ID-NAME`, and `unspecified`.
+            name, type: those of an artifact given by a path; default: `run-ID-NAME`, and `unspecified`.
             aliases: further names of the version; other versions lose them.
-            tags: of the version.
+            tags: tags of the version.
 
         Returns:
             The artifact; `wait()` waits until it has its version.
@@ -60,13 +61,13 @@ class RunArtifacts(RecordedRun):
         digests: list[str] = []
 
         def parts(files: Any) -> Any:
-            items = list(record_items(draft.id, about, draft.stored(files)))
+            items = list(record_items(draft.id, about, draft.store(files)))
             digests.append(items[0]["digest"])
             return items
 
         recorder, step = self._media_recorder(), max(self.step - 1, 0)
         if recorder.artifact(artifact.collection_name, parts, step, self._now_ms):
-            artifact.logged(self._artifact_place(), digests[0])
+            artifact.mark_logged(self._artifact_scope(), digests[0])
         self._ensure_monitor()
         return artifact
 
@@ -84,7 +85,7 @@ class RunArtifacts(RecordedRun):
                 of this run, or without one on this machine.
             type: if given, the type that it must have.
             aliases: not supported; `log_artifact` gives aliases.
-            use_as: what it is used for.
+            use_as: the purpose.
 
         Raises:
             UnknownArtifact: there is none (a LookupError).
@@ -95,7 +96,7 @@ class RunArtifacts(RecordedRun):
         Example:
             >>> folder = run.use_artifact("mnist:best").download()
         """
-        from runvitals.sdk.artifacts import finding
+        from runvitals.sdk.artifacts import lookup
         from runvitals.sdk.artifacts.artifact import Artifact
 
         if aliases:
@@ -103,7 +104,7 @@ class RunArtifacts(RecordedRun):
         if isinstance(artifact_or_name, Artifact):
             artifact = artifact_or_name.wait()
         else:
-            artifact = Artifact.found(finding.find(self._artifact_place(), artifact_or_name))
+            artifact = Artifact.from_source(lookup.find(self._artifact_scope(), artifact_or_name))
         if type is not None and artifact.type != type:
             raise ValueError(f"use_artifact(): {artifact.name} has the type {artifact.type!r}, not {type!r}")
         if self.disabled:
@@ -115,8 +116,8 @@ class RunArtifacts(RecordedRun):
         self._ensure_monitor()
         return artifact
 
-    def _artifact_place(self) -> ArtifactScope:
-        from runvitals.sdk.artifacts.finding import ArtifactScope
+    def _artifact_scope(self) -> ArtifactScope:
+        from runvitals.sdk.artifacts.lookup import ArtifactScope
 
         about = self._about
         server = about["server"] if about["mode"] == "online" else None
@@ -124,13 +125,13 @@ class RunArtifacts(RecordedRun):
         return ArtifactScope(server, folder, about["entity"], self.project)
 
     def _artifact_name(self, path: str | os.PathLike[str]) -> str:
-        """The name of an artifact that is given by a path only."""
+        """Return the name of an artifact that is given by a path only."""
         last = os.path.basename(os.fspath(path).rstrip("/")) or "files"
         return f"run-{self.id}-{last}".replace("/", "-").replace(":", "-")[:128]
 
 
 def artifact_of(path: str, name: str, type: str | None) -> Artifact:
-    """A new artifact of a file, a folder or an address.
+    """Return a new artifact of a file, a folder or an address.
 
     Raises:
         ValueError: there is no such file, or an invalid name or type.

@@ -14,7 +14,7 @@ _MAX_FILES = 16
 
 
 def clock_of_run(folder: str, this_boot: str) -> RunClock:
-    """The clock recorded in the run's journal since the last boot, or a new one.
+    """Return the clock recorded in the run's journal since the last boot, or a new one.
 
     Args:
         folder: the run's folder.

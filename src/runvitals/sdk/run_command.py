@@ -1,5 +1,6 @@
-"""Runs a command as a run: `runvitals run -- CMD`. The command is a child process; signals are forwarded to
-it, and its exit code is returned.
+"""Runs a command as a run: `runvitals run -- CMD`.
+
+The command is a child process. Signals are forwarded to it, and its exit code is returned.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from runvitals.journal.writer import JournalWriter
 from runvitals.model.ending import ProcessExit
 from runvitals.monitoring.environment import redaction
 from runvitals.monitoring.settings.messages import ANNOUNCED, notify
-from runvitals.sdk.attachment import host_name, monitor_spec, place
+from runvitals.sdk.attachment import host_name, monitor_spec, project_fields
 from runvitals.sdk.console_capture import ConsoleCapture
 from runvitals.sdk.data_folder import usable_directory
 from runvitals.sdk.delivery import wait_for_delivery
@@ -84,7 +85,7 @@ class _CommandRun:
         self._clock = clock_of_run(self._folder, boot_id())
 
     def run(self) -> int:
-        """Start the command, wait for its end, and record how it ended; returns the exit code."""
+        """Start the command, wait for its end, and record how it ended; return the exit code."""
         waited_for = {signal.SIGCHLD, *_FORWARDED}
         signal.pthread_sigmask(signal.SIG_BLOCK, waited_for)
         journal = self._journal("console", os.getpid()) if self._values["console"] else None
@@ -103,23 +104,23 @@ class _CommandRun:
         if output is not None:
             output.finish()
         ended = {"op": "exited", "pid": pid, "exit_code": exit_code, "signal": by_signal}
-        answer = monitor.ask(ended, self._values["finish_timeout"])
+        response = monitor.ask(ended, self._values["finish_timeout"])
         if fallback is not None:
             self._record_end(fallback, exit_code, by_signal)
         os.waitpid(pid, 0)
         wait_for_delivery(self._values, self._run_id, self._directory, say=not self._values["quiet"])
-        state = answer.get("state", "ended") if answer else "ended"
+        state = response.get("state", "ended") if response else "ended"
         code = f"signal {signal.Signals(by_signal).name}" if by_signal else f"exit code {exit_code}"
         self._notify(f"run {self._run_id} {state}, {code}; see {self._where_to_look()}")
         return 128 + by_signal if by_signal else exit_code or 0
 
     def _where_to_look(self) -> str:
-        """Commands that show the run, also if it is not in the folder that they read by default."""
+        """Return commands that show the run, also if it is not in the default data folder."""
         elsewhere = "" if self._directory == paths.data_dir() else f" --dir {shlex.quote(self._directory)}"
         return f"`runvitals show {self._run_id}{elsewhere}` or `runvitals ui{elsewhere}`"
 
     def _start(self, output: ConsoleCapture | None) -> int:
-        """Start the command; returns its PID."""
+        """Start the command; return its PID."""
         environ = {
             **os.environ,
             "RUNVITALS_RUN_ID": self._run_id,
@@ -140,8 +141,9 @@ class _CommandRun:
         return pid
 
     def _monitor(self, pid: int, about: Mapping[str, Any]) -> tuple[MonitorConnection, JournalWriter | None]:
-        """The connection to the monitor. If no monitor could be started, also a journal file, in which this
-        process records the run's name and how it ends.
+        """Return the connection to the monitor, and a journal file if no monitor could be started.
+
+        In that file this process records the run's name and how it ends.
         """
         attach = {"pid": pid, "role": "command", **self._identity.ranks}
         spec = monitor_spec(
@@ -159,9 +161,9 @@ class _CommandRun:
         journal.close()
 
     def _journal(self, role: str, pid: int) -> JournalWriter | None:
-        """A journal file besides the monitor's; None if it could not be created."""
+        """Return a journal file besides the monitor's; None if it could not be created."""
         host = host_name()
-        about = {"run": self._run_id, **place(self._values), "host": host, "role": role}
+        about = {"run": self._run_id, **project_fields(self._values), "host": host, "role": role}
         try:
             return JournalWriter(
                 self._folder,
@@ -187,10 +189,10 @@ def _exec(program: str, command: Sequence[str]) -> NoReturn:
 def _wait(
     pid: int, waited_for: set[signal.Signals], monitor: MonitorConnection, output: ConsoleCapture | None
 ) -> tuple[int | None, int | None]:
-    """(exit code, signal) of the command, one of them None. Does not reap it: while it is a zombie, the
-    monitor can read how it ended, on any kernel.
+    """Return (exit code, signal) of the command when it has ended; one of them is None.
 
-    Signals are blocked and received with `sigtimedwait`, so none is lost between a check and a wait.
+    Does not reap the command: while it is a zombie, the monitor can read how it ended, on any kernel. Signals
+    are blocked and received with `sigtimedwait`, so none is lost between a check and a wait.
     """
     while True:
         ended = os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT | os.WNOHANG)
@@ -206,7 +208,8 @@ def _wait(
 
 
 def _sent_to_this_process_only(received: signal.struct_siginfo) -> bool:
-    """False for a signal from the terminal, which the kernel (positive si_code) sends to every process of the
-    foreground process group.
+    """Return False for a signal that the terminal sends to the whole foreground process group.
+
+    Such a signal comes from the kernel: its si_code is positive.
     """
     return received.si_code <= 0

@@ -37,7 +37,7 @@ _ATTEMPTS = 100
 
 
 def names_of(run_id: str) -> Iterator[str]:
-    """Candidate names for a run, in the same order in all its processes.
+    """Yield candidate names for a run, in the same order in all its processes.
 
     Example:
         >>> next(names_of("k3j9x2ab"))

@@ -1,6 +1,4 @@
-"""Serializes access to the journal. A script may log from several threads, and from a signal handler that
-interrupts a `log()`.
-"""
+"""Serializes access to the journal for threads and signal handlers that log at the same time."""
 
 from __future__ import annotations
 
@@ -9,8 +7,10 @@ from collections.abc import Callable
 
 
 class SerialExecutor:
-    """Runs actions one at a time. Other threads wait for the lock. An action submitted by the thread that is
-    already running one (a signal handler) runs right after it, because waiting would deadlock.
+    """Runs actions one at a time. Other threads wait for the lock.
+
+    A signal handler may interrupt an action and submit another in the same thread. That one runs right after
+    the interrupted action: waiting would deadlock.
 
     Example:
         >>> serial = SerialExecutor()

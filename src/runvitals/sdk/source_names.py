@@ -23,15 +23,15 @@ def check_collectors(values: Mapping[str, Any], origin: str) -> None:
     Raises:
         SettingError: an unknown name; the text lists the known ones.
     """
-    known = {*sources.LINUX, *sources.PORTABLE}
-    unknown = Selection(values["collectors"]).unknown(known)
+    names = {*sources.LINUX, *sources.PORTABLE}
+    unknown = Selection(values["collectors"]).unknown(names)
     if unknown:
-        known.update(sources.third_party(site_folders())[0])
-        unknown = Selection(values["collectors"]).unknown(known)
+        names.update(sources.third_party(site_folders())[0])
+        unknown = Selection(values["collectors"]).unknown(names)
     for word in unknown:
-        close = get_close_matches(word, known, 1)
+        close = get_close_matches(word, names, 1)
         hint = f"did you mean {close[0]}? " if close else ""
         raise SettingError(
             f"invalid setting collectors ({inert(origin)}): unknown source {word[:60]!r}; {hint}"
-            f"expected `all` or some of {', '.join(sorted(known))}, or one with - before it to exclude it"
+            f"expected `all` or some of {', '.join(sorted(names))}, or one with - before it to exclude it"
         )

@@ -10,15 +10,14 @@ import os
 import sys
 
 _OPEN_RUN = "RUNVITALS_OPEN_RUN"
-"""In the environment of a process that has opened a run, and of all that it starts: its pid, the run's id,
-and the data folder."""
+"""The variable with pid, run id and data folder of a process that has opened a run."""
 
 
 class RunOfParent:
     """The run that a process has opened.
 
     Args:
-        pid: of that process.
+        pid: the pid of that process.
     """
 
     __slots__ = ("directory", "pid", "run_id")
@@ -30,14 +29,14 @@ class RunOfParent:
 
 
 def parent_pid() -> int | None:
-    """The process that started this one as a worker; None if this is none."""
+    """Return the process that started this one as a worker; None if this is none."""
     module = sys.modules.get("multiprocessing.process")
     parent = None if module is None else module.parent_process()
     return None if parent is None else parent.pid
 
 
 def imports_main() -> bool:
-    """Whether this is a worker that is importing the script of the process that has started it."""
+    """Return whether this is a worker that is importing the script of the process that has started it."""
     module = sys.modules.get("multiprocessing.process")
     return module is not None and bool(getattr(module.current_process(), "_inheriting", False))
 
@@ -48,7 +47,7 @@ def remember(run_id: str, directory: str) -> None:
 
 
 def of_parent() -> RunOfParent | None:
-    """The run that was opened last by the process that has started this worker; None if there is none."""
+    """Return the run that the parent of this worker opened last; None if there is none."""
     pid, _, rest = os.environ.get(_OPEN_RUN, "").partition(" ")
     run_id, _, directory = rest.partition(" ")
     return RunOfParent(int(pid), run_id, directory) if pid.isdecimal() and run_id and directory else None

@@ -52,8 +52,9 @@ def init(
     config_include_keys: Collection[str] | None = None,
     **others: Any,
 ) -> Run:
-    """Start a run. From now on this process and its children are monitored. Takes 1 to 3 ms; starts no
-    thread, does not fork, and does not wait.
+    """Start a run. From now on this process and its children are monitored.
+
+    Takes 1 to 3 ms; starts no thread, does not fork, and does not wait.
 
     If a run is already open, a script gets that run back; in a notebook the open run is finished and a new
     one starts. The ranks of one job (torchrun, Slurm, Ray, MPI, Kubernetes) share a single run automatically.
@@ -98,20 +99,20 @@ def init(
                 return open_run
             open_run.finish()
         if config is not None:
-            config = _chosen(config, config_exclude_keys, config_include_keys)
-        given = _given(settings)
-        given.update(Settings(**arguments).given)
-        run = _opened(resolved(_placed(given) if _IN_SWEEP in os.environ else given))
+            config = _choose_entries(config, config_exclude_keys, config_include_keys)
+        chosen = _as_arguments(settings)
+        chosen.update(Settings(**arguments).given)
+        run = _open(resolve_settings(_without_place(chosen) if _IN_SWEEP in os.environ else chosen))
         _configure(run, config)
     if sync_tensorboard:
         from runvitals.sdk import tensorboard_writer
 
-        tensorboard_writer.follow(opened)
+        tensorboard_writer.follow(current_run)
     return run
 
 
 def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
-    """Say which arguments have no effect because a run is open that differs from them."""
+    """Print which arguments have no effect because a run is open that differs from them."""
     present = {
         "project": run.project, "name": run.name, "tags": list(run.tags), "notes": run.notes,
         "group": run.group, "job_type": run.job_type, "run_id": run.id, "entity": run.entity,
@@ -130,17 +131,17 @@ def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
         )
 
 
-def _opened(values: dict[str, Any]) -> Run:
-    """Start a run, which is the open one from now on."""
+def _open(values: dict[str, Any]) -> Run:
+    """Start a run and make it the open one."""
     global _active
-    _active = _unrecorded(values) if values["mode"] == "disabled" else _recorded(values)
+    _active = _run_without_record(values) if values["mode"] == "disabled" else _start_recording(values)
     return _active
 
 
-def _placed(given: dict[str, Any]) -> dict[str, Any]:
+def _without_place(arguments: dict[str, Any]) -> dict[str, Any]:
     from runvitals.sdk import sweep_parameters  # few runs are started by the agent of a sweep
 
-    return sweep_parameters.placed(given)
+    return sweep_parameters.without_place(arguments)
 
 
 def _configure(run: Run, config: Mapping[str, Any] | None) -> None:
@@ -153,7 +154,7 @@ def _configure(run: Run, config: Mapping[str, Any] | None) -> None:
 
 
 def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> bool:
-    """Check the arguments that W&B's scripts have; whether the open run is finished.
+    """Check the arguments that W&B's scripts have; return whether the open run is finished.
 
     Raises:
         TypeError, ValueError: one that is not supported.
@@ -165,37 +166,39 @@ def _finishes_open_run(others: Mapping[str, Any], reinit: bool | str | None) -> 
 
 
 def _spelling(value: Any) -> Any:
-    """A mode or `resume`; W&B's values are replaced by ours."""
+    """Return a mode or `resume`; W&B's values are replaced by ours."""
     if value is None or value in MODES or value in RESUMES:
         return value
     from runvitals.monitoring.settings import wandb_arguments
 
-    known: dict[Any, Any] = {**wandb_arguments.MODES, **wandb_arguments.RESUMES}
-    return known.get(value, value)
+    ours: dict[Any, Any] = {**wandb_arguments.MODES, **wandb_arguments.RESUMES}
+    return ours.get(value, value)
 
 
-def resolved(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The value of every setting. What nothing sets comes from W&B's environment variables.
+def resolve_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of every setting. What nothing sets comes from W&B's environment variables.
 
     Raises:
         SettingError: an unknown setting, an invalid value, or an unknown kind of destination.
     """
-    found = trace(given, os.environ, working_folder())
-    values = {name: value for name, (value, _) in found.items()}
+    traced = trace(arguments, os.environ, working_folder())
+    values = {name: value for name, (value, _) in traced.items()}
     if any(name.startswith("WANDB_") for name in os.environ):
         from runvitals.sdk import wandb_environment
 
-        values.update(wandb_environment.read(found, os.environ))
-    check_kinds(values, found["destinations"][1])
+        values.update(wandb_environment.read(traced, os.environ))
+    check_kinds(values, traced["destinations"][1])
     if values["collectors"] != SETTINGS["collectors"].default:
         from runvitals.sdk.source_names import check_collectors
 
-        check_collectors(values, found["collectors"][1])
+        check_collectors(values, traced["collectors"][1])
     return values
 
 
-def _chosen(config: Any, without: Collection[str] | None, only: Collection[str] | None) -> Mapping[str, Any]:
-    """The entries of `config` to record."""
+def _choose_entries(
+    config: Any, without: Collection[str] | None, only: Collection[str] | None
+) -> Mapping[str, Any]:
+    """Return the entries of `config` to record."""
     if isinstance(config, (str, os.PathLike)):
         raise TypeError("init(): config is a path; read the file, and pass what it contains")
     entries = config if isinstance(config, Mapping) else pairs(config)
@@ -207,13 +210,13 @@ def _chosen(config: Any, without: Collection[str] | None, only: Collection[str] 
     return chosen
 
 
-def opened() -> Run | None:
-    """The open run of this process, or None."""
+def current_run() -> Run | None:
+    """Return the open run of this process, or None."""
     return None if _active is None or _active.finished else _active
 
 
 def active() -> Run:
-    """The open run of this process.
+    """Return the open run of this process.
 
     Raises:
         RuntimeError: no run is open.
@@ -224,12 +227,12 @@ def active() -> Run:
 
 
 def _open_here() -> Run | None:
-    """The open run that this process has opened. A forked child has a copy of its parent's."""
-    run = opened()
+    """Return the open run that this process has opened. A forked child has a copy of its parent's."""
+    run = current_run()
     return run if run is not None and run.opened_by == os.getpid() else None
 
 
-def _given(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
+def _as_arguments(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
     if settings is None:
         return {}
     if isinstance(settings, Settings):
@@ -239,11 +242,11 @@ def _given(settings: Settings | Mapping[str, Any] | None) -> dict[str, Any]:
     raise SettingError(f"init(): settings must be a runvitals.Settings or a mapping, not {settings!r}")
 
 
-def _unrecorded(values: Mapping[str, Any]) -> Run:
+def _run_without_record(values: Mapping[str, Any]) -> Run:
     return Run(values, values["run_id"] or "disabled", {}, None)
 
 
-def _recorded(values: dict[str, Any]) -> Run:
+def _start_recording(values: dict[str, Any]) -> Run:
     """Start recording. If no folder can be written, the training continues without a record."""
     try:
         if spawned_worker.imports_main():
@@ -251,11 +254,11 @@ def _recorded(values: dict[str, Any]) -> Run:
         return _begin(values)
     except OSError as error:
         notify(f"this training is not recorded: {error}")
-        return _unrecorded(values)
+        return _run_without_record(values)
 
 
-def _begin(given: Mapping[str, Any]) -> Run:
-    values = _bounded(given)
+def _begin(resolved_values: Mapping[str, Any]) -> Run:
+    values = _shorten_texts(resolved_values)
     identity = identify(values, os.environ)
     directory = usable_directory(values["dir"], identity.run_id, values["resume"])
     folder = paths.run_dir(identity.run_id, directory)
@@ -275,14 +278,14 @@ def _begin(given: Mapping[str, Any]) -> Run:
 
 
 def _run_of_parent(values: dict[str, Any]) -> Run:
-    """The run of the process that has started this worker, which imports its script."""
+    """Return the run of the process that has started this worker, which imports its script."""
     parent = spawned_worker.of_parent()
     if parent is None:
         notify(
             "this worker is not recorded: it calls runvitals.init() while it imports the script; call it "
             'under `if __name__ == "__main__":`, or in the function that the worker runs'
         )
-        return _unrecorded(values)
+        return _run_without_record(values)
     identity = RunIdentity(parent.run_id, True, {}, {})
     return Run(
         values, parent.run_id, {}, Attachment(values, identity, parent.directory, {}, opened_by=parent.pid)
@@ -290,8 +293,10 @@ def _run_of_parent(values: dict[str, Any]) -> Run:
 
 
 def _announce(run: Run) -> None:
-    """Print where the run is recorded. `runvitals run` has printed it for its command, but not the name and
-    project that the command's script gives the run.
+    """Print where the run is recorded.
+
+    `runvitals run` has printed it for its command, but not the name and project that the command's script
+    gives the run.
     """
     if os.environ.get(ANNOUNCED) != run.id:
         notify(f"run {run.id} ({run.name}) of project {run.project}, recorded in {run.dir}")
@@ -299,8 +304,8 @@ def _announce(run: Run) -> None:
         notify(f"run {run.id} ({run.name}) is of project {run.project} from now on")
 
 
-def _bounded(values: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings, with texts shortened to what a record can hold."""
+def _shorten_texts(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the settings, with texts shortened to what a record can hold."""
     sanitizer = Sanitizer()
     bounded = {key: sanitizer.value(values[key]) for key in ("notes", "labels")}
     bounded["tags"] = distinct_tags(values["tags"], sanitizer.fault)

@@ -34,21 +34,23 @@ class StopHandler:
         self._is_finished = is_finished
         self._pid = os.getpid()
         self._callbacks: list[Callable[[], object]] = []
-        self._before: Any = signal.signal(signal.SIGINT, self._interrupted)
+        self._before: Any = signal.signal(signal.SIGINT, self._on_interrupt)
 
     def add(self, callback: Callable[[], object]) -> None:
         """Register a function. Functions are called in the order of registration."""
         self._callbacks.append(callback)
 
     def restore(self) -> None:
-        """Restore the previous SIGINT handler, unless ours was replaced. In a thread other than the main one
-        this is not possible; the handler then forwards every signal to the previous one.
+        """Restore the previous SIGINT handler, unless ours was replaced.
+
+        Only the main thread can do this. Otherwise our handler stays, and forwards every signal to the
+        previous one.
         """
-        ours = signal.getsignal(signal.SIGINT) == self._interrupted
+        ours = signal.getsignal(signal.SIGINT) == self._on_interrupt
         if ours and threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, self._before_or_default())
 
-    def _interrupted(self, number: int, frame: FrameType | None) -> None:
+    def _on_interrupt(self, number: int, frame: FrameType | None) -> None:
         # A forked child, such as a data loader's worker, inherits the handler but is not attached to the run.
         if self.requested or self._is_finished() or os.getpid() != self._pid:
             self._forward(number, frame)
@@ -65,5 +67,5 @@ class StopHandler:
             os.kill(os.getpid(), number)
 
     def _before_or_default(self) -> Any:
-        """None means a handler that was not set from Python, which cannot be restored."""
+        """Return the previous handler; the default for one not set from Python, which cannot be restored."""
         return signal.SIG_DFL if self._before is None else self._before

@@ -21,17 +21,18 @@ PARAMETERS: Final = "RUNVITALS_SWEEP_PARAMETERS"
 RUN_ID: Final = "RUNVITALS_RUN_ID"
 
 
-def placed(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `init()` without those that say where the run is: the sweep has decided that."""
-    ignored = [name for name in ("project", "entity", "run_id") if name in given]
+def without_place(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of `init()` without project, entity and id, which the sweep has chosen."""
+    ignored = [name for name in ("project", "entity", "run_id") if name in arguments]
     if ignored:
         notify(f"init(): {', '.join(ignored)} has no effect in a run of a sweep")
-    return {name: value for name, value in given.items() if name not in ignored}
+    return {name: value for name, value in arguments.items() if name not in ignored}
 
 
 def apply(run_id: str, config: RecordedDict) -> None:
-    """Put the parameters into the config of a run, if it is the run that the agent has started. They replace
-    what the script has given under the same names.
+    """Put the parameters into the config of a run, if it is the run that the agent has started.
+
+    They replace what the script has given under the same names.
 
     Raises:
         ValueError: the variable is not what an agent has set.
@@ -41,7 +42,7 @@ def apply(run_id: str, config: RecordedDict) -> None:
 
 
 def sweep_of(run_id: str) -> str | None:
-    """The id of the sweep that a run of this process belongs to; None: to none."""
+    """Return the id of the sweep that a run of this process belongs to; None: to none."""
     if PARAMETERS not in os.environ or os.environ.get(RUN_ID) != run_id:
         return None
     return os.environ.get(SWEEP)
@@ -49,9 +50,9 @@ def sweep_of(run_id: str) -> str | None:
 
 def _parameters(text: str) -> dict[str, Any]:
     try:
-        found = json.loads(text)
+        parameters = json.loads(text)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        parameters = None
+    if not isinstance(parameters, dict):
         raise ValueError(f"{PARAMETERS}={text[:100]!r}: expected a JSON object of parameters")
-    return found
+    return parameters

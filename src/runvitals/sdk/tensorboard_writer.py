@@ -17,35 +17,35 @@ if TYPE_CHECKING:
 
 _MODULES = ("tensorboard.summary.writer.event_file_writer", "tensorboardX.event_file_writer")
 _SCALARS = "scalars"
-Opened = Callable[[], "Run | None"]
+CurrentRun = Callable[[], "Run | None"]
 
 
-def follow(opened: Opened) -> None:
+def follow(current_run: CurrentRun) -> None:
     """Log the scalars of all events that are written from now on, in the run that is open then.
 
     Args:
-        opened: the open run, or None.
+        current_run: returns the open run, or None.
     """
-    found = [module for module in map(_imported, _MODULES) if module is not None]
-    if not found:
+    modules = [module for module in map(_import, _MODULES) if module is not None]
+    if not modules:
         notify("sync_tensorboard: neither tensorboard nor tensorboardX is installed")
-    for module in found:
+    for module in modules:
         writer: Any = module.EventFileWriter
         if not hasattr(writer.add_event, "__wrapped__"):
-            writer.add_event = _following(writer.add_event, opened)
+            writer.add_event = _with_log(writer.add_event, current_run)
 
 
-def _imported(name: str) -> Any:
+def _import(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ImportError:
         return None
 
 
-def _following(add_event: Callable[[Any, Any], None], opened: Opened) -> Callable[[Any, Any], None]:
+def _with_log(add_event: Callable[[Any, Any], None], current_run: CurrentRun) -> Callable[[Any, Any], None]:
     def add_and_log(self: Any, event: Any) -> None:
         add_event(self, event)
-        run = opened()
+        run = current_run()
         if run is not None and event.HasField("summary"):
             numbers = ((value.tag, _number(value)) for value in event.summary.value)
             row = {tag: number for tag, number in numbers if number is not None}
@@ -57,7 +57,7 @@ def _following(add_event: Callable[[Any, Any], None], opened: Opened) -> Callabl
 
 
 def _number(value: Any) -> float | None:
-    """The number of a summary's value; None for images, histograms and texts."""
+    """Return the number of a summary's value; None for images, histograms and texts."""
     if value.HasField("simple_value"):
         return float(value.simple_value)
     if value.HasField("tensor") and value.metadata.plugin_data.plugin_name == _SCALARS:

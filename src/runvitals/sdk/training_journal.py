@@ -39,13 +39,14 @@ class TrainingJournal:
             self._notify_unwritable(self._writer.error)
 
     def of_media(self) -> TrainingJournal:
-        """The journal of the same process for records that name files. Delivering them takes longer, which
-        must not delay the rows of `log`.
+        """Return the journal of the same process for records that name files.
+
+        Delivering files takes longer, which must not delay the rows of `log`.
         """
         return TrainingJournal(self._run_id, self._attachment, self._opened_by, "media")
 
     def successor(self) -> TrainingJournal:
-        """A journal of the same kind for records that come after this one was closed."""
+        """Return a journal of the same kind for records that come after this one was closed."""
         return TrainingJournal(self._run_id, self._attachment, self._opened_by, self._role)
 
     @property
@@ -84,7 +85,7 @@ class TrainingJournal:
             self._writer.close()
 
     def forget(self) -> None:
-        """In a forked child: close the descriptor that it shares with its parent."""
+        """Close the descriptor that a forked child shares with its parent."""
         if self._writer is not None:
             self._writer.forget()
 

@@ -34,11 +34,11 @@ _TRUE = ("true", "1", "yes", "on")
 _read: list[tuple[str, ...]] = []
 
 
-def read(found: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> dict[str, Any]:
-    """The settings that W&B's variables set and nothing else does; prints once which these are.
+def read(traced: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the settings that W&B's variables set and nothing else does; prints once which these are.
 
     Args:
-        found: name of a setting → (value, origin), as from `settings.trace`.
+        traced: name of a setting → (value, origin), as from `settings.trace`.
         environ: the environment.
 
     Raises:
@@ -53,7 +53,7 @@ def read(found: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> di
     used = []
     for variable, text in texts.items():
         setting = SETTINGS[VARIABLES[variable]]
-        if found[setting.name][1] != "default" or (variable == "WANDB_BASE_URL" and _is_service(text)):
+        if traced[setting.name][1] != "default" or (variable == "WANDB_BASE_URL" and _is_service(text)):
             continue
         values[setting.name] = setting.parse(_ours(setting.name, text), f"environment variable {variable}")
         used.append(variable)
@@ -64,7 +64,7 @@ def read(found: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> di
 
 
 def _ours(setting: str, text: str) -> str:
-    """The text of a variable as our setting spells it."""
+    """Return the text of a variable as our setting spells it."""
     if setting == "mode":
         return MODES.get(text, text)
     if setting == "resume":
@@ -73,6 +73,6 @@ def _ours(setting: str, text: str) -> str:
 
 
 def _is_service(url: str) -> bool:
-    """Whether a URL is that of W&B's own service."""
+    """Return whether a URL is that of W&B's own service."""
     host = url.partition("://")[2].partition("/")[0].rpartition("@")[2].partition(":")[0].lower()
     return host == _SERVICE or host.endswith(f".{_SERVICE}")

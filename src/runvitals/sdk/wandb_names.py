@@ -78,15 +78,15 @@ ABSENT: dict[str, dict[str, str]] = {
 }
 
 
-def absent(owner: str, name: str) -> AttributeError:
-    """The error for a name that does not exist.
+def absence_error(owner: str, name: str) -> AttributeError:
+    """Return the error for a name that does not exist.
 
     Args:
         owner: `module` or `run`.
         name: the name that was asked for.
 
     Example:
-        >>> absent("module", "visualize").args[0][:50]
+        >>> absence_error("module", "visualize").args[0][:50]
         'runvitals does not have wandb.visualize; instead: '
     """
     instead = ABSENT[owner].get(name)
@@ -98,13 +98,13 @@ def absent(owner: str, name: str) -> AttributeError:
 
 
 def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callable[[], str | None]) -> Any:
-    """An attribute of W&B's run that is another one of ours.
+    """Return an attribute of W&B's run that is another one of ours.
 
     Args:
-        name: of the attribute.
+        name: the attribute's name.
 
     Raises:
-        AttributeError: see `absent`.
+        AttributeError: see `absence_error`.
     """
     if name == "path":
         return "/".join([*([entity] if entity else []), project, run_id])
@@ -116,11 +116,11 @@ def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callab
         from runvitals.sdk import sweep_parameters
 
         return sweep_parameters.sweep_of(run_id)
-    raise absent("run", name)
+    raise absence_error("run", name)
 
 
-def api_absent(owner: str, name: str) -> AttributeError:
-    """The error for a name that W&B's `Api`, or a run of it, may have and ours has not."""
+def api_absence_error(owner: str, name: str) -> AttributeError:
+    """Return the error for a name that W&B's `Api`, or a run of it, may have and ours has not."""
     return AttributeError(
         f"runvitals does not have wandb.{owner}.{name}; instead: runvitals.Client, or W&B's own Api"
     )

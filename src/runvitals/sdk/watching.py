@@ -17,7 +17,7 @@ LOGS: dict[str | None, tuple[bool, bool]] = {
     "all": (True, True),
     None: (False, False),
 }
-"""What `log` may be: whether gradients and parameters are logged."""
+"""Value of `log` → whether gradients and whether parameters are logged."""
 Log = Callable[..., None]
 
 
@@ -48,7 +48,7 @@ class Watching:
         for model in several:
             if not callable(getattr(model, "named_parameters", None)):
                 raise TypeError(f"watch(): expected a module of PyTorch, not {type(model).__name__}")
-            if any(known is model for known, _ in self._watched):
+            if any(watched is model for watched, _ in self._watched):
                 raise ValueError("watch(): this model is already watched; call unwatch() first")
         gradients, parameters = LOGS[log]
         for position, model in enumerate(several):
@@ -67,7 +67,7 @@ class Watching:
         several = models if isinstance(models, (list, tuple)) else (models,)
         left = []
         for model, hooks in self._watched:
-            if models is None or any(model is one for one in several):
+            if models is None or any(model is chosen for chosen in several):
                 for hook in hooks:
                     hook.remove()
             else:
@@ -75,12 +75,12 @@ class Watching:
         self._watched = left
 
     def _gradient_hooks(self, model: Any, prefix: str, log_freq: int) -> list[Any]:
-        found = []
+        hooks = []
         for name, parameter in model.named_parameters():
             if parameter.requires_grad:
                 logger = self._gradient_logger(f"gradients/{prefix}{name}", _Turns(log_freq))
-                found.append(parameter.register_hook(logger))
-        return found
+                hooks.append(parameter.register_hook(logger))
+        return hooks
 
     def _gradient_logger(self, name: str, turns: _Turns) -> Callable[[Any], None]:
         def logged(gradient: Any) -> None:
@@ -101,8 +101,8 @@ class Watching:
 
     def _log_tensors(self, tensors: Mapping[str, Any]) -> None:
         """Log histograms at the step of the next row."""
-        found = {name: _histogram(tensor) for name, tensor in tensors.items()}
-        self._log({name: value for name, value in found.items() if value is not None}, commit=False)
+        histograms = {name: _histogram(tensor) for name, tensor in tensors.items()}
+        self._log({name: value for name, value in histograms.items() if value is not None}, commit=False)
 
 
 class _Turns:
@@ -123,7 +123,7 @@ class _Turns:
 
 
 def _histogram(tensor: Any) -> ArrayHistogram | None:
-    """The histogram of a tensor on any device; None if it is empty or has no numbers."""
+    """Return the histogram of a tensor on any device; None if it is empty or has no numbers."""
     tensor = tensor.detach() if callable(getattr(tensor, "detach", None)) else tensor
     if getattr(tensor, "is_sparse", False) is True:
         tensor = tensor.coalesce().values()
@@ -134,5 +134,5 @@ def _histogram(tensor: Any) -> ArrayHistogram | None:
     if not size:
         return None
     flat = tensor if tuple(tensor.shape) else tensor.reshape(1)
-    found = arrays.histogram(flat, shape, size)
-    return ArrayHistogram(found) if isinstance(found, dict) else None
+    summary = arrays.histogram(flat, shape, size)
+    return ArrayHistogram(summary) if isinstance(summary, dict) else None

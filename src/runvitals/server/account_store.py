@@ -45,7 +45,7 @@ from runvitals.server.files.storage.storage_places import (
     run_storage,
     storage_places,
 )
-from runvitals.server.mail.storage.deletion_notices import DeletionNoticeTable
+from runvitals.server.mail.storage.drafts import MailDraftTable
 from runvitals.server.mail.storage.outgoing_mail import OutgoingMailTable
 from runvitals.server.organisation.storage.roles import RoleTable
 from runvitals.server.organisation.storage.settings import SettingTable
@@ -76,7 +76,7 @@ class AccountStore:
             service_accounts, keys, invitations, join_requests, project_members, saved_views, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
             login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets,
-            audit_webhook, deletion_notices: the tables, by what they hold.
+            audit_webhook, mail_drafts: the tables, by what they hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -107,7 +107,7 @@ class AccountStore:
         self.audit = AuditTable(database)
         self.audit_webhook = AuditWebhookTable(database, self.audit)
         self.outgoing_mail = OutgoingMailTable(database)
-        self.deletion_notices = DeletionNoticeTable(database)
+        self.mail_drafts = MailDraftTable(database)
         self.pictures = PictureTable(database)
         self.logins = LoginTable(database)
         self.passkeys = PasskeyTable(database)

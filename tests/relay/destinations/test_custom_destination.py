@@ -56,7 +56,10 @@ def test_documented_example_delivers_each_sample_once(tmp_path: Path) -> None:
 def test_a_run_may_name_it(tmp_path: Path) -> None:
     install(tmp_path)
     environ = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), "src", *filter(None, sys.path)])}
-    script = "from runvitals.sdk import start; print(start.resolved({'destinations': ['sqlite:x']})['mode'])"
+    script = (
+        "from runvitals.sdk.start import resolve_settings; "
+        "print(resolve_settings({'destinations': ['sqlite:x']})['mode'])"
+    )
     words = [sys.executable, "-c", script]
     done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.stdout, done.stderr) == ("online\n", "")

@@ -1,19 +1,20 @@
-"""Mail about what the command line and identity providers changed, sent to a real mail server."""
+"""Mail about what identity providers changed, and drafts, sent to a real mail server."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from runvitals.server.account_store import AccountStore
-from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, Actor
-from runvitals.server.doors.scim.users import SCIM
+from runvitals.server.doors.scim.users import SCIM, ScimUsers
 from runvitals.server.mail.mailer import Mailer
+from runvitals.server.mail.message import Link, Message, time_text
 from runvitals.server.mail.outside_changes import LATEST_MS, OutsideChanges
+from runvitals.server.mail.storage.drafts import MailDraft
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.store.errors import NotFound
 from tests.server.mail.conftest import T0, SetClock
 from tests.server.mail.receiver import Receiver
 
@@ -53,8 +54,8 @@ def test_members_of_teams(accounts: AccountStore, sent: Send, receiver: Receiver
     assert sent() == ["bob@example.org: You are now in the team vision"]
     assert "Your identity provider added you to the team vision as viewer." in str(receiver.received[-1])
     assert sent() == []
-    accounts.members.set_role("vision", "bob", "member", CLI, LATER_MS + 1)
-    accounts.members.remove("vision", "bob", CLI, LATER_MS + 2)
+    accounts.members.set_role("vision", "bob", "member", SCIM, LATER_MS + 1)
+    accounts.members.remove("vision", "bob", SCIM, LATER_MS + 2)
     assert sent() == [
         "bob@example.org: You are no longer in the team vision",
         "bob@example.org: Your role in the team vision was changed",
@@ -70,29 +71,19 @@ def test_groups_of_a_provider(accounts: AccountStore, sent: Send) -> None:
     assert sent() == ["bob@example.org: You are no longer in the team vision"]
 
 
-def test_accounts_and_keys(accounts: AccountStore, sent: Send) -> None:
+def test_accounts(accounts: AccountStore, sent: Send) -> None:
     bob = accounts.users.by_name("bob")
-    accounts.users.update(bob.id, CLI, LATER_MS, state="suspended")
+    accounts.users.update(bob.id, SCIM, LATER_MS, state="suspended")
     accounts.users.update(bob.id, SCIM, LATER_MS, state="active")
-    accounts.credentials.set_password(bob.id, "hashed", CLI, LATER_MS)
-    _, key = accounts.keys.create("laptop", CLI, LATER_MS, user_id=bob.id)
-    accounts.keys.revoke(key.id, CLI, LATER_MS)
     assert sent() == [
-        "bob@example.org: A new API key was created",
-        "bob@example.org: An API key was revoked",
         "bob@example.org: Your account was reactivated",
         "bob@example.org: Your account was suspended",
-        "bob@example.org: Your password was changed",
     ]
 
 
-def test_the_organisation(accounts: AccountStore, sent: Send) -> None:
+def test_administrators(accounts: AccountStore, sent: Send) -> None:
     bob = accounts.users.by_name("bob")
-    accounts.settings.put({"support_contact": "help@example.org"}, CLI, LATER_MS)
-    assert sent() == []
-    accounts.settings.put({"signup": "open"}, CLI, LATER_MS)
-    assert sent() == ["ada@example.org: Settings of the organisation were changed"]
-    accounts.users.update(bob.id, CLI, LATER_MS, org_role="admin")
+    accounts.users.update(bob.id, Actor("user", "bob", bob.id, via="provider"), LATER_MS, org_role="admin")
     assert sent() == [
         "ada@example.org: The role of bob was changed",
         "bob@example.org: The role of bob was changed",
@@ -100,50 +91,31 @@ def test_the_organisation(accounts: AccountStore, sent: Send) -> None:
 
 
 def test_deleted_users(accounts: AccountStore, sent: Send, clock: SetClock) -> None:
-    for name, by in (("bob", CLI), ("eve", SCIM)):
-        accounts.users.delete(_user(accounts, name).id, by, LATER_MS)
-        # The address is not held: somebody else may have it now.
-        accounts.users.create(f"{name}-2", CLI, T0, address=f"{name}@example.org", verified=True)
-    assert sent() == [
-        "bob@example.org: Your account was deleted",
-        "eve@example.org: Your account was deleted",
-    ]
-    assert sent() == accounts.deletion_notices.all() == []
-    gone = _user(accounts, "max")
-    accounts.users.delete(gone.id, Actor("user", "ada", 1, via="session"), LATER_MS)  # the route tells it
-    accounts.users.delete(_user(accounts, "ida").id, CLI, LATER_MS)
+    users = ScimUsers(accounts, SCIM, LATER_MS, "https://runs.lab.example")
+    users.delete(accounts.users.by_name("bob"))
+    # The address is not held: somebody else may have it now.
+    accounts.users.create("bob-2", CLI, T0, address="bob@example.org", verified=True)
+    assert sent() == ["bob@example.org: Your account was deleted"]
+    assert sent() == accounts.mail_drafts.all() == []
+    users.delete(accounts.users.create("ida", CLI, T0, address="ida@example.org", verified=True))
+    users.delete(accounts.users.create("max", CLI, T0, address="max@example.org"))  # not verified
     clock.now_ms = LATER_MS + LATEST_MS + 1  # no server ran for a day
-    assert sent() == accounts.deletion_notices.all() == []
+    assert sent() == accounts.mail_drafts.all() == []
 
 
-def _user(accounts: AccountStore, name: str) -> UserRow:
-    try:
-        return accounts.users.by_name(name)
-    except NotFound:
-        return accounts.users.create(name, CLI, T0, address=f"{name}@example.org", verified=True)
-
-
-def test_deleted_teams_and_visible_projects(accounts: AccountStore, sent: Send) -> None:
+def test_deleted_teams(accounts: AccountStore, sent: Send) -> None:
     accounts.members.add("vision", "bob", "member", CLI, T0)
-    entity_id = accounts.teams.by_name("vision").id
-    bob = accounts.users.by_name("bob").id
-    project = accounts.owned_projects.create(entity_id, "digits", CLI, T0, owner_id=bob)
-    sent()
-    accounts.owned_projects.update(project.id, CLI, LATER_MS, visibility="public")
-    assert sent() == [
-        f"{name}@example.org: The visibility of the project vision/digits was changed"
-        for name in ("ada", "bob")
-    ]
-    accounts.teams.delete("vision", CLI, LATER_MS + 1)
+    accounts.teams.delete("vision", SCIM, LATER_MS)
     assert sent() == [f"{name}@example.org: The team vision was deleted" for name in ("ada", "bob")]
 
 
 def test_what_is_not_told(accounts: AccountStore, sent: Send, clock: SetClock) -> None:
     by = Actor("user", "ada", accounts.users.by_name("ada").id, via="session")
     accounts.members.add("vision", "bob", "member", by, LATER_MS)  # the route sends its own mail
-    accounts.service_accounts.create("ci", accounts.teams.by_name("vision").id, CLI, LATER_MS)
+    accounts.members.set_role("vision", "bob", "viewer", CLI, LATER_MS)  # the command leaves a draft
+    accounts.service_accounts.create("ci", accounts.teams.by_name("vision").id, SCIM, LATER_MS)
     assert sent() == []
-    accounts.members.remove("vision", "bob", CLI, LATER_MS)
+    accounts.members.remove("vision", "bob", SCIM, LATER_MS)
     clock.now_ms = LATER_MS + LATEST_MS + 1  # no server ran for a day
     assert sent() == []
 
@@ -151,6 +123,28 @@ def test_what_is_not_told(accounts: AccountStore, sent: Send, clock: SetClock) -
 def test_a_user_who_wants_no_mail_about_teams(accounts: AccountStore, sent: Send) -> None:
     bob = accounts.users.by_name("bob")
     accounts.profiles.put(bob.id, {"mail_switched_off": ["teams"]}, CLI, LATER_MS)
-    accounts.members.add("vision", "bob", "member", CLI, LATER_MS)
-    accounts.credentials.set_password(bob.id, "hashed", CLI, LATER_MS)
-    assert sent() == ["bob@example.org: Your password was changed"]
+    accounts.members.add("vision", "bob", "member", SCIM, LATER_MS)
+    accounts.users.update(bob.id, SCIM, LATER_MS, state="suspended")
+    assert sent() == ["bob@example.org: Your account was suspended"]
+
+
+def test_a_draft_comes_as_it_was_written(accounts: AccountStore, sent: Send, receiver: Receiver) -> None:
+    written = message("Tuesday", link=Link("Settings", "/-/settings"), topic="teams", security=True)
+    assert accounts.mail_drafts.send(written, "bob@example.org", LATER_MS, time_zone="Asia/Tokyo")
+    (draft,) = accounts.mail_drafts.all()
+    assert draft == MailDraft(draft.id, "bob@example.org", written, "Asia/Tokyo", LATER_MS)
+    assert sent() == ["bob@example.org: Tuesday"]
+    text = str(receiver.received[-1])
+    assert "2027-01-15 17:01 Asia/Tokyo" in text
+    assert "https://runs.lab.example/-/settings" in text
+    assert sent() == []
+
+
+def test_no_draft_holds_a_secret(accounts: AccountStore) -> None:
+    secret = message("Join", link=Link("Join", "/-/invitation#secret"))
+    assert not accounts.mail_drafts.send(secret, "bob@example.org", LATER_MS)
+    assert accounts.mail_drafts.all() == []
+
+
+def message(subject: str, **more: Any) -> Message:
+    return Message("trial", subject, (f"It was {time_text(LATER_MS)}.",), **more)

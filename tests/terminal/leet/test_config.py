@@ -11,8 +11,7 @@ import pytest
 from runvitals.terminal.leet.app import LeetApp
 from runvitals.terminal.leet.command_screen import CommandScreen
 from runvitals.terminal.leet.config import CHOICES, Config, ProjectState
-from runvitals.terminal.leet.config_app import ConfigApp
-from runvitals.terminal.leet.config_screen import ConfigScreen
+from runvitals.terminal.leet.config_screen import ConfigApp, ConfigScreen
 from runvitals.terminal.leet.machine.machine_screen import MachineScreen
 from runvitals.terminal.leet.opening import OpeningTarget
 from runvitals.terminal.leet.run_screen import RunScreen
@@ -105,7 +104,7 @@ def test_palette_configuration_and_state_of_a_run(tmp_path: Path) -> None:
             commands = app.screen
             assert isinstance(commands, CommandScreen)
             await pilot.press(*"hide console")
-            await until(pilot, lambda: [key.action for key in commands.found] == ["digit(4)"])
+            await until(pilot, lambda: [key.action for key in commands.matching] == ["digit(4)"])
             await pilot.press("enter")
             await until(pilot, lambda: not screen.console.is_on_screen)
             await pilot.press("F", *"node:node2 device:1", "enter")

@@ -8,8 +8,7 @@ import json
 import re
 from pathlib import Path
 
-from runvitals.terminal.leet.inspect_app import InspectApp
-from runvitals.terminal.leet.inspect_screen import InspectScreen
+from runvitals.terminal.leet.inspect_screen import InspectApp, InspectScreen
 from runvitals.terminal.leet.inspection import print_records, print_summary, source_of
 from runvitals.terminal.leet.opening import OpeningTarget, Surroundings, target
 from runvitals.terminal.leet.sources.journal_catalogue import JournalCatalogue

@@ -13,16 +13,14 @@ import pytest
 
 from runvitals.monitoring.collectors.nvidia.nvml import Nvml
 from runvitals.monitoring.settings.settings import resolve
-from runvitals.terminal.leet.machine.killing import kill
-from runvitals.terminal.leet.machine.machine_app import MachineApp
 from runvitals.terminal.leet.machine.machine_data import MachineData
-from runvitals.terminal.leet.machine.machine_screen import MachineScreen
+from runvitals.terminal.leet.machine.machine_screen import MachineApp, MachineScreen
 from runvitals.terminal.leet.machine.meters import meters
 from runvitals.terminal.leet.machine.process_table import ProcessTable
 from runvitals.terminal.leet.question_screen import QuestionScreen
 from runvitals.terminal.leet.sources.run_source import now_ms
 from runvitals.terminal.top.gpu_processes import GpuProcesses, GpuUse
-from runvitals.terminal.top.processes import ProcessLine, ProcessList
+from runvitals.terminal.top.processes import ProcessLine, ProcessList, kill
 from runvitals.terminal.top.vitals import Vitals
 from tests.monitoring.collectors.nvidia.fake import FakeGpu, FakeNvml
 from tests.terminal.leet.test_app import EVIL, until

@@ -13,12 +13,11 @@ from runvitals.base.protobuf import text, uint
 from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
 from runvitals.terminal.leet.app import LeetApp
-from runvitals.terminal.leet.metric_axis import over_metric
 from runvitals.terminal.leet.opening import OpeningTarget
 from runvitals.terminal.leet.overlay import RunOverlay
 from runvitals.terminal.leet.run_data import RunData
 from runvitals.terminal.leet.run_screen import RunScreen
-from runvitals.terminal.leet.series_column import SeriesColumn
+from runvitals.terminal.leet.series_column import SeriesColumn, over_metric
 from runvitals.terminal.leet.sources.journal_catalogue import JournalCatalogue
 from runvitals.terminal.leet.sources.run_source import RunSource
 from runvitals.terminal.leet.sources.server_catalogue import ServerCatalogue

@@ -64,12 +64,12 @@ def test_places_cover_the_area() -> None:
     layout.fit(61, 13)
     cells = [
         (x, y)
-        for left, top, width, height in map(layout.place, layout.shown)
+        for left, top, width, height in map(layout.area, layout.shown)
         for x in range(left, left + width)
         for y in range(top, top + height)
     ]
     assert len(cells) == len(set(cells)) == 61 * 13
-    assert all(layout.at(*layout.place(index)[:2]) == index for index in layout.shown)
+    assert all(layout.at(*layout.area(index)[:2]) == index for index in layout.shown)
     assert layout.at(61, 0) is None
 
 

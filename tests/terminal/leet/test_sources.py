@@ -12,7 +12,7 @@ from runvitals.readers.wandb_files import encoding
 from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
 from runvitals.terminal.leet.charts import SeriesName
-from runvitals.terminal.leet.inspect_app import InspectApp
+from runvitals.terminal.leet.inspect_screen import InspectApp
 from runvitals.terminal.leet.opening import Surroundings, target
 from runvitals.terminal.leet.run_data import RunData
 from runvitals.terminal.leet.run_table import newest_use
@@ -140,7 +140,7 @@ def test_too_much_news_reads_everything_again(
     source = ServerCatalogue(url, {}).open("abc")  # connects at the first request
     cpu = SeriesName("cpu", "node1", "monitor")
     source.poll()
-    source.logged("loss")
+    source.logged_lines("loss")
     values(source, cpu, (T0, T0 + 1))
     source.poll()
     monkeypatch.setattr(server_source, "_POINTS", 10_000)
@@ -151,7 +151,7 @@ def test_too_much_news_reads_everything_again(
     values(source, cpu, (T0, T0 + 1))
     source.poll()
     assert len(values(source, cpu, (T0, T0 + 1))) == 3500
-    assert list(source.logged("loss")[0].steps.y) == [1.0, 2.0]
+    assert list(source.logged_lines("loss")[0].steps.y) == [1.0, 2.0]
     source.close()
 
 

@@ -120,7 +120,7 @@ class Client:
             >>> client.artifact("digits/mnist:best").download()
             'artifacts/mnist:v3'
         """
-        return Artifact.found(ServerArtifacts(self._connection).find(ArtifactAddress.parsed(name)))
+        return Artifact.from_source(ServerArtifacts(self._connection).find(ArtifactAddress.parsed(name)))
 
     def latest(
         self,

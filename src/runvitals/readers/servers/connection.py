@@ -129,6 +129,10 @@ class ApiConnection:
             return self._content(path, answer)
         raise self._refusal(method, path, answer)
 
+    def send_to(self, method: str, path: str, names: Mapping[str, str], body: Any) -> Any:
+        """As `send`, to a path as `path_with` takes it."""
+        return self.send(method, path_with(path, names), body)
+
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
         """The response to a GET about a run.
 
@@ -184,6 +188,16 @@ class ApiConnection:
         message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {answer.status}"
         fields = content.get("fields") if isinstance(content, dict) else None
         return ServerError(message, answer.status, fields if isinstance(fields, dict) else None)
+
+
+def path_with(path: str, names: Mapping[str, str]) -> str:
+    """Return a path whose parameters, with their names in braces, have values.
+
+    Example:
+        >>> path_with("/teams/{team}/members", {"team": "a/b"})
+        '/teams/a%2Fb/members'
+    """
+    return path.format_map({name: quote(value, safe="") for name, value in names.items()})
 
 
 def _with_query(path: str, parameters: Parameters) -> str:

@@ -17,13 +17,12 @@ from runvitals.model.artifact_names import (
     checked_tags,
 )
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
-from runvitals.sdk.artifacts import finding
+from runvitals.sdk.artifacts import lookup
 from runvitals.sdk.artifacts.draft import ArtifactDraft
-from runvitals.sdk.artifacts.finding import ArtifactScope
 from runvitals.sdk.artifacts.local_paths import WrittenFiles, local_path
-from runvitals.sdk.artifacts.source import ArtifactSource
+from runvitals.sdk.artifacts.lookup import ArtifactScope, ArtifactSource
 from runvitals.sdk.media.base import is_media
-from runvitals.sdk.media.values import recognised
+from runvitals.sdk.media.values import to_media
 
 _ROOT: Final = "artifacts"
 _POLL_S: Final = 0.25
@@ -71,7 +70,7 @@ class ArtifactFile:
         return self.entry.reference
 
     def ref_target(self) -> str:
-        """The address of a reference.
+        """Return the address of a reference.
 
         Raises:
             ValueError: it is a file.
@@ -81,7 +80,7 @@ class ArtifactFile:
         return self.entry.reference
 
     def download(self, root: str | None = None) -> str:
-        """Write the file below a folder; returns its path.
+        """Write the file below a folder; return its path.
 
         Args:
             root: default: `artifacts/NAME:vN` in the working directory.
@@ -138,13 +137,13 @@ class Artifact:
         self.metadata: dict[str, Any] = dict(metadata or {})
         self._draft: ArtifactDraft | None = ArtifactDraft()
         self._source: ArtifactSource | None = None
-        self._place: ArtifactScope | None = None
+        self._scope: ArtifactScope | None = None
         self._digest: str | None = None
-        self._wanted_aliases: tuple[str, ...] = ()
+        self._new_aliases: tuple[str, ...] = ()
 
     @classmethod
-    def found(cls, source: ArtifactSource) -> Artifact:
-        """An artifact that was logged."""
+    def from_source(cls, source: ArtifactSource) -> Artifact:
+        """Return an artifact that was logged."""
         version = source.version
         artifact = cls(version.name, version.type, version.description, version.metadata)
         artifact._draft, artifact._source = None, source
@@ -175,22 +174,22 @@ class Artifact:
     @property
     def qualified_name(self) -> str:
         """`entity/project/name:version`, as `use_artifact` takes it."""
-        version = self._logged().version
+        version = self._require_source().version
         return "/".join([*([version.entity] if version.entity else []), version.project, self.name])
 
     @property
     def version(self) -> str:
-        """`v0`, `v1`, …
+        """The version: `v0`, `v1` and so on.
 
         Raises:
             ArtifactNotLogged: it has none yet.
         """
-        return f"v{self._logged().version.version}"
+        return f"v{self._require_source().version.version}"
 
     @property
     def aliases(self) -> list[str]:
         """The aliases; of an artifact that has no version yet, those that it will get."""
-        return list(self._wanted_aliases if self._source is None else self._source.version.aliases)
+        return list(self._new_aliases if self._source is None else self._source.version.aliases)
 
     @property
     def is_logged(self) -> bool:
@@ -205,7 +204,7 @@ class Artifact:
             ArtifactNotLogged: it was not logged.
         """
         if self._digest is None:
-            self._digest = self._logged().version.digest
+            self._digest = self._require_source().version.digest
         return self._digest
 
     @property
@@ -213,17 +212,17 @@ class Artifact:
         """Bytes of all files and references whose size is known."""
         if self._draft is not None:
             return sum(entry.bytes or 0 for entry in self._draft.entries.values())
-        return self._logged().version.bytes
+        return self._require_source().version.bytes
 
     @property
     def file_count(self) -> int:
         """How many files and references it has."""
-        return len(self._draft.entries) if self._draft is not None else self._logged().version.files
+        return len(self._draft.entries) if self._draft is not None else self._require_source().version.files
 
     @property
     def created_ms(self) -> int:
         """When the version was logged, ms UTC."""
-        return self._logged().version.created_ms
+        return self._require_source().version.created_ms
 
     # Filling
 
@@ -239,7 +238,7 @@ class Artifact:
         Raises:
             ValueError: it is not a file, or the name is invalid.
         """
-        return self._filled().add_file(os.fspath(local_path), name)
+        return self._open_draft().add_file(os.fspath(local_path), name)
 
     def add_dir(self, local_path: str | os.PathLike[str], name: str | None = None, **others: Any) -> None:
         """Add all files of a folder, also of the folders in it; links to folders are not followed.
@@ -247,17 +246,18 @@ class Artifact:
         Args:
             name: the folder in the artifact that they are put in; default: none.
         """
-        self._filled().add_folder(os.fspath(local_path), name)
+        self._open_draft().add_folder(os.fspath(local_path), name)
 
     def add_reference(self, uri: str, name: str | None = None, **others: Any) -> Sequence[ArtifactEntry]:
-        """Add the address of a content that is kept elsewhere. It is not read, except `file://…`, of which
-        the MD5 is computed: the address identifies the content.
+        """Add the address of a content that is kept elsewhere.
+
+        It is not read, except `file://…`, of which the MD5 is computed: the address identifies the content.
 
         Args:
             uri: such as `s3://bucket/key`.
             name: its path in the artifact; default: the last part of the address.
         """
-        return self._filled().add_reference(str(uri), name)
+        return self._open_draft().add_reference(str(uri), name)
 
     @contextmanager
     def new_file(self, name: str, mode: str = "w", encoding: str | None = None) -> Iterator[IO[Any]]:
@@ -267,7 +267,7 @@ class Artifact:
             >>> with artifact.new_file("labels.json") as file:
             ...     json.dump(labels, file)
         """
-        draft = self._filled()
+        draft = self._open_draft()
         path = draft.new_file(name)
         if "b" not in mode and encoding is None:
             encoding = "utf-8"
@@ -287,7 +287,7 @@ class Artifact:
         """
         if not is_media(obj) or isinstance(obj, (list, tuple)):
             raise TypeError(f"add(): expected an image, table or other media, not {type(obj).__name__}")
-        return self._filled().add_media(recognised(obj), name)
+        return self._open_draft().add_media(to_media(obj), name)
 
     def remove(self, item: str | ArtifactEntry) -> None:
         """Remove a file, or a folder with all in it.
@@ -295,17 +295,17 @@ class Artifact:
         Raises:
             FileNotFoundError: there is none.
         """
-        self._filled().remove(item.path if isinstance(item, ArtifactEntry) else str(item))
+        self._open_draft().remove(item.path if isinstance(item, ArtifactEntry) else str(item))
 
     # Reading
 
     def files(self) -> list[ArtifactFile]:
-        """All files and references, by path."""
-        source = self._logged()
+        """Return all files and references, by path."""
+        source = self._require_source()
         return [ArtifactFile(entry, source) for entry in source.entries()]
 
     def get_entry(self, name: str) -> ArtifactFile:
-        """A file or reference by its path.
+        """Return a file or reference by its path.
 
         Raises:
             KeyError: there is none.
@@ -316,14 +316,15 @@ class Artifact:
         raise KeyError(f"the artifact {self.name} has no file {name!r}")
 
     def get_path(self, name: str) -> ArtifactFile:
-        """W&B's former name of `get_entry`."""
+        """Return a file or reference by its path; W&B's former name of `get_entry`."""
         return self.get_entry(name)
 
     def download(
         self, root: str | os.PathLike[str] | None = None, path_prefix: str | None = None, **others: Any
     ) -> str:
-        """Write all files below a folder; returns it. References are left out, except `file://…` ones of this
-        machine.
+        """Write all files below a folder; return the folder.
+
+        References are left out, except `file://…` ones of this machine.
 
         Args:
             root: default: `artifacts/NAME:vN` in the working directory.
@@ -334,7 +335,7 @@ class Artifact:
             ValueError: a link in the folder leads out of it, or two files would be one, as `a` and `A` are on
                 disks that do not distinguish them.
         """
-        source = self._logged()
+        source = self._require_source()
         folder = os.fspath(root) if root is not None else _default_root(source)
         os.makedirs(folder, exist_ok=True)
         written = WrittenFiles()
@@ -345,7 +346,7 @@ class Artifact:
         return folder
 
     def file(self, root: str | None = None) -> str:
-        """Download the only file of the artifact; returns its path.
+        """Download the only file of the artifact; return its path.
 
         Raises:
             ValueError: it has several.
@@ -356,18 +357,18 @@ class Artifact:
         return files[0].download(root)
 
     def logged_by(self) -> Any:
-        """The run that logged it; None if there is none any more."""
-        source = self._logged()
+        """Return the run that logged it; None if there is none any more."""
+        source = self._require_source()
         return None if source.version.run is None else source.run(source.version.run)
 
     def used_by(self) -> list[Any]:
-        """The runs that used it."""
-        source = self._logged()
+        """Return the runs that used it."""
+        source = self._require_source()
         source.refresh()
         return [source.run(run_id) for run_id in source.version.used_by]
 
     def wait(self, timeout: float | None = None) -> Artifact:
-        """Wait until a logged artifact has its version, and returns itself.
+        """Wait until a logged artifact has its version, and return the artifact.
 
         Without a server it has one at once: its number among the versions on this machine.
 
@@ -387,49 +388,49 @@ class Artifact:
 
     # Logging
 
-    def logged(self, place: ArtifactScope, digest: str) -> None:
-        """Note where it was logged: from now on it has a version, or will have one."""
-        self._draft, self._place, self._digest = None, place, digest
+    def mark_logged(self, scope: ArtifactScope, digest: str) -> None:
+        """Note the scope in which it was logged, and the digest that identifies its version there."""
+        self._draft, self._scope, self._digest = None, scope, digest
 
     def draft(self, aliases: Sequence[str], tags: Sequence[str]) -> tuple[ArtifactDraft, dict[str, Any]]:
-        """What is to be logged, and what is said about it.
+        """Return the files to log, and the type, description, metadata, aliases and tags to record.
 
         Raises:
             ValueError: an invalid alias or tag, or it was logged already.
         """
-        self._wanted_aliases = tuple(checked_aliases(list(aliases)))
+        self._new_aliases = tuple(checked_aliases(list(aliases)))
         about = {
             "artifact_type": self._type,
             "description": checked_description(self.description or ""),
             "metadata": self.metadata,
-            "aliases": list(self._wanted_aliases),
+            "aliases": list(self._new_aliases),
             "tags": checked_tags(list(tags)),
         }
-        return self._filled(), about
+        return self._open_draft(), about
 
-    def _filled(self) -> ArtifactDraft:
+    def _open_draft(self) -> ArtifactDraft:
         if self._draft is None:
             raise ValueError(f"the artifact {self._name!r} was logged: make a new one for another version")
         return self._draft
 
-    def _logged(self) -> ArtifactSource:
+    def _require_source(self) -> ArtifactSource:
         if self._source is None:
             self._look()
         if self._source is None:
-            why = "was not logged" if self._place is None else "has not arrived yet: call wait()"
+            why = "was not logged" if self._scope is None else "has not arrived yet: call wait()"
             raise ArtifactNotLogged(f"the artifact {self._name!r} {why}")
         return self._source
 
     def _look(self) -> bool:
-        """Look for the version of a logged artifact; whether it is there.
+        """Look for the version of a logged artifact; return whether it exists.
 
         Raises:
             ArtifactNotLogged: it was not logged.
         """
-        if self._place is None or self._digest is None:
+        if self._scope is None or self._digest is None:
             raise ArtifactNotLogged(f"the artifact {self._name!r} was not logged")
         try:
-            self._source = finding.find_content(self._place, self._name, self._digest)
+            self._source = lookup.find_content(self._scope, self._name, self._digest)
         except UnknownArtifact:
             self._source = None
         return self._source is not None

@@ -1,4 +1,4 @@
-"""What is to be logged as an artifact: files of this machine and references, by their paths in it."""
+"""The files and references to be logged as an artifact, by their paths in it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from runvitals.sdk.media.run_files import RunFiles
 
 _FILES_PER_PART: Final = 5000
 _PART_BYTES: Final = 2 << 20
-"""Of the paths and addresses in a record; its limit is twice as much."""
+"""Most bytes of paths and addresses in a record, half of the limit of a record."""
 _BUFFER_BYTES: Final = 1 << 20
 _NEW: Final = "new"
 _EXTENSIONS: Final = {
@@ -55,8 +55,10 @@ class ArtifactDraft:
         self.id = secrets.token_hex(16)
 
     def add_file(self, path: str, name: str | None) -> ArtifactEntry:
-        """Raises:
-        ValueError: it is no regular file, or the name is invalid.
+        """Add a file; return its entry, with the digest still unknown.
+
+        Raises:
+            ValueError: it is no regular file, or the name is invalid.
         """
         if not os.path.isfile(path):
             raise ValueError(f"add_file(): {path!r} is not a file")
@@ -66,8 +68,10 @@ class ArtifactDraft:
         return ArtifactEntry(name, "", size)
 
     def add_folder(self, folder: str, name: str | None) -> None:
-        """Raises:
-        ValueError: it is no folder, or a name is invalid.
+        """Add all files below a folder; links to folders are not followed.
+
+        Raises:
+            ValueError: it is no folder, or a name is invalid.
         """
         if not os.path.isdir(folder):
             raise ValueError(f"add_dir(): {folder!r} is not a folder")
@@ -79,30 +83,32 @@ class ArtifactDraft:
                 self.add_file(path, prefix + os.path.relpath(path, folder).replace(os.sep, "/"))
 
     def add_reference(self, uri: str, name: str | None) -> list[ArtifactEntry]:
-        """Raises:
-        ValueError: it is no address, or the file that it names does not exist.
+        """Add an address; return its entries. A `file://` address is read for its MD5.
+
+        Raises:
+            ValueError: it is no address, or the file that it names does not exist.
         """
         parts = urlsplit(uri)
         if not parts.scheme:
             raise ValueError(f"add_reference(): {uri!r} is not an address such as s3://bucket/key")
         if parts.scheme == "file":
             return [self._add_local(unquote(parts.path), name)]
-        found = ArtifactEntry(name or parts.path.rpartition("/")[2] or parts.netloc, uri, None, uri)
-        checked_path(found.path)
-        checked_reference(uri, found.digest)
-        self._add(found.path, found)
-        return [found]
+        entry = ArtifactEntry(name or parts.path.rpartition("/")[2] or parts.netloc, uri, None, uri)
+        checked_path(entry.path)
+        checked_reference(uri, entry.digest)
+        self._add(entry.path, entry)
+        return [entry]
 
     def _add_local(self, path: str, name: str | None) -> ArtifactEntry:
         if not os.path.isfile(path):
             raise ValueError(f"add_reference(): {path!r} is not a file")
         name = checked_path(name or os.path.basename(path))
-        found = ArtifactEntry(name, _md5(path), os.path.getsize(path), f"file://{path}")
-        self._add(name, found)
-        return found
+        entry = ArtifactEntry(name, _md5(path), os.path.getsize(path), f"file://{path}")
+        self._add(name, entry)
+        return entry
 
     def new_file(self, name: str) -> str:
-        """The path of a new file of the artifact, to be written by the caller."""
+        """Return the path of a new file of the artifact, to be written by the caller."""
         path = os.path.join(self._own_folder(), _NEW, *checked_path(name).split("/"))
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
@@ -124,8 +130,10 @@ class ArtifactDraft:
         return self.add_file(target, os.path.relpath(target, os.path.join(own, _NEW)).replace(os.sep, "/"))
 
     def remove(self, path: str) -> None:
-        """Raises:
-        FileNotFoundError: there is no such file or folder.
+        """Remove a file, or all files below a folder.
+
+        Raises:
+            FileNotFoundError: there is no such file or folder.
         """
         inside = [name for name in self.entries if name == path or name.startswith(f"{path}/")]
         if not inside:
@@ -144,25 +152,25 @@ class ArtifactDraft:
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         return self._folder
 
-    def stored(self, files: RunFiles) -> list[tuple[ArtifactEntry, str]]:
-        """Its entries by path, each with the media type of its content, after all files were stored.
+    def store(self, files: RunFiles) -> list[tuple[ArtifactEntry, str]]:
+        """Store all files; return the entries by path, each with the media type of its content.
 
         Raises:
             FileTooLarge, OSError: a file cannot be stored.
         """
-        found = []
+        entries = []
         for name, entry in sorted(self.entries.items()):
             if isinstance(entry, DraftFile):
                 about = files.add_file(entry.path, with_md5=True)
                 stored = ArtifactEntry(name, about["md5"], about["bytes"], None, about["sha256"])
-                found.append((stored, str(about["type"])))
+                entries.append((stored, str(about["type"])))
             else:
-                found.append((entry, ""))
-        return found
+                entries.append((entry, ""))
+        return entries
 
 
 def record_items(id: str, about: dict[str, Any], stored: list[tuple[ArtifactEntry, str]]) -> Iterator[Item]:
-    """The items that record an artifact, each for a record of its own; see docs/concepts/journal.md.
+    """Yield the items that record an artifact, each for a record of its own; see docs/concepts/journal.md.
 
     Args:
         id: names it until it has a version.

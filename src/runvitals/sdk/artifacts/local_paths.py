@@ -1,4 +1,4 @@
-"""Where the files of an artifact are written: within one folder, each a file of its own."""
+"""The paths to which files of an artifact are written: within one folder, each a file of its own."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def local_path(root: str, name: str) -> str:
-    """The path of a file below a folder. The folders in between are created.
+    """Return the path of a file below a folder. The folders in between are created.
 
     Args:
         name: a valid path of an artifact, with `/`.
@@ -36,8 +36,10 @@ class WrittenFiles:
         self._names: dict[tuple[int, int], str] = {}
 
     def check(self, path: str, name: str) -> None:
-        """Raises:
-        ValueError: what is at the path was written under another name.
+        """Check that nothing was written to this path under another name.
+
+        Raises:
+            ValueError: another file of the artifact is at the path.
         """
         try:
             status = os.lstat(path)
@@ -48,6 +50,6 @@ class WrittenFiles:
             raise ValueError(f"{other!r} and {name!r} are the same file at {path}: choose another folder")
 
     def add(self, path: str, name: str) -> None:
-        """Note what was written."""
+        """Note the file that was written."""
         status = os.lstat(path)
         self._names[status.st_dev, status.st_ino] = name

@@ -32,18 +32,18 @@ class CallbackRun:
         self._due_s = 0.0
 
     def __getstate__(self) -> dict[str, Any]:
-        """Frameworks copy callbacks to worker processes, whose clock differs."""
+        """Return the state without the due time, for a copy in a process with another clock."""
         return {"every_s": self.every_s, "settings": self.settings, "_clock": self._clock, "_due_s": 0.0}
 
     def run(self, config: Mapping[str, Any] | None = None) -> sdk.Run:
-        """The open run, or a new one; `config` is added to its configuration."""
-        run = start.opened() or sdk.init(**self.settings)
+        """Return the open run, or a new one; `config` is added to its configuration."""
+        run = start.current_run() or sdk.init(**self.settings)
         if config:
             run.config.update({key: value for key, value in config.items() if _plain(value)})
         return run
 
     def due(self) -> bool:
-        """Whether it is time for the next row."""
+        """Return whether it is time for the next row."""
         now_s = self._clock()
         if now_s < self._due_s:
             return False
@@ -55,8 +55,8 @@ def _plain(value: object) -> bool:
     return value is None or isinstance(value, str | int | float | bool | list | tuple | dict)
 
 
-def derived(cls: type, module: str, *bases: tuple[str, str]) -> type:
-    """A subclass of `cls` and the framework's base class.
+def derive_class(cls: type, module: str, *bases: tuple[str, str]) -> type:
+    """Return a subclass of `cls` and the framework's base class.
 
     Args:
         module: name of the framework, for the error.

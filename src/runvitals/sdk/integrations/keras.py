@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from runvitals.sdk.integrations.callback_run import CallbackRun, derived
+from runvitals.sdk.integrations.callback_run import CallbackRun, derive_class
 
 _BASES = (("keras.callbacks", "Callback"), ("tf_keras.callbacks", "Callback"))
 
@@ -31,8 +31,9 @@ class KerasCallback:
     """
 
     def __new__(cls, *args: Any, **settings: Any) -> KerasCallback:
-        made: KerasCallback = object.__new__(derived(cls, "Keras", *_BASES))
-        return made
+        """Create the callback with Keras's base class."""
+        callback: KerasCallback = object.__new__(derive_class(cls, "Keras", *_BASES))
+        return callback
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:
         super().__init__()  # Keras keeps the model and its own parameters in the object
@@ -43,25 +44,31 @@ class KerasCallback:
         return KerasCallback, (self._callback.every_s,), {"_callback": self._callback}
 
     def on_train_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Open the run, with the parameters of `fit()` as config."""
         params: Mapping[str, Any] = getattr(self, "params", None) or {}
         self._callback.run({key: value for key, value in params.items() if key != "verbose"})
 
     def on_epoch_begin(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Mark the epoch."""
         self._epoch = epoch
         self._callback.run().mark(f"epoch {epoch} begins", epoch=epoch, step=self._step)
 
     def on_train_batch_end(self, batch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Log a row if the interval is over."""
         self._step += 1
         if self._callback.due():
             self._row({})
 
     def on_epoch_end(self, epoch: int, logs: Mapping[str, Any] | None = None) -> None:
+        """Log a row with the metrics of the epoch."""
         self._row(logs or {})
 
     def on_test_begin(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Mark the start of the evaluation."""
         self._callback.run().mark("evaluation begins", epoch=self._epoch, step=self._step)
 
     def on_test_end(self, logs: Mapping[str, Any] | None = None) -> None:
+        """Mark the end of the evaluation."""
         self._callback.run().mark("evaluation ends", epoch=self._epoch, step=self._step)
 
     def _row(self, values: Mapping[str, Any]) -> None:

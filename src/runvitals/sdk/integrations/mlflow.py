@@ -54,8 +54,10 @@ _NODE_MARKS = frozenset("_-.: /")
 
 
 def enable_system_metrics_logging() -> None:
-    """Log system metrics for every MLflow run from now on, except those started with
-    `log_system_metrics=False`. Also applies to child processes that import this module.
+    """Log system metrics for every MLflow run from now on.
+
+    Runs started with `log_system_metrics=False` are excepted. Also applies to child processes that import
+    this module.
     """
     os.environ[ENABLE] = "True"
 
@@ -110,7 +112,7 @@ def set_system_metrics_node_id(node_id: str | None) -> None:
 
 
 def start_run(*args: Any, log_system_metrics: bool | None = None, **kwargs: Any) -> mlflow.ActiveRun:
-    """`mlflow.start_run`, with the same arguments.
+    """Call `mlflow.start_run` with the same arguments, and check the environment variable first.
 
     Args:
         log_system_metrics: True or False overrides the global setting for this run; None uses it.
@@ -179,7 +181,7 @@ class MlflowMonitor:
         run = as_run_id(f"{self._run_id}-{self.node_id}" if self.node_id else self._run_id)
         directory = usable_directory(values["dir"], run, "allow")
         self._settings, self._run, self._directory, self._pid = values, run, directory, os.getpid()
-        attach = {"pid": self._pid, "role": "train", **_place()}
+        attach = {"pid": self._pid, "role": "train", **_rank_fields()}
         clock = clock_of_run(paths.run_dir(run, directory), boot_id())
         self._connection = MonitorConnection(
             monitor_spec(values, run, directory, attach, list(sys.orig_argv or ()), clock)
@@ -187,8 +189,9 @@ class MlflowMonitor:
         _open.add(self)
 
     def finish(self) -> None:
-        """Finish monitoring: wait for the last sample and, at most `delivery_timeout` seconds, for delivery.
-        Does nothing in a forked child.
+        """Finish monitoring; does nothing in a forked child.
+
+        Waits for the last sample and, at most `delivery_timeout` seconds, for delivery.
         """
         connection, self._connection = self._connection, None
         if connection is None or os.getpid() != self._pid:
@@ -203,15 +206,15 @@ class MlflowMonitor:
         wait_for_delivery(self._settings, self._run, self._directory, say=False)
 
     def after_fork(self) -> None:
-        """In a forked child: close the child's copy of the parent's connection."""
+        """Close a forked child's copy of the parent's connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None
 
     def _values(self) -> dict[str, Any]:
-        """Our settings, overridden by MLflow's."""
-        given = Settings(sampling_interval=self.sampling_interval).given
-        values = resolve(given, os.environ, working_folder())
+        """Return our settings, overridden by MLflow's."""
+        arguments = Settings(sampling_interval=self.sampling_interval).given
+        values = resolve(arguments, os.environ, working_folder())
         others = [text for text in values["destinations"] if text.partition(":")[0] != "mlflow"]
         values["destinations"] = [*others, self._destination]
         values["labels"] = {**values["labels"], SAMPLES_LABEL: str(self.samples_before_logging)}
@@ -224,7 +227,7 @@ _open: set[MlflowMonitor] = set()
 
 
 def parse_interval_s(text: str) -> float:
-    """MLflow's sampling interval in seconds; 0 means the default.
+    """Return MLflow's sampling interval in seconds; 0 means the default.
 
     Raises:
         ValueError: not a number from 0.1 to 3600.
@@ -236,7 +239,7 @@ def parse_interval_s(text: str) -> float:
 
 
 def parse_samples(text: str) -> int:
-    """How many samples MLflow aggregates into a point; 0 means the default.
+    """Return how many samples MLflow aggregates into a point; 0 means the default.
 
     Raises:
         ValueError: not an integer from 1 to a million.
@@ -248,7 +251,7 @@ def parse_samples(text: str) -> int:
 
 
 def parse_node(text: str) -> str:
-    """A node id that a tracking server accepts.
+    """Return a node id that a tracking server accepts.
 
     Raises:
         ValueError: a tracking server would reject it.
@@ -272,8 +275,8 @@ def _set(variable: str, value: object) -> None:
         os.environ[variable] = str(value)
 
 
-def _place() -> dict[str, Any]:
-    """This process's rank in its job."""
+def _rank_fields() -> dict[str, Any]:
+    """Return this process's ranks in its job; empty without a launcher."""
     job = launcher.identity(os.environ)
     if job is None:
         return {}

@@ -11,7 +11,7 @@ from runvitals.base import stored_keys
 from runvitals.errors import KeyRejected
 from runvitals.monitoring.settings.messages import notify
 from runvitals.monitoring.settings.settings import SETTINGS
-from runvitals.sdk.start import opened, resolved
+from runvitals.sdk.start import current_run, resolve_settings
 
 _ID_CHARACTERS = "abcdefghijklmnopqrstuvwxyz0123456789"
 
@@ -40,7 +40,7 @@ def login(key: str | None = None, host: str | None = None, **others: Any) -> boo
         ValueError: a key without a server.
         OSError: the server could not be reached.
     """
-    server = SETTINGS["server"].parse(host, "login()") if host else resolved({})["server"]
+    server = SETTINGS["server"].parse(host, "login()") if host else resolve_settings({})["server"]
     if server is None:
         if key is not None:
             raise ValueError("login(): a key, but no server; expected host, or RUNVITALS_SERVER")
@@ -51,10 +51,10 @@ def login(key: str | None = None, host: str | None = None, **others: Any) -> boo
         except ValueError as error:
             raise KeyRejected(str(error)) from None
         stored_keys.save(server, key, os.environ)
-    found = stored_keys.token(server, os.environ) is not None
-    if not found:
+    has_key = stored_keys.token(server, os.environ) is not None
+    if not has_key:
         notify(f"there is no key for {server}; `runvitals login {server}` stores one")
-    return found
+    return has_key
 
 
 def setup(settings: Any = None) -> None:
@@ -67,13 +67,13 @@ def require(*names: str) -> None:
 
 def teardown(exit_code: int | None = None) -> None:
     """Finish the open run, if there is one."""
-    run = opened()
+    run = current_run()
     if run is not None:
         run.finish(exit_code)
 
 
 def generate_id(length: int = 8) -> str:
-    """A random run id."""
+    """Return a random run id."""
     return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(length))
 
 

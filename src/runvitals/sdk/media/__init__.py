@@ -1,1 +1,1 @@
-"""What `log` records besides numbers: images, tables, audio, videos, HTML pages, figures; and saved files."""
+"""Values of `log` besides numbers: images, tables, audio, videos, HTML pages, figures; and saved files."""

@@ -1,4 +1,4 @@
-"""What a value of `log` has to be to be stored as a file, found without importing anything."""
+"""Recognises values of `log` that are stored as files, without importing their packages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Media(ABC):
     """A value of `log` that is more than a number. Nothing is read or encoded before `log` is called.
 
     Attributes:
-        kind: as in the journal.
-        faults: what `item` could not record as it was given.
+        kind: the kind in the journal.
+        faults: descriptions of values that `item` had to change.
     """
 
     kind: ClassVar[str]
@@ -31,7 +31,7 @@ class Media(ABC):
 
     @abstractmethod
     def item(self, files: RunFiles) -> Item:
-        """The item that records it; its files are stored first.
+        """Return the item that records it; its files are stored first.
 
         Raises:
             Exception: it cannot be encoded or stored.
@@ -42,25 +42,27 @@ class ArrayHistogram(Media):
     """The histogram of a long array.
 
     Args:
-        found: as `arrays.histogram` returns it.
+        summary: the result of `arrays.histogram`.
     """
 
     kind = media.HISTOGRAM
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self._found = found
+    def __init__(self, summary: Mapping[str, Any]) -> None:
+        self._summary = summary
 
     def item(self, files: RunFiles) -> Item:
+        """Return the histogram as an item without a file."""
         about = {
-            name: value for name, value in self._found.items() if name not in ("_type", "values", "bins")
+            name: value for name, value in self._summary.items() if name not in ("_type", "values", "bins")
         }
-        counts, edges = self._found.get("values", []), self._found.get("bins", [])
+        counts, edges = self._summary.get("values", []), self._summary.get("bins", [])
         return {"value": {**about, "counts": counts, "edges": edges}}
 
 
 def is_media(value: object) -> bool:
-    """Whether a value of `log` is recorded as media: an object of ours, a list of such, an image of PIL, a
-    figure of matplotlib or plotly. It never raises.
+    """Return whether a value of `log` is recorded as media. Never raises.
+
+    That is an object of ours, a list of such, an image of PIL, or a figure of matplotlib or plotly.
     """
     try:
         if isinstance(value, (list, tuple)):
@@ -75,7 +77,7 @@ def _is_single(value: object) -> bool:
 
 
 def text_of(value: object) -> str:
-    """The text of a value; if its own code raises, its type and the error."""
+    """Return the text of a value; if its own code raises, its type and the error."""
     try:
         return str(value)
     except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
@@ -83,13 +85,14 @@ def text_of(value: object) -> str:
 
 
 def is_pil_image(value: object) -> bool:
-    """Whether a value is an image of PIL."""
+    """Return whether a value is an image of PIL."""
     return _is_of(value, "PIL.") and callable(getattr(value, "save", None)) and hasattr(value, "mode")
 
 
 def figure_method(value: object) -> str | None:
-    """The method that encodes a figure: `savefig` of matplotlib's, `to_html` of plotly's; None if it is no
-    figure.
+    """Return the method that encodes a figure; None if the value is no figure.
+
+    It is `savefig` for matplotlib's figures and `to_html` for plotly's.
     """
     for package, method in _FIGURES:
         if _is_of(value, package) and callable(getattr(value, method, None)):
@@ -98,8 +101,9 @@ def figure_method(value: object) -> str | None:
 
 
 def _is_of(value: object, package: str) -> bool:
-    """Whether a value's type, or one that it inherits from, is of a package; or it is matplotlib's `pyplot`,
-    which has the methods of its current figure.
+    """Return whether a value's type, or one of its bases, is of a package.
+
+    Also true for the module `matplotlib.pyplot`, which has the methods of its current figure.
     """
     if isinstance(value, ModuleType):
         return package == "matplotlib." and value.__name__ == "matplotlib.pyplot"

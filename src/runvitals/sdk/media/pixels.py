@@ -15,7 +15,7 @@ _COLOR_TYPES = {1: 0, 2: 4, 3: 2, 4: 6}
 """Channels → grey, grey with alpha, RGB, RGBA."""
 _LEVEL = 3
 MAX_PIXELS = 100_000_000
-"""Of an image, and of all frames of a video."""
+"""Most pixels of an image, or of all frames of a video."""
 
 
 class Pixels(NamedTuple):
@@ -28,7 +28,7 @@ class Pixels(NamedTuple):
 
 
 def array_of(value: Any) -> Any:
-    """A NumPy array of a value: an array, or a tensor of PyTorch, TensorFlow or JAX.
+    """Return a NumPy array of a value: an array, or a tensor of PyTorch, TensorFlow or JAX.
 
     Raises:
         TypeError: it is none of these.
@@ -47,10 +47,10 @@ def array_of(value: Any) -> Any:
 
 
 def channels_last(array: Any, dimensions: int) -> Any:
-    """The array with channels as its last axis, as PyTorch has them before height and width.
+    """Return the array with channels as its last axis, as PyTorch has them before height and width.
 
     Args:
-        dimensions: with channels: 3 for an image, 4 for a video.
+        dimensions: number of dimensions with channels: 3 for an image, 4 for a video.
 
     Raises:
         ValueError: another number of dimensions or channels.
@@ -69,7 +69,10 @@ def channels_last(array: Any, dimensions: int) -> Any:
 
 
 def as_bytes(array: Any) -> Any:
-    """The array as unsigned bytes. Floats up to 1 are scaled; integers and larger floats are 0 to 255."""
+    """Return the array as unsigned bytes.
+
+    Floats are scaled by 255 if none is above 1; other numbers are clipped to 0 to 255.
+    """
     kind = array.dtype.kind
     if kind == "b":
         return array.astype("uint8") * 255
@@ -83,7 +86,7 @@ def as_bytes(array: Any) -> Any:
 
 
 def image_pixels(value: Any) -> Pixels:
-    """The pixels of an array of height × width (× channels).
+    """Return the pixels of an array of height × width (× channels).
 
     Raises:
         TypeError, ValueError: see `array_of` and `channels_last`; or too many pixels.
@@ -95,7 +98,7 @@ def image_pixels(value: Any) -> Pixels:
 
 
 def video_frames(value: Any) -> list[Pixels]:
-    """The frames of an array of time × height × width (× channels).
+    """Return the frames of an array of time × height × width (× channels).
 
     Raises:
         TypeError, ValueError: see `image_pixels`.
@@ -108,12 +111,12 @@ def video_frames(value: Any) -> list[Pixels]:
 
 
 def png(pixels: Pixels) -> bytes:
-    """An image as PNG."""
-    return b"".join((_SIGNATURE, _header(pixels), _chunk(b"IDAT", _compressed(pixels)), _chunk(b"IEND", b"")))
+    """Return an image as PNG."""
+    return b"".join((_SIGNATURE, _header(pixels), _chunk(b"IDAT", _compress(pixels)), _chunk(b"IEND", b"")))
 
 
 def animated_png(frames: list[Pixels], fps: float) -> bytes:
-    """Frames of one size as an animated PNG, which repeats without end."""
+    """Return frames of one size as an animated PNG, which repeats without end."""
     first = frames[0]
     delay = (100, round(100 * min(fps, 600))) if fps >= 1 else (round(1 / max(fps, 1 / 3600)), 1)
     parts = [_SIGNATURE, _header(first), _chunk(b"acTL", pack(">II", len(frames), 0))]
@@ -122,7 +125,7 @@ def animated_png(frames: list[Pixels], fps: float) -> bytes:
         control = pack(">IIIIIHHBB", number, frame.width, frame.height, 0, 0, *delay, 0, 0)
         parts.append(_chunk(b"fcTL", control))
         number += 1
-        data = _compressed(frame)
+        data = _compress(frame)
         if index:
             parts.append(_chunk(b"fdAT", pack(">I", number) + data))
             number += 1
@@ -132,7 +135,7 @@ def animated_png(frames: list[Pixels], fps: float) -> bytes:
 
 
 def png_size(content: bytes) -> tuple[int, int] | None:
-    """Width and height of a PNG, from its header; None if the content is not a PNG."""
+    """Return width and height of a PNG, from its header; None if the content is not a PNG."""
     if not content.startswith(_SIGNATURE) or len(content) < 24:
         return None
     return int.from_bytes(content[16:20], "big"), int.from_bytes(content[20:24], "big")
@@ -149,7 +152,7 @@ def _header(pixels: Pixels) -> bytes:
     )
 
 
-def _compressed(pixels: Pixels) -> bytes:
+def _compress(pixels: Pixels) -> bytes:
     stride = pixels.width * pixels.channels
     lines = b"".join(
         b"\0" + pixels.rows[first : first + stride] for first in range(0, len(pixels.rows), stride)

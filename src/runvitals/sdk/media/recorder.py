@@ -13,7 +13,7 @@ from runvitals.model.values import Sanitizer
 from runvitals.sdk.media.base import Item
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.media.saved_files import matching_files
-from runvitals.sdk.media.values import recognised
+from runvitals.sdk.media.values import to_media
 from runvitals.sdk.training_journal import TrainingJournal
 
 _MAX_FILES = 15_000
@@ -35,12 +35,13 @@ _WITH_ARTICLE = {
 
 
 class MediaRecorder:
-    """Writes MEDIA records to a journal file of their own, so that the delivery of large files does not hold
-    up the rows of `log`.
+    """Writes MEDIA records to a journal file of their own.
+
+    So the delivery of large files does not delay the rows of `log`.
 
     Args:
         folder: the run's folder.
-        journal: of the records of this process; its file is created with the first one.
+        journal: the journal of this process's records; its file is created with the first one.
         fault: called with what could not be recorded, and counts it.
         write: called with a function that writes to the journal file; it may be called later.
     """
@@ -63,16 +64,16 @@ class MediaRecorder:
         if len(values) > MEDIA_ITEMS:
             self._fault(f"more than {MEDIA_ITEMS} items under one name")
             values = values[:MEDIA_ITEMS]
-        found = [recognised(single) for single in values]
-        kinds = [single.kind for single in found]
-        items = [self._item(single.kind, partial(single.item, self._files)) for single in found]
-        for single in found:
+        media_values = [to_media(single) for single in values]
+        kinds = [single.kind for single in media_values]
+        items = [self._item(single.kind, partial(single.item, self._files)) for single in media_values]
+        for single in media_values:
             for fault in single.faults:
                 self._fault(fault)
         self._record(name, kinds[0], items, step, now_ms)
 
     def save(self, pattern: str, base: str | None, step: int, now_ms: Callable[[], int]) -> list[str]:
-        """Record the files that match a pattern; returns the names under which they were saved.
+        """Record the files that match a pattern; return the names under which they were saved.
 
         Raises:
             ValueError: see `matching_files`.
@@ -88,7 +89,7 @@ class MediaRecorder:
     def artifact(
         self, name: str, parts: Callable[[RunFiles], Iterable[Item]], step: int, now_ms: Callable[[], int]
     ) -> bool:
-        """Record an artifact, each item in a record of its own; returns whether it was recorded.
+        """Record an artifact, each item in a record of its own; return whether it was recorded.
 
         Args:
             parts: stores the files, and returns the items.
@@ -103,7 +104,7 @@ class MediaRecorder:
         return True
 
     def _item(self, kind: str, store: Callable[[], Item]) -> Item:
-        """The item that `store` returns; if it fails, one that says why. It never raises."""
+        """Return the item that `store` returns; if it fails, one that says why. It never raises."""
         try:
             return {"kind": kind, **store()}
         except Exception as error:  # noqa: BLE001 - encoders call code of the user's types, and the disk may be full
@@ -131,5 +132,5 @@ class MediaRecorder:
         self._journal.close()
 
     def forget(self) -> None:
-        """In a forked child: close the file that it shares with its parent."""
+        """Close the file that a forked child shares with its parent."""
         self._journal.forget()

@@ -48,7 +48,7 @@ class RunFiles:
         self._lock = threading.Lock()
 
     def add(self, content: bytes, expected: tuple[str, ...] = ("",)) -> dict[str, Any]:
-        """Store some bytes. Returns `sha256`, `bytes` and `type`, as in a MEDIA record.
+        """Store some bytes; return `sha256`, `bytes` and `type`, as in a MEDIA record.
 
         Args:
             expected: the beginnings of the media types that it may have.
@@ -86,7 +86,7 @@ class RunFiles:
             if not with_md5:
                 return self._store(pieces, expected)
             md5 = hashlib.md5(usedforsecurity=False)
-            about = self._store(_digested(pieces, md5), expected)
+            about = self._store(_digest_pieces(pieces, md5), expected)
             return {**about, "md5": base64.b64encode(md5.digest()).decode("ascii")}
         finally:
             os.close(fd)
@@ -126,7 +126,7 @@ class RunFiles:
         """Write the pieces. Pieces of zeros stay holes, so a sparse file does not fill the disk."""
         digest, size, kind = hashlib.sha256(), 0, ""
         for piece in pieces:
-            kind = kind or _checked_type(piece, expected)
+            kind = kind or _check_type(piece, expected)
             digest.update(piece)
             size += len(piece)
             self._check_size(size)  # it may grow while it is copied
@@ -135,21 +135,21 @@ class RunFiles:
             else:
                 _write(fd, piece)
         os.ftruncate(fd, size)
-        return {"sha256": digest.hexdigest(), "bytes": size, "type": kind or _checked_type(b"", expected)}
+        return {"sha256": digest.hexdigest(), "bytes": size, "type": kind or _check_type(b"", expected)}
 
 
-def _digested(pieces: Iterator[memoryview], digest: hashlib._Hash) -> Iterator[memoryview]:
-    """The pieces, which are added to a digest as they are read."""
+def _digest_pieces(pieces: Iterator[memoryview], digest: hashlib._Hash) -> Iterator[memoryview]:
+    """Yield the pieces, which are added to a digest as they are read."""
     for piece in pieces:
         digest.update(piece)
         yield piece
 
 
-def _checked_type(piece: memoryview | bytes, expected: tuple[str, ...]) -> str:
-    found = media_type(bytes(piece[:HEAD_BYTES]))
-    if not found.startswith(expected):
-        raise ValueError(f"a file of the type {found}; expected {' or '.join(expected)}…")
-    return found
+def _check_type(piece: memoryview | bytes, expected: tuple[str, ...]) -> str:
+    kind = media_type(bytes(piece[:HEAD_BYTES]))
+    if not kind.startswith(expected):
+        raise ValueError(f"a file of the type {kind}; expected {' or '.join(expected)}…")
+    return kind
 
 
 def _write(fd: int, piece: memoryview) -> None:

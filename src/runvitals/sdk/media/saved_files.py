@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from runvitals.sdk.data_folder import working_folder
 
 MAX_FILES = 10_000
-"""The most files that one call saves."""
+"""Most files that one call saves."""
 _WILDCARDS = "*?["
 
 
 def matching_files(pattern: str, base: str | None, fault: Callable[[str], None]) -> Iterator[tuple[str, str]]:
-    """The names and paths of the regular files that match a pattern.
+    """Yield the names and paths of the regular files that match a pattern.
 
     What is not saved is reported: FIFOs, devices and sockets, and symbolic links that lead out of the base,
     because a pattern may match what others put into the folder.
@@ -65,14 +65,14 @@ def matching_files(pattern: str, base: str | None, fault: Callable[[str], None])
 
 
 def _fixed_folder(pattern: str) -> str:
-    """The last folder of a pattern before a wildcard."""
+    """Return the last folder of a pattern before a wildcard."""
     parts = pattern.split(os.sep)
     index = next((i for i, part in enumerate(parts) if any(c in part for c in _WILDCARDS)), len(parts) - 1)
     return os.sep.join(parts[:index]) or os.sep
 
 
 def _current_folder() -> str | None:
-    """The working directory; None if it was deleted or is not accessible."""
+    """Return the working directory; None if it was deleted or is not accessible."""
     try:
         return os.getcwd()
     except OSError:

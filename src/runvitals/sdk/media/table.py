@@ -13,14 +13,14 @@ from runvitals.model.values import Sanitizer
 from runvitals.sdk.arrays import as_plain
 from runvitals.sdk.media.base import Item, Media, is_media, text_of
 from runvitals.sdk.media.run_files import RunFiles
-from runvitals.sdk.media.values import recognised
+from runvitals.sdk.media.values import to_media
 
 MAX_ROWS = 100_000
 MAX_COLUMNS = 1000
 _CELL_CHARACTERS = 100_000
 _SIMPLE = (bool, type(None))
 _NOT_FINITE = {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}
-"""What JSON cannot represent, as texts."""
+"""Texts for numbers that JSON cannot represent."""
 _FILE_FIELDS = ("sha256", "bytes", "type")
 
 
@@ -77,7 +77,7 @@ class Table(Media):
         self._rows.append(values)
 
     def add_data(self, *values: Any) -> None:
-        """W&B's name of `add`."""
+        """Append a row; W&B's name of `add`."""
         self.add(*values)
 
     def add_column(self, name: str, data: Iterable[Any]) -> None:
@@ -94,7 +94,7 @@ class Table(Media):
         self.columns.append(text_of(name))
 
     def get_column(self, name: str) -> list[Any]:
-        """The values of a column.
+        """Return the values of a column.
 
         Raises:
             ValueError: no such column.
@@ -111,6 +111,11 @@ class Table(Media):
         return len(self._rows)
 
     def item(self, files: RunFiles) -> Item:
+        """Store the table as JSON, and the files of its cells.
+
+        Raises:
+            ValueError: too many rows, columns or files.
+        """
         if len(self.columns) > MAX_COLUMNS or len(self._rows) > MAX_ROWS:
             raise ValueError(
                 f"{len(self._rows):,} rows and {len(self.columns):,} columns; at most {MAX_ROWS:,} and "
@@ -130,8 +135,9 @@ class Table(Media):
 
 
 def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str, None]) -> Any:
-    """A value as JSON; media as an object with their kind and file. What cannot be recorded is replaced by a
-    text, and added to the faults.
+    """Return a value as JSON, media as an object with kind and file.
+
+    A value that cannot be recorded is replaced by a text, and added to the faults.
     """
     if type(value) in _SIMPLE:
         return value
@@ -147,11 +153,11 @@ def _cell(value: Any, files: RunFiles, named: dict[str, Item], faults: dict[str,
 
 
 def _media_cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Item:
-    found = recognised(value)
-    item = found.item(files)
+    medium = to_media(value)
+    item = medium.item(files)
     if "sha256" in item:
         named[item["sha256"]] = {name: item[name] for name in _FILE_FIELDS}
-    return {"kind": found.kind, **item}
+    return {"kind": medium.kind, **item}
 
 
 def _value_cell(value: Any, sanitizer: Sanitizer) -> Any:
@@ -165,9 +171,9 @@ def _value_cell(value: Any, sanitizer: Sanitizer) -> Any:
 
 
 def _rows_of(dataframe: Any) -> Iterable[Sequence[Any]]:
-    """The rows of a data frame: of pandas, or of polars."""
+    """Return the rows of a data frame: of pandas, or of polars."""
     if callable(getattr(dataframe, "itertuples", None)):
-        found: Iterable[Sequence[Any]] = dataframe.itertuples(index=False, name=None)
-        return found
+        tuples: Iterable[Sequence[Any]] = dataframe.itertuples(index=False, name=None)
+        return tuples
     rows: Iterable[Sequence[Any]] = dataframe.iter_rows()
     return rows

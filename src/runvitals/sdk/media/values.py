@@ -21,13 +21,13 @@ from runvitals.sdk.media.wav import wav
 _CAPTION_CHARACTERS = 10_000
 _MAX_BINS = 512
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
-"""The modes of PIL's images that PNG has; others are converted: to RGB, or to these."""
+"""Modes of PIL's images that PNG supports; others are converted to RGB, or as `_CONVERTED` says."""
 _CONVERTED = {"La": "LA", "PA": "RGBA", "RGBa": "RGBA"}
 _DPI = 120
 
 
 class Histogram(Media):
-    """How often values occur in intervals.
+    """A histogram: how often values occur in intervals.
 
     Args:
         values: numbers, as a list or array.
@@ -59,6 +59,11 @@ class Histogram(Media):
         self._counts, self._edges = (counts, edges) if np_histogram is None else np_histogram
 
     def item(self, files: RunFiles) -> Item:
+        """Return the histogram as an item without a file.
+
+        Raises:
+            ValueError: bins, counts or edges are invalid.
+        """
         if not 1 <= self._bins <= _MAX_BINS:
             raise ValueError(f"{self._bins} bins; expected 1 to {_MAX_BINS}")
         if self._counts is not None:
@@ -100,19 +105,19 @@ class _WithCaption(Media):
             wandb_arguments.of_media(type(self).__name__, others)
 
     def item(self, files: RunFiles) -> Item:
-        item = self._stored(files)
+        item = self._store(files)
         if self._caption is not None:
             item["caption"] = text_of(self._caption)[:_CAPTION_CHARACTERS]
         return item
 
-    def _stored(self, files: RunFiles) -> Item:
+    def _store(self, files: RunFiles) -> Item:
         if isinstance(self._data, (str, os.PathLike)):
             return files.add_file(os.path.realpath(self._data), self.expected)
         if isinstance(self._data, (bytes, bytearray, memoryview)):
             return files.add(bytes(self._data), self.expected)
-        return self._encoded(files)
+        return self._encode(files)
 
-    def _encoded(self, files: RunFiles) -> Item:
+    def _encode(self, files: RunFiles) -> Item:
         raise TypeError(f"a {type(self._data).__name__}; expected a path or bytes")
 
 
@@ -133,7 +138,7 @@ class Image(_WithCaption):
     kind = media.IMAGE
     expected = ("image/",)
 
-    def _encoded(self, files: RunFiles) -> Item:
+    def _encode(self, files: RunFiles) -> Item:
         data = self._data
         if is_pil_image(data):
             return _image_item(files, _pil_png(data))
@@ -165,7 +170,7 @@ class Audio(_WithCaption):
         super().__init__(data, caption, **others)
         self._sample_rate = sample_rate
 
-    def _encoded(self, files: RunFiles) -> Item:
+    def _encode(self, files: RunFiles) -> Item:
         if self._sample_rate is None:
             raise ValueError("no sample_rate; an array of samples needs one")
         return files.add(wav(self._data, int(self._sample_rate)))
@@ -192,7 +197,7 @@ class Video(_WithCaption):
         super().__init__(data, caption, **others)
         self._fps = fps
 
-    def _encoded(self, files: RunFiles) -> Item:
+    def _encode(self, files: RunFiles) -> Item:
         if not 0 < self._fps < 1e6:
             raise ValueError(f"{self._fps} frames per second; expected more than 0")
         return _image_item(files, animated_png(video_frames(self._data), float(self._fps)))
@@ -212,7 +217,7 @@ class Text(_WithCaption):
 
     kind = media.TEXT
 
-    def _stored(self, files: RunFiles) -> Item:
+    def _store(self, files: RunFiles) -> Item:
         return {**files.add(str(self._data).encode("utf-8", "replace")), "type": PLAIN_TEXT}
 
 
@@ -230,7 +235,7 @@ class Html(_WithCaption):
 
     kind = media.HTML
 
-    def _stored(self, files: RunFiles) -> Item:
+    def _store(self, files: RunFiles) -> Item:
         data = self._data.read() if callable(getattr(self._data, "read", None)) else self._data
         if isinstance(data, os.PathLike) or (isinstance(data, str) and _is_page(data)):
             return {**files.add_file(os.path.realpath(data)), "type": "text/html"}
@@ -250,21 +255,22 @@ class FigureMedia(Media):
         self._figure = figure
 
     def item(self, files: RunFiles) -> Item:
+        """Store the figure as PNG or as an HTML page."""
         if figure_method(self._figure) == "savefig":
             return _image_item(files, _saved_figure(self._figure))
         page = self._figure.to_html(include_plotlyjs=True, full_html=True)
         return {**files.add(page.encode("utf-8", "replace")), "type": "text/html"}
 
 
-def recognised(value: Any) -> Media:
-    """The media that a value of `log` is recorded as; `is_media` has accepted it."""
+def to_media(value: Any) -> Media:
+    """Return the media that a value of `log` is recorded as; `is_media` has accepted it."""
     if isinstance(value, Media):
         return value
     return Image(value) if is_pil_image(value) else FigureMedia(value)
 
 
 def _is_page(text: str) -> bool:
-    """Whether a text is the path of an HTML file."""
+    """Return whether a text is the path of an HTML file."""
     return text.endswith((".html", ".htm")) and "<" not in text and os.path.isfile(text)
 
 
@@ -285,7 +291,7 @@ def _pil_png(image: Any) -> bytes:
 
 
 def _as_grey(image: Any) -> Any:
-    """An image of floats, which are 0 to 1, or 0 to 255, as in arrays."""
+    """Return an image of floats, which are 0 to 1, or 0 to 255, as in arrays."""
     scale = 255.0 if image.getextrema()[1] <= 1 else 1.0
     return image.point(lambda value: value * scale + 0.5).convert("L")
 
@@ -297,7 +303,7 @@ def _saved_figure(figure: Any) -> bytes:
 
 
 def _numbers(values: Any) -> Sequence[float]:
-    """Numbers of an array, tensor or sequence of any shape."""
+    """Return the numbers of an array, tensor or sequence of any shape."""
     if callable(getattr(values, "detach", None)) or callable(getattr(values, "numpy", None)):
         values = array_of(values)
     if hasattr(values, "astype") and hasattr(values, "tobytes"):

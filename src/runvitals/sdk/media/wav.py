@@ -12,7 +12,7 @@ _RATES = range(1, 1_000_001)
 
 
 def wav(value: Any, sample_rate: int) -> bytes:
-    """Samples as WAV with 16 bits.
+    """Return samples as WAV with 16 bits.
 
     Args:
         value: an array of samples (× channels): integers of 16 bits, or floats from -1 to 1.

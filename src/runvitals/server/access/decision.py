@@ -44,6 +44,7 @@ from runvitals.server.access.principals import (
     SCOPE_ACTIONS,
     Access,
     Anonymous,
+    CommandLine,
     GuestLink,
     KeyLimits,
     Membership,
@@ -145,6 +146,8 @@ def _allowed(
 ) -> bool:
     if isinstance(principal, Operator):
         return action in OPERATOR_ACTIONS
+    if isinstance(principal, CommandLine):  # it has the database; an account of its own it has not
+        return not isinstance(resource, Account)
     if isinstance(principal, GuestLink):
         return policies.public_links and _link_allows(principal, action, resource)
     if isinstance(principal, User):

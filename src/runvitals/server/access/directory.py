@@ -24,7 +24,6 @@ from runvitals.server.access.granted_rights import user_of
 from runvitals.server.access.identity import Credential, CredentialOwner, Identity
 from runvitals.server.access.policies import OrganisationPolicies
 from runvitals.server.access.principals import (
-    Anonymous,
     GuestLink,
     KeyLimits,
     KeyScope,
@@ -218,7 +217,7 @@ class Directory:
             if (entity is None or place.entity == entity.lower())
             and (readable is None or readable.has(place))
         ]
-        home = None if isinstance(principal, (GuestLink, Anonymous, Operator)) else principal.home
+        home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
         if len(found) > 1:
             found = [place for place in found if place.entity_id == home] or found
         if not found:

@@ -128,7 +128,16 @@ class Anonymous:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """The command line on the server's own machine, which has the database and so may do everything."""
+    """Whoever reaches a server without accounts: everyone may send, read and tidy up runs."""
 
 
-Principal = User | ServiceAccount | GuestLink | Anonymous | Operator
+@dataclass(frozen=True, slots=True)
+class CommandLine:
+    """A command that has the database itself, and so may do everything to accounts, even without any.
+
+    Only `server.in_process` makes one, for calls within the process of the command. No request that arrives
+    at a server gets it: the middleware there takes principals from credentials alone.
+    """
+
+
+Principal = User | ServiceAccount | GuestLink | Anonymous | Operator | CommandLine

@@ -7,14 +7,21 @@ from typing import Annotated, Final, Literal
 
 from fastapi import Depends, Request
 
-from runvitals.server.access.principals import GuestLink, Operator, Principal, ServiceAccount, User
+from runvitals.server.access.principals import (
+    CommandLine,
+    GuestLink,
+    Operator,
+    Principal,
+    ServiceAccount,
+    User,
+)
 from runvitals.server.accounts.storage.sessions import SessionRow
-from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.audit.storage.audit import CLI, OPERATOR_NAME, Actor
 
 SCOPE_KEY: Final = "runvitals.requester"
 """Where the ASGI scope has the requester."""
 
-Via = Literal["session", "key", "link", ""]
+Via = Literal["session", "key", "link", "cli", ""]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +62,16 @@ class Requester:
         return self.ip
 
     @property
+    def mail_name(self) -> str:
+        """This requester, as mail about a change calls who made it."""
+        return OPERATOR_NAME if isinstance(self.principal, CommandLine) else self.name
+
+    @property
     def actor(self) -> Actor:
         """This requester for the audit log."""
         principal = self.principal
+        if isinstance(principal, CommandLine):
+            return CLI
         kind: Literal["user", "service_account", "system", "anonymous"] = "anonymous"
         if isinstance(principal, User):
             kind = "user"

@@ -35,7 +35,7 @@ class AccountHousekeeping:
         self._outside_changes = OutsideChanges(accounts, mailer)
 
     def send_notices(self, now_ms: int) -> None:
-        """Tell users what was changed on the command line or by an identity provider. Call it often."""
+        """Send mail about what was changed on the command line or by an identity provider. Call it often."""
         self._outside_changes.send_due(now_ms)
 
     def remove_expired(self, now_ms: int) -> None:
@@ -56,7 +56,7 @@ class AccountHousekeeping:
         accounts.one_time_tokens.purge(now_ms)
         accounts.idempotent_requests.purge(now_ms)
         accounts.outgoing_mail.purge(now_ms - MAIL_KEPT_MS)
-        accounts.deletion_notices.purge(now_ms - LATEST_MS)
+        accounts.mail_drafts.purge(now_ms - LATEST_MS)
         audit_days = with_defaults(accounts.settings.all())["audit_days"]
         accounts.audit.purge(now_ms - audit_days * DAY_MS)
         self._reminders.send_due(now_ms)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime, timezone, tzinfo
 from typing import Final, Literal
 from zoneinfo import ZoneInfo
@@ -60,6 +61,18 @@ class Message:
     life_ms: int = DAY_MS
     topic: Topic = ""
     mute: str = ""
+
+    def to_json(self) -> str:
+        """Return this message for `from_json`, without what is as by default."""
+        return json.dumps({name: value for name, value in asdict(self).items() if value})
+
+    @classmethod
+    def from_json(cls, text: str) -> Message:
+        """Return the message that `to_json` was called on."""
+        fields = json.loads(text)
+        link = fields.pop("link", None)
+        paragraphs = tuple(fields.pop("paragraphs"))
+        return cls(**fields, paragraphs=paragraphs, link=None if link is None else Link(**link))
 
     def text(self, url: str, organisation: str, time_zone: str = "UTC") -> str:
         """The plain text. `url`: the address of this server, as users know it."""

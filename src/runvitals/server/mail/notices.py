@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from runvitals.server.account_store import AccountStore
-from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.message import Message
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
 from runvitals.store.errors import NotFound
@@ -17,6 +16,25 @@ CHOSEN_ADDRESS: Final = "mail_address"
 """The field of a profile with the address for messages that users can switch off; "": the primary one."""
 
 
+class MailSender(Protocol):
+    """Takes messages: a `Mailer`, or the table of drafts in a command, which has no mail server."""
+
+    @property
+    def configured(self) -> bool:
+        """Whether messages are sent."""
+
+    def send(
+        self,
+        message: Message,
+        address: str,
+        now_ms: int,
+        *,
+        once_key: str | None = None,
+        time_zone: str | None = None,
+    ) -> bool:
+        """Take a message; returns whether it is sent: see `Mailer.send`."""
+
+
 class Notices:
     """Sends mail to users, where the server sends mail.
 
@@ -24,7 +42,7 @@ class Notices:
     others go to the primary address.
     """
 
-    def __init__(self, accounts: AccountStore, mailer: Mailer, now_ms: int) -> None:
+    def __init__(self, accounts: AccountStore, mailer: MailSender, now_ms: int) -> None:
         self._accounts = accounts
         self._mailer = mailer
         self._now_ms = now_ms

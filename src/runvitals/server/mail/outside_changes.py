@@ -1,7 +1,7 @@
 """`OutsideChanges`: mail about what was changed on the command line or by an identity provider.
 
-Routes of the API send their mail themselves. The command line has no mail server, and an identity provider
-changes many users at once, so a server finds these changes in the audit log.
+Routes of the API send their mail themselves. The command line has no mail server, and leaves drafts. An
+identity provider changes many users at once, so a server finds its changes in the audit log.
 """
 
 from __future__ import annotations
@@ -10,20 +10,19 @@ from collections.abc import Callable
 from typing import Final
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
-from runvitals.model.errors import UnknownProject
 from runvitals.server.account_store import AccountStore
-from runvitals.server.accounts.storage.user_deletion import MAIL_LATER
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import AuditEvent
 from runvitals.server.mail import messages, team_messages
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.message import Message
 from runvitals.server.mail.notices import Notices
-from runvitals.server.organisation.settings import SECURITY_SETTINGS, with_defaults
+from runvitals.server.organisation.settings import with_defaults
 from runvitals.store.errors import NotFound
 
 LATEST_MS: Final = DAY_MS
 """Earlier changes, made while no server ran or mail was not set up, are not announced."""
+_BY: Final = "Your identity provider"
 _OVERLAP_MS: Final = 15 * MINUTE_MS
 """A long transaction adds its event after later ones."""
 
@@ -42,10 +41,10 @@ class OutsideChanges:
         if not self._mailer.configured:
             return
         notices = Notices(self._accounts, self._mailer, now_ms)
-        self._announce_deletions(notices, now_ms)
+        self._send_drafts(now_ms)
         after_id, announced = 0, set()
         while events := self._accounts.audit.made_via(
-            MAIL_LATER, max(self._from_ms, now_ms - LATEST_MS), after_id
+            "provider", max(self._from_ms, now_ms - LATEST_MS), after_id
         ):
             for event in events:
                 # Not twice: a user who became an administrator since then would get a message about the past.
@@ -55,45 +54,25 @@ class OutsideChanges:
             after_id = events[-1].id
         self._from_ms, self._announced = now_ms - _OVERLAP_MS, announced
 
-    def _announce_deletions(self, notices: Notices, now_ms: int) -> None:
-        """Tell users who were deleted: of their account, only the address is left."""
-        table = self._accounts.deletion_notices
-        for notice in table.all():
-            if notice.deleted_ms >= now_ms - LATEST_MS:
-                notices.to_address(
-                    notice.address,
-                    messages.account_deleted(notice.name),
-                    once_key=f"deletion_notice:{notice.id}",
+    def _send_drafts(self, now_ms: int) -> None:
+        """Put into the queue what was written where no mail can be sent."""
+        table = self._accounts.mail_drafts
+        for draft in table.all():
+            if draft.created_ms >= now_ms - LATEST_MS:
+                once_key = f"draft:{draft.id}"
+                self._mailer.send(
+                    draft.message, draft.address, now_ms, once_key=once_key, time_zone=draft.time_zone
                 )
-            table.remove(notice.id)
+            table.remove(draft.id)
 
     def _announce(self, notices: Notices, event: AuditEvent) -> None:
         once = f"event:{event.id}"
-        if event.action == "org.settings":
-            names = sorted(SECURITY_SETTINGS.intersection(event.after or {}))
-            if names:
-                message = messages.settings_changed(_by(event), names)
-                notices.to_organisation_administrators(message, once_key=once)
-        elif event.action == "project.set_visibility":
-            self._announce_visibility(notices, event, once)
-        elif event.action == "team.delete":
+        if event.action == "team.delete":
             days: int = with_defaults(self._accounts.settings.all())["trash_days"]
-            message = team_messages.team_deleted(
-                event.entity or "", _by(event), event.time_ms + days * DAY_MS
-            )
+            message = team_messages.team_deleted(event.entity or "", _BY, event.time_ms + days * DAY_MS)
             notices.to_members(event.entity_id or 0, message, once_key=once)
         else:
             self._announce_to_user(notices, event, once)
-
-    def _announce_visibility(self, notices: Notices, event: AuditEvent, once: str) -> None:
-        entity, name = event.entity or "", event.project or ""
-        try:
-            project = self._accounts.owned_projects.named(entity, name)
-        except UnknownProject:
-            return  # renamed or deleted since then
-        visibility = str((event.after or {}).get("visibility"))
-        message = team_messages.visibility_changed(entity, name, _by(event), visibility)
-        notices.to_project_administrators(project, message, once_key=once)
 
     def _announce_to_user(self, notices: Notices, event: AuditEvent, once: str) -> None:
         build = _MESSAGES.get(event.action)
@@ -108,43 +87,26 @@ class OutsideChanges:
     def _user(self, event: AuditEvent) -> UserRow | None:
         """Whom an event concerns; None if that is no user, or one who was deleted meanwhile."""
         try:
-            name = event.entity if event.action.startswith("key.") else event.target
-            return self._accounts.users.by_name(name or "")
+            return self._accounts.users.by_name(event.target or "")
         except NotFound:
             return None
-
-
-def _by(event: AuditEvent) -> str:
-    return "The operator of the server" if event.via == "cli" else "Your identity provider"
 
 
 def _role(event: AuditEvent) -> str:
     return str((event.after or {}).get("role", "member"))
 
 
-def _public_id(event: AuditEvent) -> str:
-    return str((event.after or {}).get("key", ""))
-
-
 def _organisation_role(event: AuditEvent, user: UserRow) -> Message:
     role = str((event.after or {}).get("org_role", "member"))
     shown = "administrator" if role == "admin" else role
-    return messages.organisation_role_changed(user.name, shown, _by(event))
+    return messages.organisation_role_changed(user.name, shown, _BY)
 
 
 _MESSAGES: Final[dict[str, Callable[[AuditEvent, UserRow], Message]]] = {
-    "team.member_add": lambda event, user: messages.added_to_team(
-        event.entity or "", _role(event), _by(event)
-    ),
-    "team.member_role": lambda event, user: messages.team_role_changed(
-        event.entity or "", _role(event), _by(event)
-    ),
-    "team.member_remove": lambda event, user: messages.removed_from_team(event.entity or "", _by(event)),
+    "team.member_add": lambda event, user: messages.added_to_team(event.entity or "", _role(event), _BY),
+    "team.member_role": lambda event, user: messages.team_role_changed(event.entity or "", _role(event), _BY),
+    "team.member_remove": lambda event, user: messages.removed_from_team(event.entity or "", _BY),
     "user.suspend": lambda event, user: messages.account_suspended(user.name),
     "user.reactivate": lambda event, user: messages.account_reactivated(user.name),
-    "user.password_set": lambda event, user: messages.password_changed(user.name),
-    "user.second_factor_remove": lambda event, user: messages.second_factor_removed(user.name),
-    "key.create": lambda event, user: messages.key_created(user.name, event.target or "", _public_id(event)),
-    "key.revoke": lambda event, user: messages.key_revoked(user.name, event.target or "", _public_id(event)),
     "org.member_role": _organisation_role,
 }

@@ -27,15 +27,15 @@ _REPLAY_INTERVAL_S = 0.5
 
 
 class LeetApp(LeetProgram):
-    """`runvitals leet`. Its first picture says what it opens; what charts need is loaded after that.
+    """`runvitals leet`. Charts are loaded after the first picture, which names what it opens.
 
     Args:
-        target: what to open.
-        interval_s: between two looks at a running run; None: as configured.
-        config: the settings; None: those without a file.
+        target: the catalogue, and the run in it, to open.
+        interval_s: seconds between two reads of a running run; None: as configured.
+        config: the settings; None: the defaults.
         environ: environment variables, for what is kept of projects; None: nothing is kept.
         replay_speed: replay runs, this much faster than the clock; None: show them as they are.
-        graphics: how images are shown.
+        graphics: the way to show images.
     """
 
     def __init__(
@@ -56,15 +56,18 @@ class LeetApp(LeetProgram):
         self._runs: RunsScreen | None = None
 
     def compose(self) -> ComposeResult:
+        """Yield the line that names what is opened."""
         self._opening = RowsWidget(id="opening")
         yield self._opening
 
     def on_ready(self) -> None:
+        """Show the name of what is opened, and then open it."""
         what = self._target.run_id or self._target.catalogue.title
         self._opening.show([[(f" {self.TITLE} ", "title"), (f" opening {inert(what)} …", "dim")]])
         self.call_after_refresh(self._open_target)
 
     def on_unmount(self) -> None:
+        """Close the catalogue."""
         self._target.catalogue.close()
 
     def _open_target(self) -> None:
@@ -84,6 +87,7 @@ class LeetApp(LeetProgram):
             self.push_screen(self._runs)
 
     def on_runs_screen_opened(self, event: RunsScreen.Opened) -> None:
+        """Open the run that the user chose in the list."""
         self._open(event.run_id)
 
     def _open(self, run_id: str) -> None:
@@ -103,9 +107,11 @@ class LeetApp(LeetProgram):
         return RunScreen(data, state_of, interval_s, replay, self._graphics)
 
     def on_run_screen_machine_wanted(self) -> None:
+        """Show this machine."""
         self._show_machine()
 
     def on_runs_screen_machine_wanted(self) -> None:
+        """Show this machine."""
         self._show_machine()
 
     def _show_machine(self) -> None:

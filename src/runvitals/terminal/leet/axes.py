@@ -17,8 +17,9 @@ _MAX_PERCENT = 101.0
 
 
 def y_range(lowest: float, highest: float, unit: str, log: bool) -> tuple[float, float]:
-    """The range of a chart: percentages from 0 to 100, others with a margin. It is not empty, and its length
-    is finite.
+    """Return the range of the y-axis: 0 to 100 for percentages, others with a margin.
+
+    The range is not empty, and its length is finite.
 
     Example:
         >>> y_range(3.0, 97.0, "%", log=False)
@@ -49,7 +50,7 @@ def _linear_range(lowest: float, highest: float, unit: str) -> tuple[float, floa
 
 
 def position(value: float, low: float, high: float, log: bool) -> float:
-    """Where a value lies in a range: 0 at its low end, 1 at its high end; NaN where a log scale has no place.
+    """Return the position of a value in a range, 0 to 1; NaN if a log scale cannot show it.
 
     Example:
         >>> position(10.0, 1.0, 100.0, log=True)
@@ -63,28 +64,28 @@ def position(value: float, low: float, high: float, log: bool) -> float:
 
 
 def at(share: float, low: float, high: float, log: bool) -> float:
-    """The value at a place of a range, the inverse of `position`."""
+    """Return the value at a position from 0 to 1, the inverse of `position`."""
     if log:
         return math.exp(math.log(low) + (math.log(high) - math.log(low)) * share)
     return low + (high - low) * share
 
 
 def labels(values: Sequence[float], unit: str) -> list[str]:
-    """Values with their unit, with as many digits as tell them apart, up to six.
+    """Return values with their unit, with as many digits as tell them apart, up to six.
 
     Example:
         >>> labels([14.02, 14.01], "MiB")
         ['14.02 MiB', '14.01 MiB']
     """
     for digits in range(3, 7):
-        found = [label(value, unit, digits) for value in values]
-        if len(set(found)) == len(found):
+        texts = [label(value, unit, digits) for value in values]
+        if len(set(texts)) == len(texts):
             break
-    return found
+    return texts
 
 
 def label(value: float, unit: str, digits: int = 3) -> str:
-    """A value with its unit in few characters: bytes with binary prefixes, others with decimal ones.
+    """Return a value with its unit in few characters: bytes with binary prefixes, others with decimal ones.
 
     Example:
         >>> label(1536.0, "MiB"), label(0.00123, ""), label(1_250_000.0, "1"), label(83.25, "%")
@@ -122,7 +123,7 @@ def _short(value: float, digits: int) -> str:
 
 
 def elapsed(ms: float) -> str:
-    """Time since the start of the run.
+    """Return a duration as text, in its two largest units.
 
     Example:
         >>> elapsed(83_000), elapsed(600_000), elapsed(93_784_000)
@@ -137,6 +138,6 @@ def elapsed(ms: float) -> str:
 
 
 def extent(ranges: Iterable[tuple[float, float]]) -> tuple[float, float] | None:
-    """The range that covers all ranges; None without any."""
-    known = [(low, high) for low, high in ranges if low <= high]
-    return (min(low for low, _ in known), max(high for _, high in known)) if known else None
+    """Return the range that covers all ranges; None without any."""
+    filled = [(low, high) for low, high in ranges if low <= high]
+    return (min(low for low, _ in filled), max(high for _, high in filled)) if filled else None

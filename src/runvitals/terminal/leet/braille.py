@@ -21,8 +21,9 @@ _RUNS = tuple(
 
 
 class BrailleCanvas:
-    """A drawing of dots. The origin is at the bottom left. Where lines of several colours share a cell, the
-    cell has the colour of the last one, because a terminal has one colour per cell.
+    """A drawing of dots with the origin at the bottom left.
+
+    A terminal has one colour per cell: where several lines share a cell, it has the colour of the last one.
 
     Args:
         width, height: in cells.
@@ -79,15 +80,16 @@ class BrailleCanvas:
                     self.dot(x, y, style)
 
     def rows(self) -> list[Row]:
-        """The lines of text, top first; neighbours of one style are joined. A crosshair in a column of cells
-        is drawn where they are empty, and marks the others.
+        """Return the rows of text, top first; neighbouring cells of one style are joined.
+
+        A crosshair is drawn in empty cells of its column, and changes the style of the others.
         """
         return [
-            _joined(dots, styles, self.cross) for dots, styles in zip(self._dots, self._styles, strict=True)
+            _join(dots, styles, self.cross) for dots, styles in zip(self._dots, self._styles, strict=True)
         ]
 
 
-def _joined(dots: list[int], styles: list[str], cross: int | None) -> Row:
+def _join(dots: list[int], styles: list[str], cross: int | None) -> Row:
     row: Row = []
     for column, (bits, style) in enumerate(zip(dots, styles, strict=True)):
         char = chr(_BLANK + bits) if bits else " "

@@ -31,11 +31,11 @@ class ChartValues(NamedTuple):
     """The values of the charts of a page.
 
     Args:
-        lines: of each chart.
-        extent: of x, of all charts; None: each has its own, from its first to its last value.
-        on_time: whether x is a time rather than a step.
-        x_start: what the labels of the x-axis count from.
-        grows: whether values are being added.
+        lines: the lines of each chart.
+        extent: the x-range of all charts; None: each has that of its values.
+        on_time: whether x is a time, not a step.
+        x_start: the zero of the labels of the x-axis.
+        grows: whether the run still adds values.
     """
 
     lines: list[list[ChartLine]]
@@ -46,8 +46,10 @@ class ChartValues(NamedTuple):
 
 
 class ShownChart(NamedTuple):
-    """Where a chart is in the grid, and its axis. The plot begins at `plot_left`, and ends before
-    `plot_left + plot_width`. `axis` is the logged metric that is its x, "" for steps and time.
+    """The area of a chart in the grid, and its x-axis.
+
+    The plot takes the columns from `plot_left` to `plot_left + plot_width`. `axis` is the logged metric on
+    the x-axis, "" for steps and time.
     """
 
     chart: int
@@ -62,7 +64,7 @@ class ShownChart(NamedTuple):
     extent: tuple[float, float]
 
     def x_at(self, column: int) -> float:
-        """The x at a column of the grid, within the axis."""
+        """Return the x at a column of the grid, within the axis."""
         low, high = self.x_range
         share = (column - self.plot_left + 0.5) / self.plot_width
         return low + (high - low) * min(max(share, 0.0), 1.0)
@@ -72,7 +74,7 @@ class ChartGrid(GridPane):
     """A grid of charts with a filter.
 
     Args:
-        title: in the first row.
+        title: shown in the first row.
         size: columns and rows.
         read: returns the values of charts.
         window: which part of the x-axis is shown.
@@ -127,13 +129,12 @@ class ChartGrid(GridPane):
             self.charts = matching(charts, self._is_wanted)
         self._layout.resize(len(self.charts))
         if focused is not None:  # new charts may have been sorted in before it
-            places = [place for place, chart in enumerate(self.charts) if chart[:2] == focused[:2]]
-            self._layout.focus = places[0] if places else 0
+            indexes = [index for index, chart in enumerate(self.charts) if chart[:2] == focused[:2]]
+            self._layout.focus = indexes[0] if indexes else 0
         self.redraw()
 
     def set_filter(self, pattern: str) -> None:
-        """Show only charts whose title or keys contain a match of a regular expression, or are matched by a
-        glob.
+        """Show only charts whose title or keys match a regular expression or a glob.
 
         Raises:
             ValueError: invalid regular expression, or a glob that is too long.
@@ -178,15 +179,15 @@ class ChartGrid(GridPane):
     def zoom(self, by: int) -> None:
         """Show less (-1) or more (1) of the x-axis."""
         if self.shown:
-            place = self._focused_place()
-            self._window_of(place.axis).step(by, place.extent)
+            chart = self._focused_area()
+            self._window_of(chart.axis).step(by, chart.extent)
             self.redraw()
 
     def pan(self, share: float) -> None:
         """Move along the x-axis by a share of what is shown."""
         if self.shown:
-            place = self._focused_place()
-            self._window_of(place.axis).pan(share, place.extent)
+            chart = self._focused_area()
+            self._window_of(chart.axis).pan(share, chart.extent)
             self.redraw()
 
     def follow(self, everything: bool) -> None:
@@ -199,7 +200,7 @@ class ChartGrid(GridPane):
         self.redraw()
 
     def _window_of(self, axis: str) -> XWindow:
-        """What is shown of an axis: charts over one logged metric have a zoom of their own."""
+        """Return the window of an axis: charts over one logged metric have a zoom of their own."""
         return self._own_windows.setdefault(axis, XWindow()) if axis else self.window
 
     def _axis_of(self, chart: Chart) -> str:
@@ -208,17 +209,17 @@ class ChartGrid(GridPane):
     def move_cross(self, columns: int) -> None:
         """Move the crosshair of the focused chart; the first time it is at the end."""
         if self.shown:
-            place = self._focused_place()
-            low, high = place.x_range
-            if self.cross is None or self.cross_axis != place.axis:
-                self.post_message(self.CrossMoved(self, high, place.axis))
+            chart = self._focused_area()
+            low, high = chart.x_range
+            if self.cross is None or self.cross_axis != chart.axis:
+                self.post_message(self.CrossMoved(self, high, chart.axis))
                 return
-            by = (high - low) / place.plot_width * columns
-            self.post_message(self.CrossMoved(self, min(max(self.cross + by, low), high), place.axis))
+            by = (high - low) / chart.plot_width * columns
+            self.post_message(self.CrossMoved(self, min(max(self.cross + by, low), high), chart.axis))
 
-    def _focused_place(self) -> ShownChart:
+    def _focused_area(self) -> ShownChart:
         focus = self._layout.focus
-        return next((place for place in self.shown if place.chart == focus), self.shown[0])
+        return next((chart for chart in self.shown if chart.chart == focus), self.shown[0])
 
     def next_guides(self) -> None:
         """Change the guides of all charts."""
@@ -242,14 +243,14 @@ class ChartGrid(GridPane):
             self._layout.columns, self._layout.rows = columns, rows
 
     def state(self) -> dict[str, Any]:
-        """What the user chose: filter, size, and how charts are drawn. For JSON."""
+        """Return filter, size and modes that the user chose, for JSON."""
         layout = self._layout
         modes = [[*chart, mode] for chart, mode in self._modes.items()]
         kept = {"filter": self.pattern, "glob": self.is_glob}
         return {**kept, "columns": layout.columns, "rows": layout.rows, "modes": modes}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Choose it again. What is invalid is left out."""
+        """Apply a saved state; invalid parts are ignored."""
         self.is_glob = state.get("glob") is True
         with suppress(ValueError, TypeError):
             self.set_filter(str(state.get("filter", "")))
@@ -270,25 +271,25 @@ class ChartGrid(GridPane):
         self._layout.fit(width, height - 1)
         if self.is_full and self.charts:
             indexes = [self._layout.focus]
-            places = [(0, 0, width, height - 1)]
+            areas = [(0, 0, width, height - 1)]
         else:
             indexes = list(self._layout.shown)
-            places = [self._layout.place(index) for index in indexes]
+            areas = [self._layout.area(index) for index in indexes]
         charts = [self.charts[index] for index in indexes]
         values = self._read(charts)
         self.on_time = values.on_time
         self._drawn = {chart[:2]: lines for chart, lines in zip(charts, values.lines, strict=True)}
         self.shown = []
         rows: dict[int, Row] = {y: [] for y in range(height - 1)}
-        for index, place, lines in zip(indexes, places, values.lines, strict=True):
-            for y, row in enumerate(self._draw(index, place, lines, values)):
-                rows[place[1] + y] += row
+        for index, area, lines in zip(indexes, areas, values.lines, strict=True):
+            for y, row in enumerate(self._draw(index, area, lines, values)):
+                rows[area[1] + y] += row
         if not self.charts:
             rows[1] = [("  no chart matches the filter" if self.pattern else f"  {self.empty_text}", "dim")]
         self.show([self._head(), *rows.values()])
 
     def _draw(
-        self, index: int, place: tuple[int, int, int, int], lines: list[ChartLine], values: ChartValues
+        self, index: int, area: tuple[int, int, int, int], lines: list[ChartLine], values: ChartValues
     ) -> list[Row]:
         chart = self.charts[index]
         mode, axis = self._mode(chart, lines), self._axis_of(chart)
@@ -303,33 +304,33 @@ class ChartGrid(GridPane):
             self.palette.has_colours,
             inert(axis),
         )
-        known = (line.series.extent for line in lines if line.series.count)
-        everything = values.extent or extent(known) or (0.0, 1.0)
-        dots = 2 * (place[2] - 2)
+        extents = (line.series.extent for line in lines if line.series.count)
+        everything = values.extent or extent(extents) or (0.0, 1.0)
+        dots = 2 * (area[2] - 2)
         window = self._window_of(axis)
         x_range = window.steady(everything, dots) if values.grows else window.range(everything)
         title = inert(chart.title) + (" (log)" if style.log else "")
-        drawn = draw(title, chart.unit, lines, x_range, *place[2:], style)
-        plot_left = place[0] + drawn.plot_left
-        self.shown.append(ShownChart(index, axis, *place, plot_left, drawn.plot_width, x_range, everything))
+        drawn = draw(title, chart.unit, lines, x_range, *area[2:], style)
+        plot_left = area[0] + drawn.plot_left
+        self.shown.append(ShownChart(index, axis, *area, plot_left, drawn.plot_width, x_range, everything))
         return drawn.rows
 
     def _mode(self, chart: Chart, lines: Sequence[ChartLine]) -> Mode:
-        """How a chart is drawn: as chosen, else many devices or processes as a heatmap, others as lines."""
+        """Return the mode of a chart: as chosen, else a heatmap for many lines, else lines."""
         usual: Mode = "heatmap" if len(lines) > MAX_LINES * metrics_of(chart) else "lines"
         return self._modes.get(chart[:2], usual)
 
     def _head(self) -> Row:
-        layout, found, known = self._layout, len(self.charts), len(self._all)
+        layout, matching_count, total = self._layout, len(self.charts), len(self._all)
         parts = [
-            f"{found} of {known} with {self.kind_of_filter}{inert(self.pattern)}"
+            f"{matching_count} of {total} with {self.kind_of_filter}{inert(self.pattern)}"
             if self.pattern
-            else f"{known}"
+            else f"{total}"
         ]
         if layout.pages > 1 and not self.is_full:
             parts.append(f"page {layout.page + 1} of {layout.pages}")
-        if self._is_wanted is None and found < known:
-            parts.append(f"{known - found} hidden by the run")
+        if self._is_wanted is None and matching_count < total:
+            parts.append(f"{total - matching_count} hidden by the run")
         if self.charts:
             axis = self._axis_of(self.charts[layout.focus])
             label = axes.elapsed if self.on_time else _of_metric(axis) if axis else _steps
@@ -341,42 +342,46 @@ class ChartGrid(GridPane):
     # -- events
 
     def on_click(self, event: events.Click) -> None:
-        found = self._at(event)
-        if found is not None and event.button == 1:
-            self._layout.focus = found.chart
+        """Focus the clicked chart."""
+        chart = self._at(event)
+        if chart is not None and event.button == 1:
+            self._layout.focus = chart.chart
             self.redraw()
 
     def _at(self, event: events.MouseEvent) -> ShownChart | None:
-        """The chart below the mouse."""
+        """Return the chart below the mouse."""
         x, y = event.x, event.y - 1
         inside = (
-            place
-            for place in self.shown
-            if place.left <= x < place.left + place.width and place.top <= y < place.top + place.height
+            chart
+            for chart in self.shown
+            if chart.left <= x < chart.left + chart.width and chart.top <= y < chart.top + chart.height
         )
         return next(inside, None)
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Place the crosshair with the right or middle button."""
         self.on_mouse_move(event)
 
     def on_mouse_move(self, event: events.MouseEvent) -> None:
-        """Inspect: a drag with the right button, as in W&B's LEET, or with the middle one."""
-        found = self._at(event) if event.button in (2, 3) else None
-        if found is not None:
+        """Drag the crosshair with the right button, as in W&B's LEET, or with the middle one."""
+        chart = self._at(event) if event.button in (2, 3) else None
+        if chart is not None:
             event.stop()
-            self.post_message(self.CrossMoved(self, found.x_at(event.x), found.axis))
+            self.post_message(self.CrossMoved(self, chart.x_at(event.x), chart.axis))
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Zoom out at the mouse."""
         self._zoom_at(event, 1.0 / _ZOOM)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Zoom in at the mouse."""
         self._zoom_at(event, _ZOOM)
 
     def _zoom_at(self, event: events.MouseEvent, factor: float) -> None:
         event.stop()
-        found = self._at(event)
-        if found is not None:
-            self._window_of(found.axis).zoom(factor, found.x_at(event.x), found.extent)
+        chart = self._at(event)
+        if chart is not None:
+            self._window_of(chart.axis).zoom(factor, chart.x_at(event.x), chart.extent)
             self.redraw()
 
 

@@ -9,11 +9,11 @@ from runvitals.terminal.leet.chart_view import MIN_HEIGHT, MIN_WIDTH
 
 @dataclass(slots=True)
 class ChartLayout:
-    """Which charts are shown where.
+    """The arrangement of charts in pages.
 
     Args:
-        columns, rows: as wanted; fewer are shown where they do not fit.
-        count: of charts.
+        columns, rows: the most to show; fewer if they do not fit.
+        count: number of charts.
         focus: the index of the chart in focus.
 
     Example:
@@ -42,23 +42,28 @@ class ChartLayout:
 
     @property
     def shown_columns(self) -> int:
+        """The columns of a page: as wanted, as far as they fit."""
         return max(min(self.columns, self.width // MIN_WIDTH, max(self.count, 1)), 1)
 
     @property
     def shown_rows(self) -> int:
+        """The rows of a page: as wanted, as far as they fit and are needed."""
         needed = -(-max(self.count, 1) // self.shown_columns)
         return max(min(self.rows, self.height // MIN_HEIGHT, needed), 1)
 
     @property
     def per_page(self) -> int:
+        """The most charts of a page."""
         return self.shown_columns * self.shown_rows
 
     @property
     def page(self) -> int:
+        """The page with the focused chart, from 0."""
         return self.focus // self.per_page
 
     @property
     def pages(self) -> int:
+        """The number of pages."""
         return -(-self.count // self.per_page)
 
     @property
@@ -67,26 +72,29 @@ class ChartLayout:
         first = self.page * self.per_page
         return range(first, min(first + self.per_page, self.count))
 
-    def place(self, index: int) -> tuple[int, int, int, int]:
-        """(x, y, width, height) of a chart of this page. The last column and row take what remains."""
+    def area(self, index: int) -> tuple[int, int, int, int]:
+        """Return (x, y, width, height) of a chart of this page, in cells.
+
+        The last column and row take the remaining cells.
+        """
         row, column = divmod(index - self.shown.start, self.shown_columns)
         xs = [self.width * part // self.shown_columns for part in (column, column + 1)]
         ys = [self.height * part // self.shown_rows for part in (row, row + 1)]
         return xs[0], ys[0], xs[1] - xs[0], ys[1] - ys[0]
 
     def at(self, x: int, y: int) -> int | None:
-        """The index of the chart at a cell of the area."""
+        """Return the index of the chart at a cell of the area."""
         for index in self.shown:
-            left, top, width, height = self.place(index)
+            left, top, width, height = self.area(index)
             if left <= x < left + width and top <= y < top + height:
                 return index
         return None
 
     def move(self, right: int, down: int) -> None:
         """Move the focus, onto other pages too."""
-        wanted = self.focus + right + down * self.shown_columns
-        if 0 <= wanted < self.count:
-            self.focus = wanted
+        target = self.focus + right + down * self.shown_columns
+        if 0 <= target < self.count:
+            self.focus = target
 
     def turn(self, pages: int) -> None:
         """Show another page; beyond the last follows the first."""

@@ -1,4 +1,4 @@
-"""What the screens with charts have in common: keys about charts."""
+"""The base of screens with charts: keys about charts, and the saved layout."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class ChartScreen(FilteredScreen):
         self._kept_hidden: set[str] = set()
 
     def panes(self) -> dict[str, RowsWidget]:
-        """The panes whose state is kept, by the name under which it is."""
+        """Return the panes whose state is kept, by the name under which it is."""
         return {}
 
     def state(self) -> dict[str, Any]:
-        """What the user chose: axis, sizes and visibility of panes, and of grids what they keep. For JSON."""
+        """Return the layout that the user chose, for JSON: axis, sizes and visibility of panes, grids."""
         panes = self.panes()
         grids = {name: pane.state() for name, pane in panes.items() if isinstance(pane, ChartGrid)}
         too_large = self.too_large()
@@ -39,11 +39,11 @@ class ChartScreen(FilteredScreen):
         return {**grids, "on_time": self.on_time, "sizes": self.borders.state(), "hidden": hidden}
 
     def too_large(self) -> Sequence[RowsWidget]:
-        """Panes that are hidden because of the size of the terminal: what was kept about them stays."""
+        """Return panes hidden because the terminal is small; their saved visibility does not change."""
         return ()
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Choose it again. What is invalid is left out."""
+        """Apply a saved layout; invalid parts are ignored."""
         self.on_time = bool(state.get("on_time", self.on_time))
         if isinstance(state.get("sizes"), dict):
             self.borders.restore(state["sizes"])
@@ -58,6 +58,7 @@ class ChartScreen(FilteredScreen):
 
     @property
     def default_pane(self) -> Pane:
+        """The metrics."""
         return self.metrics
 
     @property
@@ -66,29 +67,37 @@ class ChartScreen(FilteredScreen):
         return self.metrics
 
     def action_mode(self) -> None:
+        """Draw the focused chart in the next mode: lines, logarithmic, heatmap."""
         self.grid.next_mode()
 
     def action_guides(self) -> None:
+        """Show the next guides: off, dots, lines."""
         self.grid.next_guides()
 
     def action_x_axis(self) -> None:
+        """Draw metrics over time, or over steps."""
         self.on_time = not self.on_time
         self.metrics.cross = None
         self.metrics.follow(everything=True)
 
     def action_zoom(self, by: int) -> None:
+        """Show less (-1) or more (1) of the x-axis."""
         self.grid.zoom(by)
 
     def action_pan(self, share: float) -> None:
+        """Move along the x-axis by a share of what is shown."""
         self.grid.pan(share)
 
     def action_follow(self, everything: bool) -> None:
+        """Show the newest part of the x-axis, or everything."""
         self.grid.follow(everything)
 
     def action_cross(self, columns: int) -> None:
+        """Move the crosshair by columns of the plot."""
         self.grid.move_cross(columns)
 
     def action_no_cross(self) -> None:
+        """Remove the crosshair."""
         self.grid.post_message(ChartGrid.CrossMoved(self.grid, None))
 
     def on_chart_grid_cross_moved(self, event: ChartGrid.CrossMoved) -> None:
@@ -99,11 +108,13 @@ class ChartScreen(FilteredScreen):
                 grid.redraw()
 
     def action_choose(self, what: str) -> None:
+        """Wait for a digit: the number of columns or rows."""
         self._choosing = what
         self.message = f"{what}: press 1 to 9"
         self.show_footer()
 
     def action_digit(self, digit: int) -> None:
+        """Set the number of columns or rows if a key before asked for it, else press the digit."""
         what, self._choosing, self.message = self._choosing, "", ""
         self.show_footer()
         if what and digit:
@@ -112,8 +123,9 @@ class ChartScreen(FilteredScreen):
             self.press_digit(digit)
 
     def press_digit(self, digit: int) -> None:
-        """What a digit does if no key before it waited for one."""
+        """React to a digit that no key before it waited for."""
 
     def action_back(self) -> None:
+        """Stop waiting for a digit, and go back."""
         self._choosing = ""
         super().action_back()

@@ -12,7 +12,7 @@ from rich.cells import cell_len
 
 from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.braille import BrailleCanvas, Row
-from runvitals.terminal.leet.fitting_text import cut, right
+from runvitals.terminal.leet.fitting_text import align_right, cut
 from runvitals.terminal.leet.heatmap import heatmap, scale
 from runvitals.terminal.leet.reduction import Column, columns
 from runvitals.terminal.leet.series_column import SeriesColumn
@@ -20,9 +20,9 @@ from runvitals.terminal.leet.series_column import SeriesColumn
 COLOURS = 8
 MIN_WIDTH, MIN_HEIGHT = 18, 5
 _SCALE_HEIGHT = 6
-"""A heatmap that has at least so many rows has a scale below it; the title of others has the unit."""
+"""Rows from which a heatmap has a scale below it; with fewer, its title has the unit."""
 _TITLE_WIDTH = 20
-"""Of a longer title, so much is shown before the value."""
+"""Cells of a longer title that take precedence over the value."""
 Guides = Literal["off", "dots", "lines"]
 _EVERY = {"dots": 4, "lines": 1}
 
@@ -38,18 +38,18 @@ class ChartLine:
 
 @dataclass(frozen=True, slots=True)
 class ChartStyle:
-    """How a chart is drawn.
+    """The style of a chart: scale, heatmap, guides, focus, x-axis, crosshair and colours.
 
     Args:
         log: whether the y-axis is logarithmic.
         is_heatmap: whether each line is a row, coloured by value.
-        guides: what marks the heights that have labels.
+        guides: the marks at the heights with labels.
         is_focused: whether its frame is marked.
         on_time: whether x is in milliseconds, rather than steps; then missing samples interrupt a line.
-        x_start: what the labels of the x-axis count from.
+        x_start: the zero of the labels of the x-axis.
         cross: the x of the crosshair, or None.
         has_colours: whether the terminal has them.
-        x_name: of what x is, if it is neither time nor steps; safe for a terminal.
+        x_name: the metric on the x-axis, "" for time and steps; safe for a terminal.
     """
 
     log: bool = False
@@ -63,7 +63,7 @@ class ChartStyle:
     x_name: str = ""
 
     def x_label(self, x: float) -> str:
-        """A time since the start, or a step."""
+        """Return a time since the start, or a step."""
         return axes.elapsed(x - self.x_start) if self.on_time else axes.label(x, "")
 
 
@@ -84,18 +84,18 @@ def draw(
     height: int,
     style: ChartStyle,
 ) -> DrawnChart:
-    """A chart of `height` rows, each `width` cells wide. Title and names must be safe for a terminal."""
-    found = axes.extent(
+    """Return a chart of `height` rows of `width` cells; title and names must be safe for a terminal."""
+    values = axes.extent(
         range_ for line in lines if (range_ := line.series.value_range(*x_range, style.log)) is not None
     )
     inner_width, inner_height = width - 2, height - 2
     margin = 0
     if style.is_heatmap and unit and inner_height < _SCALE_HEIGHT:
         title = f"{title}, {unit}"
-    if found is None:
+    if values is None:
         body = _message("no values above 0" if style.log else "no values", inner_width, inner_height)
     else:
-        y_range = axes.y_range(*found, unit, style.log)
+        y_range = axes.y_range(*values, unit, style.log)
         plot = _heatmap if style.is_heatmap else _plot
         body, margin = plot(lines, unit, x_range, y_range, inner_width, inner_height, style)
     frame = "focus" if style.is_focused else "frame"
@@ -116,7 +116,7 @@ def _plot(
     height: int,
     style: ChartStyle,
 ) -> tuple[list[Row], int]:
-    """The lines between their axes, and the width of the labels of the y-axis."""
+    """Return the lines between their axes, and the width of the labels of the y-axis."""
     rows = height - 1
     shares = _shares(rows)
     heights = [axes.at(share, *y_range, style.log) for share in shares.values()]
@@ -127,15 +127,15 @@ def _plot(
         for share in shares.values():
             canvas.guide(round(share * (canvas.lines - 1)), "guide", _EVERY[style.guides])
     for line in lines:
-        found = columns(line.series, *x_range, canvas.columns, style.on_time, style.log)
-        _trace(canvas, found, y_range, style.log, _style_of(line))
+        dots = columns(line.series, *x_range, canvas.columns, style.on_time, style.log)
+        _trace(canvas, dots, y_range, style.log, _style_of(line))
     if style.cross is not None:
         canvas.cross = _cross_column(style.cross, x_range, canvas.columns // 2)
     drawn: list[Row] = []
     for row, content in enumerate(canvas.rows()):
         text = labels.get(row, "")
         tick = "┤" if text else "│"
-        drawn.append([(right(text, margin), "dim"), (tick, "dim"), *content])
+        drawn.append([(align_right(text, margin), "dim"), (tick, "dim"), *content])
     drawn.append([(" " * margin + "└", "dim"), (_x_labels(x_range, width - margin - 1, style), "dim")])
     return drawn, margin
 
@@ -149,7 +149,7 @@ def _heatmap(
     height: int,
     style: ChartStyle,
 ) -> tuple[list[Row], int]:
-    """A row for each line, and the width of their names."""
+    """Return a row for each line, and the width of their names."""
     names, series = [line.name for line in lines], [line.series for line in lines]
     with_scale = height >= _SCALE_HEIGHT
     rows, margin = heatmap(names, series, x_range, y_range, width, height - 1 - with_scale, style.has_colours)
@@ -161,11 +161,11 @@ def _heatmap(
 
 
 def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str:
-    """The labels below a plot: its ends, and between them what x is, or the crosshair."""
+    """Return the labels below a plot: its ends, and between them what x is, or the crosshair."""
     first, last = (style.x_label(x) for x in x_range)
     between = room - cell_len(first) - cell_len(last)
     if between <= 0:
-        return right(last, room)
+        return align_right(last, room)
     name = cut(style.x_name, between - 2) if between > 4 else ""
     before = (between - cell_len(name)) // 2
     text = first + " " * before + name + " " * (between - before - cell_len(name)) + last
@@ -183,7 +183,7 @@ def _x_labels(x_range: tuple[float, float], room: int, style: ChartStyle) -> str
 
 
 def _cross_column(x: float, x_range: tuple[float, float], width: int) -> int | None:
-    """The column of the crosshair; None if it is outside."""
+    """Return the column of the crosshair; None if it is outside."""
     low, high = x_range
     if not low <= x <= high:
         return None
@@ -191,7 +191,7 @@ def _cross_column(x: float, x_range: tuple[float, float], width: int) -> int | N
 
 
 def _shares(rows: int) -> dict[int, float]:
-    """The rows that have labels, and where on the axis they are: the ends, and those between if they fit."""
+    """Return the rows that have labels, and their positions on the axis from 0 to 1."""
     if rows < 2:
         return {0: 1.0}
     parts = 4 if rows >= 9 else 2 if rows >= 5 else 1
@@ -199,39 +199,39 @@ def _shares(rows: int) -> dict[int, float]:
 
 
 def _trace(
-    canvas: BrailleCanvas, found: Sequence[Column], y_range: tuple[float, float], log: bool, style: str
+    canvas: BrailleCanvas, dots: Sequence[Column], y_range: tuple[float, float], log: bool, style: str
 ) -> None:
-    if not found:
+    if not dots:
         return
     top = canvas.lines - 1
-    shares = _positions([column[1:5] for column in found], *y_range, log)
+    shares = _positions([column[1:5] for column in dots], *y_range, log)
     heights = [[round(min(max(share, 0.0), 1.0) * top) for share in row] for row in shares]
     previous = -1
-    for place, (column, (first, _, low, high)) in enumerate(zip(found, heights, strict=True)):
-        if place and column.joins:
-            canvas.line(found[place - 1].x, previous, column.x, first, style)
+    for index, (column, (first, _, low, high)) in enumerate(zip(dots, heights, strict=True)):
+        if index and column.joins:
+            canvas.line(dots[index - 1].x, previous, column.x, first, style)
         canvas.vertical(column.x, low, high, style)
-        previous = heights[place][1]
+        previous = heights[index][1]
 
 
 def _positions(values: Sequence[Sequence[float]], low: float, high: float, log: bool) -> list[list[float]]:
-    """Where rows of values lie in a range: 0 at its low end, 1 at its high end."""
-    found = np.array(values)
+    """Return the positions of rows of values in a range: 0 at its low end, 1 at its high end."""
+    array = np.array(values)
     if log:
         length = math.log(high) - math.log(low)
-        return ((np.log(found) - math.log(low)) / length).tolist()  # type: ignore[no-any-return]
+        return ((np.log(array) - math.log(low)) / length).tolist()  # type: ignore[no-any-return]
     with np.errstate(over="ignore"):  # outside of the range
-        return ((found - low) / (high - low)).tolist()  # type: ignore[no-any-return]
+        return ((array - low) / (high - low)).tolist()  # type: ignore[no-any-return]
 
 
 def _at_cross(line: ChartLine, unit: str, style: ChartStyle) -> str:
-    """The value of a line at the crosshair, "" without one."""
-    found = None if style.cross is None else line.series.nearest(style.cross)
-    return "" if found is None else axes.label(found[1], unit)
+    """Return the value of a line at the crosshair, "" without one."""
+    point = None if style.cross is None else line.series.nearest(style.cross)
+    return "" if point is None else axes.label(point[1], unit)
 
 
 def _value(lines: Sequence[ChartLine], unit: str, style: ChartStyle) -> str:
-    """The value of a chart with one line at the crosshair, else its newest one."""
+    """Return the value of a chart with one line at the crosshair, else its newest one."""
     if len(lines) != 1:
         return ""
     if style.cross is not None:
@@ -251,9 +251,7 @@ def _top(title: str, value: str, width: int, frame: str) -> Row:
 
 
 def _legend(lines: Sequence[ChartLine], unit: str, width: int, frame: str, style: ChartStyle) -> Row:
-    """The bottom of the frame with the names of the lines, as many as fit, and their values at the
-    crosshair.
-    """
+    """Return the bottom of the frame with as many names of lines, and values at the crosshair, as fit."""
     row: Row = [("╰─", frame)]
     room = width - 3
     if style.is_heatmap and style.cross is None:

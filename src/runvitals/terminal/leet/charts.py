@@ -1,5 +1,7 @@
-"""Which charts a run has: one for each logged name, one for each chart of the metric definitions, and one for
-each key that no definition knows.
+"""The charts of a run.
+
+There is one for each logged name, one for each chart of the metric definitions, and one for each key without
+a definition.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ class Chart(NamedTuple):
 
     Args:
         axis: the logged metric that it is drawn over, where others are over steps; "": none.
-        is_hidden: whether it is shown only if a filter asks for it.
+        is_hidden: whether it is shown only if a filter matches it.
     """
 
     title: str
@@ -37,39 +39,40 @@ class Chart(NamedTuple):
 
     @property
     def is_percent(self) -> bool:
+        """Whether the values are percentages."""
         return self.unit == "%"
 
 
-_ORDER = {metric.key: place for place, metric in enumerate(DEFINITIONS.metrics)}
+_ORDER = {metric.key: index for index, metric in enumerate(DEFINITIONS.metrics)}
 _UNKNOWN = len(_ORDER)
 
 
 def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
-    """The charts of system metrics, in the order of the definitions; unknown keys follow, each in its own.
+    """Return the charts of system metrics in the order of the definitions, unknown keys last.
 
     Args:
-        keys: of each (host, role). A counter that has a rate is shown as that rate.
+        keys: the keys of each (host, role). A counter that has a rate is shown as that rate.
 
     Example:
         >>> [(chart.title, chart.unit) for chart in system_charts({("node1", "monitor"): ["cpu", "my.key"]})]
         [('CPU', '%'), ('my.key', '')]
     """
-    places: dict[tuple[int, str, str], list[tuple[tuple[int, str], SeriesName]]] = {}
+    groups: dict[tuple[int, str, str], list[tuple[tuple[int, str], SeriesName]]] = {}
     for (host, role), names in keys.items():
         for name in names:
             rate = rate_of(name)
             key = name if rate is None else rate.key
             match = DEFINITIONS.find(key)
             if match is None:
-                place, order = (_UNKNOWN, key, ""), _UNKNOWN
+                group, order = (_UNKNOWN, key, ""), _UNKNOWN
             else:
                 order = _ORDER[match.metric.key]
-                place = (-1, match.metric.chart, match.metric.unit)
-            places.setdefault(place, []).append(((order, key), SeriesName(key, host, role)))
+                group = (-1, match.metric.chart, match.metric.unit)
+            groups.setdefault(group, []).append(((order, key), SeriesName(key, host, role)))
     charts = []
-    for (_, title, unit), found in places.items():
-        found.sort(key=lambda entry: (entry[0][0], entry[1].origin, natural(entry[0][1])))
-        charts.append((found[0][0], Chart(title, unit, tuple(line for _, line in found))))
+    for (_, title, unit), lines in groups.items():
+        lines.sort(key=lambda entry: (entry[0][0], entry[1].origin, natural(entry[0][1])))
+        charts.append((lines[0][0], Chart(title, unit, tuple(line for _, line in lines))))
     charts.sort(key=lambda entry: (entry[0][0], natural(entry[0][1])))
     return [chart for _, chart in charts]
 
@@ -77,23 +80,23 @@ def system_charts(keys: Mapping[tuple[str, str], Iterable[str]]) -> list[Chart]:
 def metric_charts(
     names: Iterable[str], defined: Mapping[str, Mapping[str, Any]] | None = None
 ) -> list[Chart]:
-    """The charts of logged values, ordered by name. Their lines are known once they are read.
+    """Return the charts of logged values, ordered by name. Their lines are known once they are read.
 
     Args:
-        defined: how `define_metric` chose to show them. An axis that nobody logged does not count.
+        defined: definitions of `define_metric` by name. An axis that nobody logged does not count.
     """
-    known = set(names)
+    logged = set(names)
     charts = []
-    for name in sorted(known, key=natural):
+    for name in sorted(logged, key=natural):
         how = definition_of(defined, name) if defined else {}
         axis = how.get("x", "")
-        has_axis = axis != name and axis in known
+        has_axis = axis != name and axis in logged
         charts.append(Chart(name, "", (), axis if has_axis else "", bool(how.get("hidden"))))
     return charts
 
 
 def natural(key: str) -> tuple[tuple[int, int, str], ...]:
-    """Sorts `gpu.2` before `gpu.10`."""
+    """Return a sort key with numbers in numeric order: `gpu.2` before `gpu.10`."""
     return tuple(
         (0, int(part), "") if part.isdecimal() and len(part) < 16 else (1, 0, part)
         for part in key.replace("/", ".").split(".")
@@ -101,8 +104,10 @@ def natural(key: str) -> tuple[tuple[int, int, str], ...]:
 
 
 def line_names(chart: Chart) -> list[str]:
-    """What tells the lines of a chart of system metrics apart: the labels of their keys, or the keys
-    themselves; with the host, if there are several. Safe for a terminal.
+    """Return the names of the lines of a system chart, safe for a terminal.
+
+    They are the labels of the keys, or the keys if labels do not tell them apart; with several hosts, also
+    the host.
 
     Example:
         >>> keys = ("gpu.0.powerWatts", "gpu.1.powerWatts")
@@ -121,7 +126,7 @@ def line_names(chart: Chart) -> list[str]:
 
 
 def metrics_of(chart: Chart) -> int:
-    """How many metrics a chart has, each for several devices, hosts or processes.
+    """Return how many metrics a chart has, each for several devices, hosts or processes.
 
     Example:
         >>> keys = ("gpu.0.temp", "gpu.1.temp", "gpu.0.memoryTemp")
@@ -133,7 +138,7 @@ def metrics_of(chart: Chart) -> int:
 
 
 def matching(charts: Sequence[Chart], is_wanted: Callable[[str], bool]) -> list[Chart]:
-    """The charts whose title or one of whose keys is wanted."""
+    """Return the charts whose title or one of whose keys is wanted."""
     return [
         chart
         for chart in charts

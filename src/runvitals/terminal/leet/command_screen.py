@@ -38,42 +38,48 @@ class CommandScreen(ModalScreen[str | None]):
         self._cursor = 0
 
     def compose(self) -> ComposeResult:
+        """Yield the search field and the commands."""
         self.words = Input(placeholder="a command; enter runs it, esc does not")
         self.commands = RowsWidget(id="commands")
         yield self.words
         yield self.commands
 
     def on_mount(self) -> None:
+        """Focus the search field."""
         self.words.focus()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Show the commands in the new size."""
         self.call_after_refresh(self.redraw)
 
     @property
-    def found(self) -> list[Key]:
+    def matching(self) -> list[Key]:
         """The commands that have all words."""
         words = self.words.value.casefold().split()
         return [key for key in self._keys if all(word in key.text.casefold() for word in words)]
 
     def redraw(self) -> None:
         """Show the commands that were found."""
-        found, height = self.found, max(self.commands.size.height, 1)
-        self._cursor = min(self._cursor, max(len(found) - 1, 0))
-        first = min(max(self._cursor - height // 2, 0), max(len(found) - height, 0))
+        commands, height = self.matching, max(self.commands.size.height, 1)
+        self._cursor = min(self._cursor, max(len(commands) - 1, 0))
+        first = min(max(self._cursor - height // 2, 0), max(len(commands) - height, 0))
         rows: list[Row] = [
-            [(f" {key.shown:<16} ", "value"), (key.text, "cursor" if place == self._cursor else "")]
-            for place, key in enumerate(found[first : first + height], first)
+            [(f" {key.shown:<16} ", "value"), (key.text, "cursor" if index == self._cursor else "")]
+            for index, key in enumerate(commands[first : first + height], first)
         ]
         self.commands.show(rows or [[(" no command has these words", "dim")]])
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        """Show the commands that match."""
         self._cursor = 0
         self.redraw()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        found = self.found
-        self.dismiss(found[self._cursor].action if found else None)
+        """Close with the action of the command at the cursor."""
+        commands = self.matching
+        self.dismiss(commands[self._cursor].action if commands else None)
 
     def action_move(self, by: int) -> None:
-        self._cursor = (self._cursor + by) % max(len(self.found), 1)
+        """Move the cursor; beyond the last command follows the first."""
+        self._cursor = (self._cursor + by) % max(len(self.matching), 1)
         self.redraw()

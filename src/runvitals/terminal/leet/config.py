@@ -1,6 +1,4 @@
-"""The configuration of leet, in `runvitals/leet.json` of the user's configuration folder, and what the
-screens of a project looked like.
-"""
+"""The settings of leet (`runvitals/leet.json`), and the saved layout of each project's screens."""
 
 from __future__ import annotations
 
@@ -51,7 +49,7 @@ class Config:
     """The settings. Unknown names and values in the file are ignored, and kept when it is written.
 
     Args:
-        path: of the file.
+        path: the path of the file.
 
     Raises:
         ValueError: the file is not a JSON object.
@@ -69,7 +67,7 @@ class Config:
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str]) -> Config:
-        """The configuration of the user."""
+        """Return the configuration of the user."""
         return cls(os.path.join(config_dir(environ), _FILE))
 
     def __getitem__(self, name: str) -> Any:
@@ -87,28 +85,29 @@ class Config:
         choice = next((choice for choice in CHOICES if choice.name == name), None)
         if choice is None:
             raise ValueError(f"no setting {name!r}; there are {', '.join(one.name for one in CHOICES)}")
-        found = next((one for one in choice.values if str(one) == str(value)), None)
-        if found is None:
+        valid = next((one for one in choice.values if str(one) == str(value)), None)
+        if valid is None:
             raise ValueError(f"{name} is one of {', '.join(map(str, choice.values))}, not {value!r}")
-        self._stored[name] = found
+        self._stored[name] = valid
         _write(self.path, self._stored)
 
     def next_value(self, name: str, by: int) -> Any:
-        """The value after or before the present one."""
+        """Return the value after or before the present one."""
         choice = next(choice for choice in CHOICES if choice.name == name)
         return choice.values[(choice.values.index(self[name]) + by) % len(choice.values)]
 
     def as_dict(self) -> dict[str, Any]:
-        """All settings and their values."""
+        """Return all settings and their values."""
         return {choice.name: self[choice.name] for choice in CHOICES}
 
 
 class ProjectState:
-    """What the screens of a project's runs looked like: filters, panes, grids. What cannot be read or written
-    is not kept: it is a convenience.
+    """The saved layout of the screens of a project's runs: filters, panes, grids.
+
+    It is a convenience: a state that cannot be read or written is silently dropped.
 
     Args:
-        folder: for the files of all projects.
+        folder: the folder with the files of all projects.
         project: its name.
     """
 
@@ -118,21 +117,21 @@ class ProjectState:
 
     @classmethod
     def of_user(cls, environ: Mapping[str, str], project: str) -> ProjectState:
-        """The state of a project for the user."""
+        """Return the state of a project for the user."""
         home = environ.get("XDG_STATE_HOME", "")
         if not os.path.isabs(home):
             home = os.path.expanduser("~/.local/state")
         return cls(os.path.join(os.sep, home, "runvitals", "leet"), project)
 
     def read(self) -> dict[str, Any]:
-        """What was written; empty if nothing was."""
+        """Return the saved state; empty if there is none or it is unreadable."""
         try:
             return _read(self._path)
         except (OSError, ValueError):
             return {}
 
     def write(self, state: Mapping[str, Any]) -> None:
-        """Keep a state."""
+        """Save a state."""
         with suppress(OSError):
             _write(self._path, state)
 
@@ -140,14 +139,14 @@ class ProjectState:
 def _read(path: str) -> dict[str, Any]:
     try:
         with open(path, "rb") as file:
-            found = json.loads(file.read(_MAX_BYTES))
+            values = json.loads(file.read(_MAX_BYTES))
     except FileNotFoundError:
         return {}
     except ValueError as error:
         raise ValueError(f"{path} is not valid JSON: {error}") from None
-    if not isinstance(found, dict):
+    if not isinstance(values, dict):
         raise ValueError(f"{path} is not a JSON object")
-    return found
+    return values
 
 
 def _write(path: str, values: Mapping[str, Any]) -> None:

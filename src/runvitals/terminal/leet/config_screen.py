@@ -1,4 +1,4 @@
-"""The editor of the configuration."""
+"""The editor of the settings, and `runvitals leet config`, which shows only that."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from runvitals.base.terminal_text import inert
 from runvitals.terminal.leet.braille import Row
 from runvitals.terminal.leet.config import CHOICES, Config
 from runvitals.terminal.leet.palette import HEAT_SCHEMES, LINE_SCHEMES, Palette
+from runvitals.terminal.leet.program import LeetProgram
 from runvitals.terminal.leet.rows_widget import RowsWidget
 
 
@@ -37,10 +38,12 @@ class ConfigScreen(ModalScreen[None]):
         self._message = ""
 
     def compose(self) -> ComposeResult:
+        """Yield the list of settings."""
         self.rows = RowsWidget(id="config")
         yield self.rows
 
     def on_resize(self) -> None:
+        """Show the list in the new size."""
         self.call_after_refresh(self.redraw)
 
     def redraw(self) -> None:
@@ -51,8 +54,8 @@ class ConfigScreen(ModalScreen[None]):
             [(self._message, "bad") if self._message else (hint, "dim")],
             [(CHOICES[self._cursor].text, "value")],  # in full, also where it is cut below
         ]
-        for place, choice in enumerate(CHOICES):
-            is_current = place == self._cursor
+        for index, choice in enumerate(CHOICES):
+            is_current = index == self._cursor
             value = str(self.config[choice.name])
             shown = f"‹ {value} ›" if is_current else f"  {value}"
             rows.append([
@@ -65,13 +68,18 @@ class ConfigScreen(ModalScreen[None]):
 
     def _sample(self, schemes: tuple[str, ...], kind: str) -> Row:
         count = 8 if kind == "line" else 10
-        return [("  ", ""), *((("━━ " if kind == "line" else "███"), f"{kind}{one}") for one in range(count))]
+        return [
+            ("  ", ""),
+            *((("━━ " if kind == "line" else "███"), f"{kind}{number}") for number in range(count)),
+        ]
 
     def action_move(self, by: int) -> None:
+        """Move to another setting."""
         self._cursor = (self._cursor + by) % len(CHOICES)
         self.redraw()
 
     def action_change(self, by: int) -> None:
+        """Set the next (1) or previous (-1) value, and save it."""
         name = CHOICES[self._cursor].name
         try:
             self.config.set(name, self.config.next_value(name, by))
@@ -80,3 +88,11 @@ class ConfigScreen(ModalScreen[None]):
             self._message = f"{inert(self.config.path)} cannot be written: {error.strerror}"
         RowsWidget.palette = Palette(self.config["line_colours"], self.config["heat_colours"])
         self.redraw()
+
+
+class ConfigApp(LeetProgram):
+    """`runvitals leet config`."""
+
+    def on_mount(self) -> None:
+        """Show the settings, and exit when they are closed."""
+        self.push_screen(ConfigScreen(self.config), lambda _: self.exit())

@@ -22,10 +22,10 @@ class SafeLine(NamedTuple):
 
 
 def console_lines(pieces: Iterable[ConsoleText]) -> list[SafeLine]:
-    """The last lines of the output. Of a line that was overwritten, as progress bars do, the last text.
+    r"""Return the last lines of the output; of a line that was overwritten, the last text.
 
     Example:
-        >>> lines = console_lines([ConsoleText(0, "stdout", "1 %\\r2 %\\n\\x1b[31mred", "console.a")])
+        >>> lines = console_lines([ConsoleText(0, "stdout", "1 %\r2 %\n\x1b[31mred", "console.a")])
         >>> [line.text for line in lines]
         ['2 %', 'red']
     """
@@ -42,11 +42,11 @@ def console_lines(pieces: Iterable[ConsoleText]) -> list[SafeLine]:
 
 
 def safe_line(text: str) -> str:
-    """One line without the sequences that control a terminal; other control characters are escaped.
+    r"""Return one line without terminal control sequences, other control characters escaped.
 
     Example:
-        >>> safe_line("\\x1b]0;title\\x07loss\\t0.5\\x00")
-        'loss    0.5\\\\x00'
+        >>> safe_line("\x1b]0;title\x07loss\t0.5\x00")
+        'loss    0.5\\x00'
     """
     shown = text.rstrip("\r").rpartition("\r")[2]
     return inert(_SEQUENCE.sub("", shown).expandtabs(8))

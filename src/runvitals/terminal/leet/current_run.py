@@ -28,7 +28,7 @@ class CurrentRun:
         self.data: RunData | None = None
 
     def read(self, run_id: str) -> bool:
-        """Read a run, or what is new of it. It may run in a thread. Returns whether there is anything new.
+        """Read a run, or its new records; return whether there are any. It may run in a thread.
 
         Raises:
             OSError: the run cannot be read.

@@ -1,4 +1,4 @@
-"""What all screens have in common: a line above and below, and a filter of the pane in focus."""
+"""The base of screens: a line above and below, and a filter of the pane in focus."""
 
 from __future__ import annotations
 
@@ -22,32 +22,45 @@ from runvitals.terminal.leet.pane_borders import PaneBorders
 from runvitals.terminal.leet.rows_widget import RowsWidget
 
 READ_ERRORS = (OSError, UnknownRun, ValueError)
-"""What reading a run or a list of runs may raise."""
+"""The errors that reading a run or a list of runs may raise."""
 
 
 def reason(error: Exception) -> str:
-    """Why something could not be read, safe for a terminal."""
+    """Return the reason of a failed read, safe for a terminal."""
     if not (isinstance(error, OSError) and error.strerror):
         return inert(error)
     return inert(f"{error.strerror}: {error.filename}" if error.filename else error.strerror)
 
 
 class Filterable(Protocol):
-    """What has a filter."""
+    """An object with a filter."""
 
     title: str
 
     @property
-    def pattern(self) -> str: ...
-    def set_filter(self, pattern: str) -> None: ...
+    def pattern(self) -> str:
+        """The text of the filter; "" without one."""
+        ...
+
+    def set_filter(self, pattern: str) -> None:
+        """Show only what matches the filter."""
+        ...
 
 
 class Pane(Filterable, Protocol):
-    """What keys apply to while it has the focus."""
+    """A pane that keys apply to while it has the focus."""
 
-    def move(self, right: int, down: int) -> None: ...
-    def turn(self, pages: int) -> None: ...
-    def to_end(self, last: bool) -> None: ...
+    def move(self, right: int, down: int) -> None:
+        """Move to the right and down, by negative numbers to the left and up."""
+        ...
+
+    def turn(self, pages: int) -> None:
+        """Turn pages."""
+        ...
+
+    def to_end(self, last: bool) -> None:
+        """Go to the last item, or to the first."""
+        ...
 
 
 class Configured(Protocol):
@@ -57,7 +70,7 @@ class Configured(Protocol):
 
 
 def takes_globs(edited: object) -> TypeGuard[FocusablePane]:
-    """Whether a filter may be a glob, too."""
+    """Return whether a filter may be a glob, too."""
     return isinstance(edited, FocusablePane) and edited.takes_globs
 
 
@@ -105,8 +118,8 @@ class FilteredScreen(Screen[None]):
         """Show a message, what is edited, what cannot be read, or which keys there are."""
         problem = "" if self._edited is not None else next(iter(self._problems.values()), "")
         shown = self.HINT if self._edited is None else f" {self._prompt(self._edited)}"
-        said = self.message or problem
-        self.footer.show([[(f" {said}", "bad")] if said else [(shown, "dim")]])
+        text = self.message or problem
+        self.footer.show([[(f" {text}", "bad")] if text else [(shown, "dim")]])
 
     def report(self, what: str, error: Exception | None) -> None:
         """Show why something cannot be read, until it can be again (None)."""
@@ -117,7 +130,7 @@ class FilteredScreen(Screen[None]):
             self.show_footer()
 
     def _prompt(self, edited: Filterable) -> str:
-        """What the filter is, and what ends it."""
+        """Return the title and kind of the filter, and the keys that end its editing."""
         kind = self._kind
         if takes_globs(edited):
             kind, other = ("glob", "regular expression") if edited.is_glob else ("regular expression", "glob")
@@ -127,15 +140,19 @@ class FilteredScreen(Screen[None]):
     # -- keys
 
     def action_move(self, right: int, down: int) -> None:
+        """Move the focus, cursor or text of the pane in focus."""
         self.pane.move(right, down)
 
     def action_turn(self, pages: int) -> None:
+        """Turn pages of the pane in focus."""
         self.pane.turn(pages)
 
     def action_to_end(self, last: bool) -> None:
+        """Go to the end or the start of the pane in focus."""
         self.pane.to_end(last)
 
     def action_back(self) -> None:
+        """Cancel the filter, else dismiss the message, else leave the pane or screen."""
         if self._edited is not None:
             if takes_globs(self._edited):
                 self._edited.is_glob = self._was_glob
@@ -148,9 +165,12 @@ class FilteredScreen(Screen[None]):
             self.leave()
 
     def action_help(self) -> None:
+        """Show the keys of this screen."""
         self.app.push_screen(HelpScreen(self.HELP, self.KEYS))
 
     def action_palette(self) -> None:
+        """Show the command palette, and run the chosen command."""
+
         async def run(action: str | None) -> None:
             if action is not None:
                 await self.run_action(action)
@@ -158,6 +178,8 @@ class FilteredScreen(Screen[None]):
         self.app.push_screen(CommandScreen(self.KEYS), run)
 
     def action_config(self) -> None:
+        """Edit the settings, and apply them."""
+
         def changed(_: None) -> None:
             self.apply_config(self.config)
             for pane in self.query(RowsWidget):
@@ -175,21 +197,24 @@ class FilteredScreen(Screen[None]):
         """Use changed settings."""
 
     def leave(self) -> None:
-        """What esc does if nothing is open."""
+        """Leave the pane or the screen; called for esc when nothing else is open."""
 
     # -- borders between panes
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
+        """Start to drag the border below the mouse."""
         if event.button == 1:
             self.borders.begin(event.screen_x, event.screen_y)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
+        """Drag the border, or stop if the button was released outside the terminal."""
         if event.button != 1:  # it was released outside the terminal
             self.borders.end()
         elif self.borders.drag(event.screen_x, event.screen_y):
             event.stop()
 
     def on_mouse_up(self) -> None:
+        """Stop dragging."""
         self.borders.end()
 
     # -- filters
@@ -219,10 +244,12 @@ class FilteredScreen(Screen[None]):
         self.show_footer()
 
     def on_input_changed(self, event: Input.Changed) -> None:
+        """Apply the filter as it is typed."""
         if self._edited is not None:
             self._apply(event.value)
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Keep the filter, unless it is invalid."""
         if self._edited is not None and not self.message:
             self._close_filter()
 

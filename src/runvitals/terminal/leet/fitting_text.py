@@ -5,19 +5,19 @@ from __future__ import annotations
 from rich.cells import cell_len, set_cell_size
 
 
-def right(text: str, width: int) -> str:
-    """The text at the right of a width."""
+def align_right(text: str, width: int) -> str:
+    """Return the text cut and right-aligned in a width."""
     shown = cut(text, width)
     return " " * (width - cell_len(shown)) + shown
 
 
-def left(text: str, width: int) -> str:
-    """The text at the left of a width, and spaces."""
+def align_left(text: str, width: int) -> str:
+    """Return the text cut and left-aligned in a width."""
     return set_cell_size(cut(text, width), width)
 
 
 def cut(text: str, width: int) -> str:
-    """The text, cut at a width with an ellipsis.
+    """Return the text, cut at a width with an ellipsis.
 
     Example:
         >>> cut("学習 run", 6)

@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.braille import Row
-from runvitals.terminal.leet.fitting_text import right
+from runvitals.terminal.leet.fitting_text import align_right
 from runvitals.terminal.leet.reduction import means
 from runvitals.terminal.leet.series_column import SeriesColumn
 
@@ -18,7 +18,7 @@ _MAX_LABEL = 12
 
 
 def level(value: float, low: float, high: float) -> int:
-    """The level of a value, from 0 to `LEVELS` - 1; -1 without a value."""
+    """Return the level of a value, from 0 to `LEVELS` - 1; -1 without a value."""
     if value != value:
         return -1
     share = (value - low) / (high - low) if high > low else 0.0
@@ -34,17 +34,18 @@ def heatmap(
     height: int,
     has_colours: bool,
 ) -> tuple[list[Row], int]:
-    """The rows of a heatmap, and the width of the names before them. With more series than rows, a row shows
-    two of them, one above the other, or the highest value of several.
+    """Return the rows of a heatmap, and the width of the names before them.
+
+    With more series than rows, a row shows two of them, one above the other, or the highest value of several.
 
     Args:
-        names: of the series, safe for a terminal.
-        y_range: what is coldest and hottest.
+        names: the names of the series, safe for a terminal.
+        y_range: the coldest and the hottest value.
         has_colours: whether the terminal has them; otherwise hotter values are denser.
     """
     margin = min(max((cell_len(name) for name in names), default=0), _MAX_LABEL, max(width - 8, 0))
     columns = max(width - margin - 1, 1)
-    values = [means(one, *x_range, columns) for one in series]
+    values = [means(column, *x_range, columns) for column in series]
     is_double = has_colours and len(values) > height
     halves = 2 * height if is_double else height
     per_row = -(-len(values) // halves)
@@ -52,22 +53,22 @@ def heatmap(
     levels = [[level(value, *y_range) for value in row] for row in merged]
     rows: list[Row] = []
     step = 2 if is_double else 1
-    for place in range(0, len(levels), step):
-        name = names[place * per_row]
-        above = levels[place]
-        below = levels[place + 1] if is_double and place + 1 < len(levels) else [-1] * columns
+    for index in range(0, len(levels), step):
+        name = names[index * per_row]
+        above = levels[index]
+        below = levels[index + 1] if is_double and index + 1 < len(levels) else [-1] * columns
         cells = _double(above, below) if is_double else _single(above, has_colours)
-        rows.append([(right(name, margin), "dim"), ("│", "dim"), *cells])
+        rows.append([(align_right(name, margin), "dim"), ("│", "dim"), *cells])
     blank: Row = [(" " * margin, ""), ("│", "dim"), (" " * columns, "")]
     return [*rows, *[blank] * (height - len(rows))], margin
 
 
 def scale(unit: str, y_range: tuple[float, float], width: int, has_colours: bool) -> Row:
-    """What the colours mean, if it fits."""
+    """Return a row with the colours and their lowest and highest value; blank if it does not fit."""
     low, high = (axes.label(value, unit) for value in y_range)
     if cell_len(low) + cell_len(high) + LEVELS + 2 > width:
         return [(" " * width, "")]
-    bar = [("█" if has_colours else _shade(one), f"heat{one}") for one in range(LEVELS)]
+    bar = [("█" if has_colours else _density(heat), f"heat{heat}") for heat in range(LEVELS)]
     used = cell_len(low) + cell_len(high) + LEVELS + 2
     return [(f"{low} ", "dim"), *bar, (f" {high}", "dim"), (" " * (width - used), "")]
 
@@ -76,19 +77,20 @@ def _highest(rows: Sequence[Sequence[float]]) -> list[float]:
     if len(rows) == 1:
         return list(rows[0])
     return [
-        max((one for one in column if one == one), default=float("nan")) for column in zip(*rows, strict=True)
+        max((value for value in column if value == value), default=float("nan"))
+        for column in zip(*rows, strict=True)
     ]
 
 
-def _shade(one: int) -> str:
-    """A character that is denser for hotter values: without colours it is all there is."""
-    return _SHADES[one * len(_SHADES) // LEVELS]
+def _density(heat: int) -> str:
+    """Return a character that is denser for hotter values: without colours it is all there is."""
+    return _SHADES[heat * len(_SHADES) // LEVELS]
 
 
 def _single(levels: Sequence[int], has_colours: bool) -> Row:
     cells: Row = []
-    for one in levels:
-        part = (" ", "") if one < 0 else ("█" if has_colours else _shade(one), f"heat{one}")
+    for heat in levels:
+        part = (" ", "") if heat < 0 else ("█" if has_colours else _density(heat), f"heat{heat}")
         if cells and cells[-1][1] == part[1]:
             cells[-1] = (cells[-1][0] + part[0], part[1])
         else:
@@ -97,7 +99,7 @@ def _single(levels: Sequence[int], has_colours: bool) -> Row:
 
 
 def _double(above: Sequence[int], below: Sequence[int]) -> Row:
-    """Two rows in one: the upper half has the colour of the text, the lower that of the background."""
+    """Return one row for two: the upper half in the text's colour, the lower in the background's."""
     cells: Row = []
     for upper, lower in zip(above, below, strict=True):
         if upper < 0 and lower < 0:

@@ -33,18 +33,23 @@ class HelpScreen(ModalScreen[None]):
         self._title, self._keys = f"{title} (esc closes this help)", keys
 
     def compose(self) -> ComposeResult:
+        """Yield the pane of the help."""
         self.pane = TextPane("Help", id="help")
         yield self.pane
 
     def on_mount(self) -> None:
+        """Focus the help, so that it scrolls."""
         self.pane.focus()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Wrap the help at the new width."""
         rows = help_rows(self._title, self._keys, event.size.width - 2)
         self.call_after_refresh(self.pane.set_rows, rows)
 
     def action_scroll_rows(self, rows: int) -> None:
+        """Scroll down by rows, or up by negative ones."""
         self.pane.scroll_rows(rows)
 
     def action_turn(self, pages: int) -> None:
+        """Turn pages."""
         self.pane.turn(pages)

@@ -1,4 +1,4 @@
-"""The record browser: the list of a run's records, and the content of one."""
+"""The record browser: the list of a run's records, and the content of one; `runvitals leet inspect`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,25 @@ from textual.containers import Horizontal
 from runvitals.base.regular_expressions import finder
 from runvitals.base.terminal_text import inert
 from runvitals.terminal.leet.braille import Row
+from runvitals.terminal.leet.config import Config
 from runvitals.terminal.leet.filtered_screen import READ_ERRORS, FilteredScreen
+from runvitals.terminal.leet.inspection import reader_of
 from runvitals.terminal.leet.keys import INSPECT, bindings
 from runvitals.terminal.leet.pane import ListPane
 from runvitals.terminal.leet.pane_borders import Border
+from runvitals.terminal.leet.program import LeetProgram
 from runvitals.terminal.leet.record_log import LoggedRecord, RecordLog, moment_of
+from runvitals.terminal.leet.sources.run_source import RunSource
 from runvitals.terminal.leet.text_pane import TextPane
+
+_INTERVAL_S = 1.0
 
 
 class RecordsPane(ListPane):
     """The list of records, of which only those in view are turned into text.
 
     Args:
-        log: what it shows.
+        log: the records to show.
     """
 
     def __init__(self, log: RecordLog, *, id: str) -> None:
@@ -37,10 +43,12 @@ class RecordsPane(ListPane):
 
     @property
     def count(self) -> int:
+        """The number of records that match the filter."""
         return len(self._log.records) if self._shown is None else len(self._shown)
 
     @property
-    def place(self) -> int:
+    def cursor_index(self) -> int:
+        """The index of the record at the cursor."""
         return self.cursor
 
     @property
@@ -81,15 +89,15 @@ class RecordsPane(ListPane):
     def redraw(self) -> None:
         """Show the records around the cursor."""
         first = self.first
-        known = len(self._log.records)
-        notes = [f"{self.count} of {known} with {inert(self.pattern)}" if self.pattern else f"{known:,}"]
+        total = len(self._log.records)
+        notes = [f"{self.count} of {total} with {inert(self.pattern)}" if self.pattern else f"{total:,}"]
         notes += [f"the oldest {self._log.left_out:,} are left out"] if self._log.left_out else []
         notes += ["following"] if self.follows else []
         style = "focus" if self.has_focus else "dim"
         rows: list[Row] = [[(self.title, style), (f"  {' · '.join(notes)}", "dim")]]
-        for place in range(first, min(first + self.page, self.count)):
-            record = self._log.records[place] if self._shown is None else self._shown[place]
-            at = "cursor" if place == self.cursor else ""
+        for index in range(first, min(first + self.page, self.count)):
+            record = self._log.records[index] if self._shown is None else self._shown[index]
+            at = "cursor" if index == self.cursor else ""
             rows.append([
                 (f"{moment_of(record)[11:]:<13}", "dim"),
                 (f"{record.kind:<10} ", "value"),
@@ -104,10 +112,10 @@ class InspectScreen(FilteredScreen):
     """The screen of a run's records.
 
     Args:
-        title: what they are of.
+        title: the name of the run.
         log: the records.
         follows: whether the newest record is shown as records are written.
-        interval_s: between two looks.
+        interval_s: seconds between two reads.
     """
 
     DEFAULT_CSS = """
@@ -132,6 +140,7 @@ class InspectScreen(FilteredScreen):
         self.detail = TextPane("Content", id="detail")
 
     def compose(self) -> ComposeResult:
+        """Yield the list of records and the content of one."""
         yield self.header
         with Horizontal():
             yield self.records
@@ -141,16 +150,20 @@ class InspectScreen(FilteredScreen):
 
     @property
     def default_pane(self) -> RecordsPane:
+        """The list of records."""
         return self.records
 
     def on_mount(self) -> None:
+        """Start to read the records."""
         self.records.focus()
         self.run_worker(self._follow(), exclusive=True)
 
     def on_unmount(self) -> None:
+        """Close the records."""
         self._log.close()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Put the content below the list in a narrow terminal."""
         is_narrow = event.size.width < 90
         self.set_class(is_narrow, "narrow")
         self.borders.set_borders([Border(self.detail, "top" if is_narrow else "left")])
@@ -182,20 +195,25 @@ class InspectScreen(FilteredScreen):
         self.detail.set_rows([[(line, "")] for line in record.detail])
 
     def action_to_end(self, last: bool) -> None:
+        """Go to the last record and follow new ones, or go to the first."""
         self.records.follows = last if self.records.has_focus else self.records.follows
         super().action_to_end(last)
 
     def action_borders(self) -> None:
+        """Give both panes their usual sizes."""
         self.borders.reset()
 
     def action_follow(self) -> None:
+        """Follow the newest record, or stop."""
         self.records.follows = not self.records.follows
         self.records.add([])
 
     def action_filter(self) -> None:
+        """Edit the filter of the pane in focus."""
         self.edit_filter(self.detail if self.detail.has_focus else self.records)
 
     def action_clear(self) -> None:
+        """Clear the filter of the pane in focus."""
         (self.detail if self.detail.has_focus else self.records).set_filter("")
 
     def leave(self) -> None:
@@ -204,3 +222,33 @@ class InspectScreen(FilteredScreen):
             self.records.focus()
         elif len(self.app.screen_stack) > 2:
             self.dismiss()
+
+
+class InspectApp(LeetProgram):
+    """`runvitals leet inspect`.
+
+    Args:
+        source: the run.
+        follows: whether the newest record is shown as records are written.
+        interval_s: seconds between two reads.
+
+    Raises:
+        ValueError: a run of a server, which has no records.
+    """
+
+    def __init__(
+        self,
+        source: RunSource,
+        follows: bool,
+        interval_s: float = _INTERVAL_S,
+        config: Config | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._reader = reader_of(source)
+        self._source, self._follows, self._interval_s = source, follows, interval_s
+
+    def on_mount(self) -> None:
+        """Read the run's name, and show its records."""
+        self._source.poll()
+        title = "" if self._source.run is None else self._source.run.name
+        self.push_screen(InspectScreen(title, RecordLog(self._reader), self._follows, self._interval_s))

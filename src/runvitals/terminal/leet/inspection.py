@@ -16,11 +16,11 @@ from runvitals.terminal.leet.record_log import RecordReader
 from runvitals.terminal.leet.sources.run_source import RunSource, now_ms
 
 _PRINTED_LINES = 20
-"""Of the output, in a summary."""
+"""Last lines of the output in a summary."""
 
 
 def source_of(target: OpeningTarget) -> RunSource:
-    """The run to inspect: the newest one, if the target is a list.
+    """Return the run to inspect: the newest one, if the target is a list.
 
     Raises:
         UnknownRun: the list is empty.
@@ -36,7 +36,7 @@ def source_of(target: OpeningTarget) -> RunSource:
 
 
 def reader_of(source: RunSource) -> RecordReader:
-    """What reads the records of a run.
+    """Return a reader of a run's records.
 
     Raises:
         ValueError: a run of a server, which has no records.

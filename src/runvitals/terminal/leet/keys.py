@@ -1,4 +1,4 @@
-"""What the keys do. Where W&B's LEET has a key for something, ours is the same."""
+"""The keys of all screens and what they do. Where W&B's LEET has a key for something, ours is the same."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class Key(NamedTuple):
 
     Args:
         keys: as Textual names them, separated by commas; "" for keys of one pane.
-        action: of the screen.
-        shown: as the help names them.
-        text: what they do.
+        action: the action of the screen.
+        shown: their names in the help.
+        text: their effect.
     """
 
     keys: str
@@ -196,18 +196,18 @@ MACHINE = (
 
 
 def bindings(keys: Sequence[Key]) -> list[BindingType]:
-    """The keys of a screen for Textual."""
+    """Return the keys of a screen for Textual."""
     return [Binding(key.keys, key.action, key.text, show=False) for key in keys if key.keys]
 
 
 def help_rows(title: str, keys: Sequence[Key], width: int) -> list[Row]:
-    """The keys and what they do, in lines of a width."""
+    """Return the keys and what they do, in lines of a width."""
     shown = [key for key in keys if key.text]
     first = max(len(key.shown) for key in shown) + 3
     rows: list[Row] = [[(title, "title")], [("", "")]]
     for key in shown:
         lines = textwrap.wrap(key.text, max(width - first, 20))
-        for place, line in enumerate(lines):
-            name = "" if place else f" {key.shown}"
+        for index, line in enumerate(lines):
+            name = "" if index else f" {key.shown}"
             rows.append([(f"{name:<{first}}", "value"), (line, "")])
     return rows

@@ -1,4 +1,4 @@
-"""Which nodes, ranks and devices are shown."""
+"""The filter of nodes, ranks and devices."""
 
 from __future__ import annotations
 
@@ -36,7 +36,11 @@ class LineFilter:
 
     @classmethod
     def parse(cls, text: str) -> LineFilter:
-        """Raises ValueError for anything else than `GRAMMAR`."""
+        """Parse a filter such as `node:^gpu rank:0-3,8`.
+
+        Raises:
+            ValueError: the text does not follow `GRAMMAR`.
+        """
         is_node: Callable[[str], bool] = _everything
         ranks, devices = None, None
         for term in text.split():
@@ -52,26 +56,26 @@ class LineFilter:
         return cls(text, is_node, ranks, devices)
 
     def shows_process(self, host: str, rank: int | None) -> bool:
-        """Whether what a process logged is shown. One without a rank has all."""
+        """Return whether what a process logged is shown. One without a rank has all."""
         is_rank = self.ranks is None or rank is None or any(rank in some for some in self.ranks)
         return is_rank and self.is_node(host)
 
     def shows(self, line: SeriesName) -> bool:
-        """Whether a series of system metrics is shown. One of no device is of all."""
+        """Return whether a series of system metrics is shown. One of no device is of all."""
         if not self.is_node(line.origin):
             return False
         number = device_of(line.key)
         return self.devices is None or number is None or any(number in some for some in self.devices)
 
     def of_system(self, chart: Chart) -> Chart:
-        """A chart with only the lines that are shown."""
+        """Return a chart with only the lines that are shown."""
         if not self.text:
             return chart
         return chart._replace(lines=tuple(line for line in chart.lines if self.shows(line)))
 
 
 def device_of(key: str) -> int | None:
-    """The number of the device that a key is about.
+    """Return the number of the device that a key is about.
 
     Example:
         >>> device_of("gpu.3.temp"), device_of("cpu")
@@ -79,15 +83,15 @@ def device_of(key: str) -> int | None:
     """
     match = None if key.startswith(_NO_DEVICES) else DEFINITIONS.find(key)
     labels = {} if match is None else match.labels
-    found = next((labels[name] for name in _DEVICE_LABELS if name in labels), "")
-    return int(found) if found.isdecimal() else None
+    number = next((labels[name] for name in _DEVICE_LABELS if name in labels), "")
+    return int(number) if number.isdecimal() else None
 
 
 def _ranges(text: str) -> tuple[range, ...]:
-    found = []
+    ranges = []
     for part in text.split(","):
         low, dash, high = part.partition("-")
         if not low.isdecimal() or (dash and not high.isdecimal()) or len(low) > 6 or len(high) > 6:
             raise ValueError(f"expected numbers such as 0-3,8, not {part[:40]!r}")
-        found.append(range(int(low), int(high or low) + 1))
-    return tuple(found)
+        ranges.append(range(int(low), int(high or low) + 1))
+    return tuple(ranges)

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 
 class OpeningTarget(NamedTuple):
-    """What to open: a place that has runs, and one of them, or None for the list."""
+    """A catalogue of runs, and the id of the run to open in it; None to show the list."""
 
     catalogue: RunCatalogue
     run_id: str | None
 
 
 class Surroundings(NamedTuple):
-    """Where the command was started.
+    """The folders, server and environment of the command.
 
     Args:
         directory: the data folder.
@@ -42,36 +42,36 @@ class Surroundings(NamedTuple):
     environ: Mapping[str, str]
 
 
-def target(wanted: str | None, around: Surroundings) -> OpeningTarget:
-    """What the argument of the command names.
+def target(argument: str | None, around: Surroundings) -> OpeningTarget:
+    """Return the catalogue and the run that the argument of the command names.
 
     Args:
-        wanted: a run id, a unique prefix of one, a name, `latest`, a run's folder, a data folder, a `.wandb`
-            file or a folder of them, a URL, or None for the latest run that was started in the current
-            folder, else the latest of all.
+        argument: a run id, a unique prefix of one, a name, `latest`, a run's folder, a data folder, a
+            `.wandb` file or a folder of them, a URL, or None for the latest run that was started in the
+            current folder, else the latest of all.
 
     Raises:
         UnknownRun: no run matches, or several do.
         ValueError: something that cannot be opened.
         OSError: it cannot be read.
     """
-    if wanted is None:
+    if argument is None:
         return _without_argument(around)
-    if wanted.startswith(("http://", "https://")):
-        return _address(wanted, around.environ)
-    path = os.path.abspath(os.path.join(around.here, os.path.expanduser(wanted)))
-    if wanted.endswith(SUFFIX) and os.path.isfile(path):
+    if argument.startswith(("http://", "https://")):
+        return _address(argument, around.environ)
+    path = os.path.abspath(os.path.join(around.here, os.path.expanduser(argument)))
+    if argument.endswith(SUFFIX) and os.path.isfile(path):
         return _wandb(path)
-    if os.sep in wanted or wanted in (".", "..") or wanted.endswith(SUFFIX):
-        return _folder(wanted, path, around.directory)
+    if os.sep in argument or argument in (".", "..") or argument.endswith(SUFFIX):
+        return _folder(argument, path, around.directory)
     try:
-        return OpeningTarget(JournalCatalogue(around.directory), find_run(wanted, around.directory))
+        return OpeningTarget(JournalCatalogue(around.directory), find_run(argument, around.directory))
     except UnknownRun:
         if around.server is None:
             raise
     server = _server(around.server, around.environ)
     try:
-        return OpeningTarget(server, server.find(wanted))
+        return OpeningTarget(server, server.find(argument))
     except BaseException:
         server.close()
         raise
@@ -89,20 +89,20 @@ def _without_argument(around: Surroundings) -> OpeningTarget:
 
 
 def _address(url: str, environ: Mapping[str, str]) -> OpeningTarget:
-    """The target of a page's address: a run's, a project's, or that of a server."""
+    """Return the target of a page's address: a run's, a project's, or that of a server."""
     base, project, run_id = parse_address(url)
     return OpeningTarget(_server(base, environ, project), run_id)
 
 
 def _server(url: str, environ: Mapping[str, str], project: str | None = None) -> ServerCatalogue:
-    """The runs of a server. The HTTP client takes 80 ms to load."""
+    """Return the runs of a server. The HTTP client takes 80 ms to load."""
     from runvitals.terminal.leet.sources.server_catalogue import ServerCatalogue
 
     return ServerCatalogue(url, environ, project)
 
 
 def parse_address(url: str) -> tuple[str, str | None, str | None]:
-    """The URL of the server, and the project and the run that an address names.
+    """Return the URL of the server, and the project and the run that an address names.
 
     Example:
         >>> parse_address("https://runs.example.org/team/digits/runs/abc/charts")
@@ -122,11 +122,11 @@ def parse_address(url: str) -> tuple[str, str | None, str | None]:
     return base, project, run_id
 
 
-def _folder(wanted: str, path: str, directory: str) -> OpeningTarget:
-    """The target of a path."""
+def _folder(argument: str, path: str, directory: str) -> OpeningTarget:
+    """Return the target of a path."""
     if not os.path.isdir(path):
         what = f"neither a folder nor a {SUFFIX} file" if os.path.exists(path) else "no such file or folder"
-        raise ValueError(f"cannot open {wanted}: {what}")
+        raise ValueError(f"cannot open {argument}: {what}")
     parent, name = os.path.split(path)
     entries = os.listdir(path)
     if os.path.basename(parent) == "runs" and any(entry.endswith(paths.SUFFIX) for entry in entries):
@@ -144,24 +144,24 @@ def _folder(wanted: str, path: str, directory: str) -> OpeningTarget:
 
 
 def _wandb(path: str) -> OpeningTarget:
-    """The target of a `.wandb` file, or of a folder of them: the run if there is one, else the list."""
+    """Return the target of a `.wandb` file, or of a folder: its only run, else the list."""
     from runvitals.readers.wandb_files.following import summary
     from runvitals.terminal.leet.sources.wandb_catalogue import WandbCatalogue
 
     is_file = os.path.isfile(path)
-    found = [path] if is_file else files_below(path)
+    files = [path] if is_file else files_below(path)
     catalogue = WandbCatalogue(os.path.dirname(path) if is_file else path)
     listed, _ = catalogue.runs(now_ms(), "")
-    if len(found) > 1:
+    if len(files) > 1:
         return OpeningTarget(catalogue, None)
-    only = next((run.id for run in listed if catalogue.path_of(run.id) == found[0]), None)
-    run_id = only or summary(found[0]).run.run  # which says why there is none
-    catalogue.choose(run_id, found[0])
+    only = next((run.id for run in listed if catalogue.path_of(run.id) == files[0]), None)
+    run_id = only or summary(files[0]).run.run  # which says why there is none
+    catalogue.choose(run_id, files[0])
     return OpeningTarget(catalogue, run_id)
 
 
 def _latest(directory: str, here: str, only_here: bool = False) -> OpeningTarget:
-    """The newest run whose training started in a folder, else the newest run of all.
+    """Return the newest run whose training started in a folder, else the newest run of all.
 
     Raises:
         UnknownRun: there are no runs.

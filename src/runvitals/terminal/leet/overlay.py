@@ -27,7 +27,7 @@ class RunOverlay:
     def select(self, selected: Mapping[str, int]) -> None:
         """Set the runs and their colours. Those that stay are not read again."""
         before = self._runs
-        self._runs = {run_id: (self._known(run_id), colour) for run_id, colour in selected.items()}
+        self._runs = {run_id: (self._data_of(run_id), colour) for run_id, colour in selected.items()}
         for run_id in before.keys() - selected.keys():
             before[run_id][0].source.close()
 
@@ -37,8 +37,9 @@ class RunOverlay:
         return set(self._runs)
 
     def poll(self) -> bool:
-        """Read what was appended to their journals. Returns whether there is anything new. A run that is gone
-        is left out.
+        """Read new records of all selected runs; return whether there are any.
+
+        A run that was deleted is dropped.
 
         Raises:
             OSError: a journal cannot be read.
@@ -56,30 +57,30 @@ class RunOverlay:
                 data.source.close()
         return is_new
 
-    def _known(self, run_id: str) -> RunData:
+    def _data_of(self, run_id: str) -> RunData:
         return self._runs[run_id][0] if run_id in self._runs else RunData(self._open(run_id))
 
     def charts(self) -> list[Chart]:
-        """A chart for each name that any of the runs logged."""
-        found: dict[str, Chart] = {}
+        """Return a chart for each name that any of the runs logged."""
+        by_title: dict[str, Chart] = {}
         for data, _ in self._runs.values():
             for chart in data.metric_charts():
-                known = found.setdefault(chart.title, chart)
-                if chart.axis and not known.axis:
-                    found[chart.title] = chart
-        return sorted(found.values(), key=lambda chart: natural(chart.title))
+                first = by_title.setdefault(chart.title, chart)
+                if chart.axis and not first.axis:
+                    by_title[chart.title] = chart
+        return sorted(by_title.values(), key=lambda chart: natural(chart.title))
 
     def lines(self, charts: Sequence[Chart], on_time: bool) -> list[list[ChartLine]]:
-        """The lines of all runs over steps, or over the time since each run's start."""
+        """Return the lines of all runs over steps, or over the time since each run's start."""
         drawn: list[list[ChartLine]] = [[] for _ in charts]
         for data, colour in self._runs.values():
             if data.run is None:
                 continue
             own = set(data.source.logged_names())
-            places = [place for place, chart in enumerate(charts) if chart.title in own]
-            found = data.logged_lines([charts[place] for place in places], on_time)
+            indexes = [index for index, chart in enumerate(charts) if chart.title in own]
+            lines_of_charts = data.logged_lines([charts[index] for index in indexes], on_time)
             start_ms = data.run.started_ms if on_time else 0
             name = inert(data.run.name)
-            for place, lines in zip(places, found, strict=True):
-                drawn[place] += [ChartLine(name, line.series.moved(-start_ms), colour) for line in lines]
+            for index, lines in zip(indexes, lines_of_charts, strict=True):
+                drawn[index] += [ChartLine(name, line.series.shift(-start_ms), colour) for line in lines]
         return drawn

@@ -23,7 +23,7 @@ _STATE_STYLES = {"running": "good", "finished": "value", "failed": "bad", "crash
 
 
 def overview(run: Run) -> list[Row]:
-    """The rows of the overview."""
+    """Return the rows of the overview."""
     rows: list[Row] = [
         [("State ", "dim"), (ending(run), _STATE_STYLES.get(run.state, "value"))],
         *_facts({
@@ -47,7 +47,7 @@ def overview(run: Run) -> list[Row]:
 
 
 def ending(run: Run) -> str:
-    """The state of a run and why it ended.
+    """Return the state of a run and why it ended.
 
     Example:
         'crashed (SIGKILL, out of memory)'
@@ -63,7 +63,7 @@ def ending(run: Run) -> str:
 
 
 def moment(ms: int) -> str:
-    """A time of this terminal's time zone; the number itself if it is out of the calendar's range."""
+    """Return a time of this terminal's time zone; the number itself if it is out of the calendar's range."""
     try:
         return f"{datetime.fromtimestamp(ms // 1000, timezone.utc).astimezone():%Y-%m-%d %H:%M:%S}"
     except (ValueError, OverflowError, OSError):

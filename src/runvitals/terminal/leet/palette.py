@@ -1,5 +1,6 @@
-"""Colour schemes. Background and text have the terminal's own colours. Textual reduces ours to what it has:
-16, 256 or all colours, or none with NO_COLOR.
+"""Colour schemes of lines and heatmaps. Background and text have the terminal's own colours.
+
+Textual reduces the colours to what the terminal has: 16, 256 or all, or none with NO_COLOR.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Mapping
 
 from rich.style import Style
 
-# Of lines, in an order of contrast. The first three are for people with colour-blindness too: Okabe and Ito;
-# Paul Tol's bright and vibrant schemes.
+# Colours of lines, in an order of contrast. The first three (Okabe and Ito; Paul Tol's bright and vibrant
+# schemes) are readable with colour-blindness.
 _LINES: Mapping[str, tuple[str, ...]] = {
     "okabe-ito": (
         "#56b4e9", "#e69f00", "#009e73", "#cc79a7", "#f0e442", "#d55e00", "#5f9ee9", "#b0b0b0",
@@ -25,8 +26,8 @@ _LINES: Mapping[str, tuple[str, ...]] = {
     "ansi": ("cyan", "yellow", "green", "magenta", "blue", "red", "bright_cyan", "white"),
     "mono": ("#e0e0e0", "#b8b8b8", "#909090", "#d0d0d0", "#a8a8a8", "#808080", "#c0c0c0", "#989898"),
 }  # fmt: skip
-# Of heatmaps, cold to hot; all but the last two get lighter with the value, as people with colour-blindness
-# need it.
+# Colours of heatmaps, cold to hot; all but the last two get lighter with the value, so that they are readable
+# with colour-blindness.
 _HEAT: Mapping[str, tuple[str, ...]] = {
     "viridis": (
         "#440154", "#482878", "#3e4989", "#31688e", "#26828e", "#1f9e89", "#35b779", "#6ece58", "#b5de2b",
@@ -91,7 +92,7 @@ class Palette:
         return style
 
     def _other(self, name: str) -> Style:
-        """The style of a level of a heatmap, of two above each other (`heat3on7`), or of a colour."""
+        """Return the style of a level of a heatmap, of two above each other (`heat3on7`), or of a colour."""
         heat = _HEAT_NAME.fullmatch(name)
         if heat is None:
             text, _, background = name.partition("on")

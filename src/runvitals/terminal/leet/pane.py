@@ -1,4 +1,4 @@
-"""What panes have in common: they are drawn again when their focus changes, and lists move a cursor."""
+"""Base classes of panes: with focus, with a grid, with scrolling, and with a list and its cursor."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class FocusablePane(RowsWidget, can_focus=True):
     """Rows that can have the focus.
 
     Args:
-        title: in the first row.
+        title: shown in the first row.
 
     Attributes:
         is_glob: whether the filter is a glob rather than a regular expression, where the pane takes both.
@@ -39,7 +39,7 @@ class FocusablePane(RowsWidget, can_focus=True):
         return "glob " if self.is_glob else ""
 
     def test_of(self, pattern: str) -> Callable[[str], bool] | None:
-        """Whether the filter wants a text; None: every text.
+        """Return whether the filter wants a text; None: every text.
 
         Raises:
             ValueError: invalid regular expression, or a glob that is too long.
@@ -52,17 +52,20 @@ class FocusablePane(RowsWidget, can_focus=True):
     def redraw(self) -> None:
         """Show what there is, in the present size."""
 
-    def resized(self) -> None:
-        """What a new size changes."""
+    def fit_size(self) -> None:
+        """Draw the pane again in the present size."""
         self.redraw()
 
     def on_resize(self) -> None:
-        self.resized()
+        """Draw the pane in its new size."""
+        self.fit_size()
 
     def on_focus(self) -> None:
+        """Draw the pane with focus."""
         self.redraw()
 
     def on_blur(self) -> None:
+        """Draw the pane without focus."""
         self.redraw()
 
 
@@ -78,7 +81,7 @@ class GridPane(FocusablePane):
     def set_full(self, is_full: bool) -> None:
         """Show the focused part alone, or all again."""
         self.is_full = is_full
-        self.call_after_refresh(self.resized)
+        self.call_after_refresh(self.fit_size)
 
 
 class ScrolledPane(FocusablePane):
@@ -89,10 +92,12 @@ class ScrolledPane(FocusablePane):
         """Move down by rows, or up by negative ones."""
 
     def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        """Move down by three rows."""
         event.stop()
         self.move(0, _WHEEL_ROWS)
 
     def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        """Move up by three rows."""
         event.stop()
         self.move(0, -_WHEEL_ROWS)
 
@@ -107,8 +112,8 @@ class ListPane(ScrolledPane):
 
     @property
     @abstractmethod
-    def place(self) -> int:
-        """The place of the cursor among the items that are shown."""
+    def cursor_index(self) -> int:
+        """The index of the cursor among the items that are shown."""
 
     @property
     def shown(self) -> int:
@@ -122,14 +127,14 @@ class ListPane(ScrolledPane):
 
     @property
     def first(self) -> int:
-        """The place of the first item in view."""
-        return min(max(self.place - self.page // 2, 0), max(self.shown - self.page, 0))
+        """The index of the first item in view."""
+        return min(max(self.cursor_index - self.page // 2, 0), max(self.shown - self.page, 0))
 
     def on_click(self, event: events.Click) -> None:
         """Move the cursor to an item."""
         row = event.y - (self.size.height - self.page)  # below the titles
         if event.button == 1 and row >= 0 and self.first + row < self.shown:
-            self.move_cursor(self.first + row - self.place)
+            self.move_cursor(self.first + row - self.cursor_index)
 
     @abstractmethod
     def move_cursor(self, rows: int) -> None:

@@ -14,8 +14,9 @@ Edge = Literal["left", "right", "top"]
 
 
 class Border(NamedTuple):
-    """A border: the pane whose size it changes, and the edge of the pane that is dragged. At the top that is
-    the row with its title.
+    """A border: the pane whose size it changes, and the edge of the pane that the mouse drags.
+
+    The top edge is the row with the title of the pane.
     """
 
     pane: Widget
@@ -27,7 +28,7 @@ class Border(NamedTuple):
         return f"{self.pane.id} {'height' if self.edge == 'top' else 'width'}"
 
     def has(self, x: int, y: int) -> bool:
-        """Whether a cell of the screen is on the border."""
+        """Return whether a cell of the screen is on the border."""
         region = self.pane.region
         if not region.area:
             return False
@@ -37,7 +38,7 @@ class Border(NamedTuple):
         return at - 1 <= x <= at and region.y <= y < region.bottom
 
     def share_at(self, x: int, y: int) -> float:
-        """The share of its container that the pane has if the border is dragged to a cell."""
+        """Return the share of its container that the pane has if the border is dragged to a cell."""
         region, container = self.pane.region, self.pane.parent
         assert isinstance(container, Widget)
         if self.edge == "top":
@@ -77,12 +78,12 @@ class PaneBorders:
         self.apply()
 
     def begin(self, x: int, y: int) -> bool:
-        """Begin to drag the border at a cell of the screen. Returns whether there is one."""
+        """Begin to drag the border at a cell of the screen; return whether there is one."""
         self._dragged = next((border for border in self._borders if border.has(x, y)), None)
         return self._dragged is not None
 
     def drag(self, x: int, y: int) -> bool:
-        """Move the border that is dragged to a cell. Returns whether one is dragged."""
+        """Move the dragged border to a cell; return whether one is dragged."""
         if self._dragged is None:
             return False
         share = round(self._dragged.share_at(x, y), 4)
@@ -92,11 +93,11 @@ class PaneBorders:
         return True
 
     def end(self) -> None:
-        """The border stays where it is."""
+        """Stop dragging; the border stays where it is."""
         self._dragged = None
 
     def set_full(self, pane: Widget | None) -> None:
-        """Which pane is on the full screen, and has no size of its own."""
+        """Set the pane that fills the screen and ignores its own size; None for no such pane."""
         self._full = pane
         self.apply()
 
@@ -111,7 +112,7 @@ class PaneBorders:
         self.apply()
 
     def state(self) -> dict[str, float]:
-        """The sizes, for JSON."""
+        """Return the sizes, for JSON."""
         return dict(self._shares)
 
     def restore(self, state: Mapping[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""What the programs of leet have in common."""
+"""The base of leet's programs: colours, restart, and the end when the terminal is gone."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _TERMINAL_GONE = 129
 
 
 def _driver_class() -> type[Driver] | None:
-    """None: Textual's own."""
+    """Return our driver; None for Textual's own, on Windows."""
     if sys.platform == "win32":
         return None
     from runvitals.terminal.leet.terminal_driver import TerminalDriver
@@ -29,10 +29,10 @@ def _driver_class() -> type[Driver] | None:
 
 
 class LeetProgram(App[None]):
-    """What the programs of leet have in common.
+    """The base of leet's programs.
 
     Args:
-        config: the settings; None: those without a file.
+        config: the settings; None: the defaults.
     """
 
     TITLE = "runvitals leet"
@@ -71,6 +71,7 @@ class LeetProgram(App[None]):
         self.exit()
 
     def on_mount(self) -> None:
+        """Start to check whether the terminal is still there."""
         if not self.is_headless:
             self.set_interval(_TERMINAL_CHECK_S, self._end_without_terminal)
 

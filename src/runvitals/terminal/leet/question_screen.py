@@ -1,4 +1,4 @@
-"""A question that is answered with y or n."""
+"""A yes-or-no question, answered with y or n."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ class QuestionScreen(ModalScreen[bool]):
         self._question = question
 
     def compose(self) -> ComposeResult:
+        """Yield the two rows of the question."""
         self.line = RowsWidget(id="question")
         yield self.line
 
     def on_resize(self) -> None:
+        """Show the question and its keys."""
         rows = [[(f" {self._question}", "bad")], [(" y yes · n no", "title")]]
         self.call_after_refresh(self.line.show, rows)

@@ -21,7 +21,7 @@ from runvitals.readers.wandb_files.transaction_log import TransactionLog
 from runvitals.terminal.leet.shared_use import SharedUse
 
 KEPT_BYTES = 128 * 1024 * 1024
-"""Of records, in memory. Of a run with more, the oldest are left out."""
+"""Most bytes of records in memory; beyond it the oldest are dropped."""
 _OVERHEAD_BYTES = 300
 _BRIEF_LETTERS = 400
 _KINDS = {
@@ -74,7 +74,7 @@ class LoggedRecord(NamedTuple):
         return [inert(line) for line in text.split("\n")]
 
     def as_json(self) -> str:
-        """The record in one line of JSON."""
+        """Return the record in one line of JSON."""
         about: dict[str, Any] = {"number": self.number, "kind": self.kind}
         about |= {"writer": self.writer} if self.writer else {}
         about |= {"time_ms": self.time_ms} if self.time_ms else {}
@@ -84,8 +84,13 @@ class LoggedRecord(NamedTuple):
 class RecordReader(Protocol):
     """Reads records. `poll` yields those that were written since the last call."""
 
-    def poll(self) -> Iterator[LoggedRecord]: ...
-    def close(self) -> None: ...
+    def poll(self) -> Iterator[LoggedRecord]:
+        """Yield the records that were written since the last call."""
+        ...
+
+    def close(self) -> None:
+        """Close the files."""
+        ...
 
 
 class JournalRecords:
@@ -105,7 +110,7 @@ class JournalRecords:
             yield LoggedRecord(record.seq, record.time_ms, kind, record.writer, record.size, record)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file is kept open."""
 
 
 class WandbRecords:
@@ -127,13 +132,13 @@ class WandbRecords:
         for payload in self._log.records():
             number, self._count = self._count, self._count + 1
             try:
-                found = decode(payload)
-                kind = _type_of(payload) if found is None else type(found).__name__
+                record = decode(payload)
+                kind = _type_of(payload) if record is None else type(record).__name__
             except Malformed as error:
                 yield LoggedRecord(number, 0, "damaged", "", len(payload), str(error))
                 continue
-            time_ms = int(getattr(found, "time_ms", 0) or getattr(found, "started_ms", 0))
-            value = None if found is None else asdict(found)
+            time_ms = int(getattr(record, "time_ms", 0) or getattr(record, "started_ms", 0))
+            value = None if record is None else asdict(record)
             yield LoggedRecord(number, time_ms, kind, "", len(payload), value)
 
     def close(self) -> None:
@@ -174,7 +179,7 @@ class RecordLog:
         self._use.close()
 
     def add(self, records: Iterable[LoggedRecord]) -> None:
-        """Add what was read."""
+        """Add records, and drop the oldest beyond the limit."""
         for record in records:
             self.records.append(record)
             self._size += record.size + _OVERHEAD_BYTES
@@ -184,7 +189,7 @@ class RecordLog:
 
 
 def moment_of(record: LoggedRecord) -> str:
-    """The time of a record in UTC, with milliseconds; "" without one."""
+    """Return the time of a record in UTC, with milliseconds; "" without one."""
     if not record.time_ms:
         return ""
     try:

@@ -1,5 +1,6 @@
-"""Reduces a series to what the dots of a chart can show: the first, last, lowest and highest value of each
-column of dots. A day at one sample a second takes 0.2 ms.
+"""Reduces a series to the first, last, lowest and highest value of each column of dots of a chart.
+
+A day at one sample a second takes 0.2 ms.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ class Column(NamedTuple):
 def columns(
     series: SeriesColumn, x_low: float, x_high: float, count: int, find_gaps: bool = True, log: bool = False
 ) -> list[Column]:
-    """The columns of dots that have values, from left to right. NaN interrupts the line.
+    """Return the columns of dots that have values, from left to right. NaN interrupts the line.
 
     Args:
         count: columns of dots between `x_low` and `x_high`.
@@ -43,20 +44,22 @@ def columns(
     if not len(shown.x):
         return []
     span = x_high - x_low
-    places = np.zeros(len(shown.x)) if span <= 0 else np.minimum((shown.x - x_low) / span * count, count - 1)
-    at = places.astype(np.int64)
+    positions = (
+        np.zeros(len(shown.x)) if span <= 0 else np.minimum((shown.x - x_low) / span * count, count - 1)
+    )
+    at = positions.astype(np.int64)
     starts = np.flatnonzero(np.append(True, at[1:] != at[:-1]))
     ends = np.append(starts[1:], len(at)) - 1
     low, high = np.fmin.reduceat(shown.low, starts), np.fmax.reduceat(shown.high, starts)
-    found, joins = [], False
+    result, joins = [], False
     parts = (at[starts], shown.first[starts], shown.last[ends], low, high, shown.is_cut[starts])
-    for place, one, end, bottom, top, cut in zip(*(part.tolist() for part in parts), strict=True):
+    for dot, start, end, bottom, top, cut in zip(*(part.tolist() for part in parts), strict=True):
         if bottom == bottom:
-            starts_with_gap, ends_with_gap = one != one, end != end
-            found.append(
+            starts_with_gap, ends_with_gap = start != start, end != end
+            result.append(
                 Column(
-                    place,
-                    bottom if starts_with_gap else one,
+                    dot,
+                    bottom if starts_with_gap else start,
                     bottom if ends_with_gap else end,
                     bottom,
                     top,
@@ -66,11 +69,11 @@ def columns(
             joins = not ends_with_gap
         else:
             joins = False
-    return found
+    return result
 
 
 def means(series: SeriesColumn, x_low: float, x_high: float, count: int) -> list[float]:
-    """The mean value in each of `count` equal parts of a range; NaN where values are missing.
+    """Return the mean value in each of `count` equal parts of a range; NaN where values are missing.
 
     Example:
         >>> means(SeriesColumn([0, 1, 2, 3], [1.0, 3.0, 5.0, 5.0]), 0, 4, 2)
@@ -78,10 +81,10 @@ def means(series: SeriesColumn, x_low: float, x_high: float, count: int) -> list
     """
     shown = series.elements(x_low, x_high, _PER_DOT * count, find_gaps=False, log=False)
     middle = shown.low / 2.0 + shown.high / 2.0
-    known = np.isfinite(middle)
-    x, span = shown.x[known], max(x_high - x_low, 1e-9)
+    is_finite = np.isfinite(middle)
+    x, span = shown.x[is_finite], max(x_high - x_low, 1e-9)
     at = np.clip((x - x_low) / span * count, 0, count - 1).astype(np.int64)
-    sums, counts = np.bincount(at, middle[known], count), np.bincount(at, minlength=count)
+    sums, counts = np.bincount(at, middle[is_finite], count), np.bincount(at, minlength=count)
     with np.errstate(invalid="ignore", divide="ignore"):
         averages = sums / counts
     if len(shown.x) > 1:  # parts between two values that are not further apart than usual
@@ -89,9 +92,9 @@ def means(series: SeriesColumn, x_low: float, x_high: float, count: int) -> list
         middles = x_low + (np.arange(count) + 0.5) * span / count
         after = np.searchsorted(shown.x, middles)
         before = np.clip(after - 1, 0, None)
-        is_between = (after > 0) & (after < len(shown.x)) & known[before]
+        is_between = (after > 0) & (after < len(shown.x)) & is_finite[before]
         distances = shown.x[np.clip(after, None, len(shown.x) - 1)] - shown.x[before]
         is_filled = (counts == 0) & is_between & (distances <= reach)
         averages = np.where(is_filled, middle[before], averages)
-    found: list[float] = averages.tolist()
-    return found
+    result: list[float] = averages.tolist()
+    return result

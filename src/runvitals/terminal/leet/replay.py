@@ -13,7 +13,7 @@ _BAR = 20
 
 
 def speed_of(text: str) -> float:
-    """The speed in an argument such as `10x` or `0.5`.
+    """Return the speed in an argument such as `10x` or `0.5`.
 
     Raises:
         ValueError: anything else.
@@ -50,11 +50,11 @@ class Replay:
         self._end_ms, self._since_s = end_ms, self._clock()
 
     def set_end(self, end_ms: float) -> None:
-        """The run has gone on."""
+        """Move the end of the replay to that of a run that is still running."""
         self._end_ms = max(end_ms, self._end_ms)
 
     def position(self) -> float:
-        """Where the replay is; not beyond the end of the run."""
+        """Return the present time of the replay in ms UTC, at most the end of the run."""
         now_s = self._clock()
         if not self.is_paused:
             self._at_ms = min(self._at_ms + (now_s - self._since_s) * 1000.0 * self.speed, self._end_ms)
@@ -62,7 +62,7 @@ class Replay:
         return self._at_ms
 
     def toggle_pause(self) -> None:
-        """Pause, or go on. At the end it starts again."""
+        """Pause, or continue; at the end, start again."""
         at_ms = self.position()
         if at_ms >= self._end_ms and not self.is_paused:
             self._at_ms = self._start_ms
@@ -77,18 +77,18 @@ class Replay:
     def change_speed(self, by: int) -> None:
         """Go faster (1) or slower (-1)."""
         self.position()
-        nearest = min(range(len(SPEEDS)), key=lambda place: abs(SPEEDS[place] - self.speed))
+        nearest = min(range(len(SPEEDS)), key=lambda index: abs(SPEEDS[index] - self.speed))
         self.speed = SPEEDS[min(max(nearest + by, 0), len(SPEEDS) - 1)]
 
     def row(self) -> Row:
-        """Where it is, for the header."""
+        """Return speed, elapsed time and progress bar for the header."""
         at_ms, whole = self.position(), max(self._end_ms - self._start_ms, 1.0)
         done = round((at_ms - self._start_ms) / whole * _BAR)
         mark = "⏸" if self.is_paused else "⏵"
-        place = f" {axes.elapsed(at_ms - self._start_ms)} of {axes.elapsed(whole)} "
+        progress = f" {axes.elapsed(at_ms - self._start_ms)} of {axes.elapsed(whole)} "
         return [
             (f" {mark} {self.speed:g}×", "value"),
-            (place, ""),
+            (progress, ""),
             ("━" * done, "value"),
             ("─" * (_BAR - done), "dim"),
         ]

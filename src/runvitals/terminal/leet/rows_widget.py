@@ -44,7 +44,7 @@ class RowsWidget(Widget):
             self.refresh(*changed)
 
     def render_line(self, y: int) -> Strip:
-        """One row, as Textual asks for it."""
+        """Return the strip of a row for Textual."""
         strip = self._strips[y] if y < len(self._strips) else Strip.blank(self.size.width)
         return strip.apply_style(self.rich_style)
 

@@ -1,4 +1,4 @@
-"""What the screen of a run and the list of runs have in common: panes about one run."""
+"""The base of the screens of a run and of the list of runs: panes about one run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class RunPanesScreen(ChartScreen):
     """A screen with metrics, system metrics, images, overview and console.
 
     Args:
-        graphics: how images are shown.
+        graphics: the way to show images.
     """
 
     overview: TextPane
@@ -46,7 +46,7 @@ class RunPanesScreen(ChartScreen):
             self._set_full(pane, not pane.is_full)
 
     def leave_full(self) -> bool:
-        """Leave the full screen. Returns whether anything had it."""
+        """Leave the full screen; return whether anything had it."""
         for pane in (self.metrics, self.system, self.media):
             if pane.is_full:
                 self._set_full(pane, False)
@@ -88,19 +88,25 @@ class RunPanesScreen(ChartScreen):
         """Link console and charts, where the screen can."""
 
     def action_filter(self) -> None:
+        """Edit the filter of the console if it has the focus, else of the metrics."""
         self.edit_filter(self.console if self.console.has_focus else self.metrics)
 
     def action_clear(self) -> None:
+        """Clear the filter of the console if it has the focus, else of the metrics."""
         (self.console if self.console.has_focus else self.metrics).set_filter("")
 
     def action_filter_system(self) -> None:
+        """Edit the filter of system metrics."""
         self.edit_filter(self.system)
 
     def action_clear_system(self) -> None:
+        """Clear the filter of system metrics."""
         self.system.set_filter("")
 
     def action_filter_overview(self) -> None:
+        """Edit the filter of the overview."""
         self.edit_filter(self.overview)
 
     def action_clear_overview(self) -> None:
+        """Clear the filter of the overview."""
         self.overview.set_filter("")

@@ -24,7 +24,6 @@ from runvitals.terminal.leet.images.media_pane import MediaPane
 from runvitals.terminal.leet.images.terminal_graphics import Graphics
 from runvitals.terminal.leet.keys import RUN, bindings
 from runvitals.terminal.leet.line_filter import GRAMMAR, LineFilter
-from runvitals.terminal.leet.lines_pane import LinesPane
 from runvitals.terminal.leet.overview import ending, overview
 from runvitals.terminal.leet.pane import GridPane
 from runvitals.terminal.leet.pane_borders import Border, Edge
@@ -48,9 +47,9 @@ class RunScreen(RunPanesScreen):
     Args:
         data: the run.
         state_of: returns what is kept of a project; None: nothing is kept.
-        interval_s: between two looks at it.
-        replay: shows the run as it was, from its start on.
-        graphics: how images are shown.
+        interval_s: seconds between two reads.
+        replay: shows the run from its start on.
+        graphics: the way to show images.
     """
 
     DEFAULT_CSS = """
@@ -99,9 +98,10 @@ class RunScreen(RunPanesScreen):
         self._is_loading = True
 
     def compose(self) -> ComposeResult:
+        """Yield the panes; images are hidden at first."""
         self.overview = TextPane("Overview", id="overview")
         self.metrics = ChartGrid("Metrics", (4, 3), self._read_metrics, XWindow(), id="metrics")
-        self.system = SystemGrid((2, 6), lambda: self.data, self._read_wanted, id="system")
+        self.system = SystemGrid((2, 6), lambda: self.data, self._read_missing, id="system")
         self.console = TextPane("Console", follows=True, id="console")
         self.media = MediaPane(self.data.source, self._graphics, id="media")
         self.media.add_class("hidden")
@@ -117,6 +117,7 @@ class RunScreen(RunPanesScreen):
         yield self.filter
 
     def on_mount(self) -> None:
+        """Apply the configuration, and start to follow the run."""
         self.apply_config(self.config)
         self.on_time = self.config["x_axis"] == "time"
         self._set_borders()
@@ -124,6 +125,7 @@ class RunScreen(RunPanesScreen):
         self.run_worker(self._follow(), exclusive=True)
 
     def on_unmount(self) -> None:
+        """Save what the user chose, and close the run."""
         self._keep()
         self.data.source.close()
 
@@ -137,14 +139,16 @@ class RunScreen(RunPanesScreen):
             self.system.window.span = config["tail_minutes"] * 60_000.0
 
     def too_large(self) -> Sequence[RowsWidget]:
+        """Return the overview while the terminal is too narrow for it."""
         return [self.overview] if self.has_class("narrow") else []
 
     def panes(self) -> dict[str, RowsWidget]:
+        """Return the panes whose visibility is saved, by name."""
         names = {"metrics": self.metrics, "system": self.system, "overview": self.overview}
         return {**names, "console": self.console, "media": self.media}
 
     def _keep(self) -> None:
-        """Keep what the user chose, for the next run of the project."""
+        """Save what the user chose, for the next run of the project."""
         if self._state_of is None or self.data.run is None:
             return
         self._state_of(self.data.run.project).write({**self.state(), "lines": self.data.only.text})
@@ -159,6 +163,7 @@ class RunScreen(RunPanesScreen):
             self.data.only = LineFilter.parse(str(state.get("lines", "")))
 
     def on_resize(self, event: events.Resize) -> None:
+        """Hide the overview, and put system metrics below the others, in a narrow terminal."""
         is_narrow = event.size.width < NARROW
         if is_narrow != self.has_class("narrow") or self.overview.size.width == 0:
             self.set_class(is_narrow, "narrow")
@@ -200,7 +205,7 @@ class RunScreen(RunPanesScreen):
                     await asyncio.wait_for(self._wake.wait(), interval_s)
 
     def _begin(self) -> None:
-        """What depends on how the run goes on: everything was read for the first time."""
+        """Start the replay, or show all of a run that has ended, once everything was read."""
         self._is_loading = False
         if self.replay is not None:
             self.replay.begin(*self.data.time_range())
@@ -208,7 +213,7 @@ class RunScreen(RunPanesScreen):
             self.system.window.show_all()
 
     def _has_moved(self) -> bool:
-        """Whether the replay is at another time than at the last call."""
+        """Return whether the replay is at another time than at the last call."""
         if self.replay is None:
             return False
         self.replay.set_end(self.data.source.end_ms())
@@ -237,12 +242,12 @@ class RunScreen(RunPanesScreen):
 
     def _read_metrics(self, charts: Sequence[Chart]) -> ChartValues:
         lines = self.data.logged_lines(charts, self.on_time)
-        self._read_wanted()
+        self._read_missing()
         return ChartValues(
             lines, None, self.on_time, self._start if self.on_time else 0.0, self.data.is_running
         )
 
-    def _read_wanted(self) -> None:
+    def _read_missing(self) -> None:
         """Read at once what a remote source does not have yet."""
         if self.data.source.wants_more():
             self._wake.set()
@@ -282,6 +287,7 @@ class RunScreen(RunPanesScreen):
                 self.media.focus()
 
     def action_overview(self) -> None:
+        """Show or hide the overview."""
         self._toggle(self.overview)
 
     def _toggle(self, pane: RowsWidget) -> None:
@@ -293,6 +299,7 @@ class RunScreen(RunPanesScreen):
                 self.metrics.focus()
 
     def action_full(self) -> None:
+        """Show the focused chart or image on the full screen, or all panes again."""
         if isinstance(self.pane, GridPane):
             self.toggle_full(self.pane)
 
@@ -306,6 +313,7 @@ class RunScreen(RunPanesScreen):
             self.dismiss()
 
     def action_inspect(self) -> None:
+        """Show the records of the run."""
         reader = self.data.source.records()
         if reader is None:
             self.message = "a server keeps no records of the journal; inspect the run where it was recorded"
@@ -318,12 +326,13 @@ class RunScreen(RunPanesScreen):
         self.app.push_screen(InspectScreen(title, RecordLog(reader), self.data.is_running, self._interval_s))
 
     def action_filter_lines(self) -> None:
+        """Edit the filter of nodes, ranks and devices."""
         self.edit_filter(self._lines_filter, GRAMMAR)
 
     # -- crosshair and console
 
     def link_console(self) -> None:
-        """Link console and crosshair, or no longer: each shows the time of the other."""
+        """Link console and crosshair, or unlink them; linked, each shows the time of the other."""
         self.console.marks = not self.console.marks
         is_linked = self.console.marks
         self.message = (
@@ -338,6 +347,7 @@ class RunScreen(RunPanesScreen):
             self._mark_console()
 
     def on_chart_grid_cross_moved(self, event: ChartGrid.CrossMoved) -> None:
+        """Move the crosshair of both grids and the mark in the console to the same time."""
         super().on_chart_grid_cross_moved(event)
         chart = self.metrics.focused_chart
         if event.x is not None and chart is not None and not (self.metrics.on_time or event.axis):
@@ -375,7 +385,7 @@ class RunScreen(RunPanesScreen):
     def _move_replay(self, move: Callable[[Replay], None]) -> None:
         """Change the replay, and show where it is then."""
         if self.replay is None:
-            self.message = "this is no replay: start it with runvitals leet RUN --replay 10x"
+            self.message = "this is not a replay; start one with runvitals leet RUN --replay 10x"
             self.show_footer()
             return
         move(self.replay)
@@ -384,13 +394,46 @@ class RunScreen(RunPanesScreen):
         self._show_header()
 
     def action_pause(self) -> None:
+        """Pause the replay, or continue it."""
         self._move_replay(Replay.toggle_pause)
 
     def action_seek(self, share: float) -> None:
+        """Move the replay by a share of the run."""
         self._move_replay(lambda replay: replay.seek(share))
 
     def action_speed(self, by: int) -> None:
+        """Replay faster (1) or slower (-1)."""
         self._move_replay(lambda replay: replay.change_speed(by))
 
     def action_machine(self) -> None:
+        """Ask the app to show this machine."""
         self.post_message(self.MachineWanted())
+
+
+class LinesPane:
+    """The filter of nodes, ranks and devices, as if it were a pane.
+
+    Args:
+        data: the run whose lines it filters.
+        redraw: shows them.
+    """
+
+    title = "Lines"
+
+    def __init__(self, data: RunData, redraw: Callable[[], None]) -> None:
+        self._data = data
+        self._redraw = redraw
+
+    @property
+    def pattern(self) -> str:
+        """The text of the filter."""
+        return self._data.only.text
+
+    def set_filter(self, pattern: str) -> None:
+        """Show only some nodes, ranks and devices.
+
+        Raises:
+            ValueError: not a filter.
+        """
+        self._data.only = LineFilter.parse(pattern)
+        self._redraw()

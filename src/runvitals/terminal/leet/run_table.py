@@ -36,13 +36,13 @@ class ListedRuns:
     """The runs of a catalogue, newest first.
 
     Args:
-        catalogue: where they are.
+        catalogue: the collection of runs.
         cpu_clock: CPU time of the thread that reads, in s.
 
     Attributes:
         runs: those that match the filter.
-        is_read: whether they were read for the first time.
-        count: how many there are, without the filter if it is applied here.
+        is_read: whether they were read at least once.
+        count: their number, without the filter if it is applied here.
         pinned: the id of the pinned run, or None.
         selected: ids of the selected runs, by the number of their colour.
 
@@ -58,7 +58,7 @@ class ListedRuns:
         self._cpu_clock = cpu_clock
         self._read_cpu_s = 0.0
         self._all: list[Run] = []
-        self._wanted = Filter()
+        self._filter = Filter()
         self.runs: list[Run] = []
         self.is_read = False
         self.count = 0
@@ -80,7 +80,7 @@ class ListedRuns:
             self._read_cpu_s = self._cpu_clock() - before_s
 
     def pause_s(self, interval_s: float) -> float:
-        """How long to wait before the next read: longer, if thousands of runs take much CPU time."""
+        """Return how long to wait before the next read: longer, if thousands of runs take much CPU time."""
         return max(interval_s, min(self._read_cpu_s / _MAX_CPU, _MAX_PAUSE_S))
 
     def set_runs(self, runs: list[Run], count: int) -> None:
@@ -95,10 +95,10 @@ class ListedRuns:
         Raises:
             ValueError: not a filter.
         """
-        wanted = Filter(terms=parse(text))
-        if not self._catalogue.filters_itself and any(map(is_statistic, wanted.fields)):
+        filter_ = Filter(terms=parse(text))
+        if not self._catalogue.filters_itself and any(map(is_statistic, filter_.fields)):
             raise ValueError("this list knows no system statistics; `runvitals runs` filters by them")
-        self._wanted, self.text = wanted, text
+        self._filter, self.text = filter_, text
         self._match()
 
     @property
@@ -111,7 +111,7 @@ class ListedRuns:
         self.cursor = min(max(self.cursor + rows, 0), max(len(self.runs) - 1, 0))
 
     def toggle(self) -> None:
-        """Select the run at the cursor, or no longer."""
+        """Select the run at the cursor, or deselect it."""
         if self.current is not None:
             run_id = self.current.id
             if self.selected.pop(run_id, None) is None:
@@ -120,7 +120,7 @@ class ListedRuns:
                 self.pinned = None
 
     def toggle_pin(self) -> None:
-        """Pin the run at the cursor, or no longer. It is selected too."""
+        """Pin the run at the cursor and select it, or unpin it."""
         if self.current is not None:
             run_id = self.current.id
             self.pinned = None if run_id == self.pinned else run_id
@@ -145,20 +145,20 @@ class ListedRuns:
         self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id == self.pinned}
 
     def rows(self, width: int, first: int, height: int) -> list[Row]:
-        """The rows of the list from a place on."""
+        """Return the rows of the list from an index on."""
         return [
-            self._row(run, place == self.cursor, width)
-            for place, run in enumerate(self.runs[first : first + height], first)
+            self._row(run, index == self.cursor, width)
+            for index, run in enumerate(self.runs[first : first + height], first)
         ]
 
     def _match(self) -> None:
         current = self.current
-        self.runs = self._all if self._catalogue.filters_itself else matching(self._all, self._wanted)
-        known = {run.id for run in self._all}
+        self.runs = self._all if self._catalogue.filters_itself else matching(self._all, self._filter)
+        listed = {run.id for run in self._all}
         if not self._catalogue.filters_itself:  # of a server, other runs may only be on another page
-            self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id in known}
-        places = [place for place, run in enumerate(self.runs) if current and run.id == current.id]
-        self.cursor = places[0] if places else 0
+            self.selected = {run_id: colour for run_id, colour in self.selected.items() if run_id in listed}
+        indexes = [index for index, run in enumerate(self.runs) if current and run.id == current.id]
+        self.cursor = indexes[0] if indexes else 0
 
     def _select(self, run_id: str) -> None:
         free = [colour for colour in range(MAX_SELECTED) if colour not in self.selected.values()]
@@ -185,7 +185,7 @@ class ListedRuns:
 
 
 def newest_use(last: Mapping[str, Mapping[str, float]]) -> str:
-    """How much of its devices a run uses, or of its hosts if it has none: the means of the newest samples.
+    """Return the mean use of a run's GPUs, or of its hosts' CPUs without GPUs, in the newest samples.
 
     Args:
         last: the newest sample of each host.
@@ -196,13 +196,13 @@ def newest_use(last: Mapping[str, Mapping[str, float]]) -> str:
         >>> newest_use({"node1": {"cpu": 12.0}})
         'CPU 12%'
     """
-    found: dict[str, list[float]] = {}
+    values: dict[str, list[float]] = {}
     for sample in last.values():
         for key, value in sample.items():
             device = _OF_DEVICES.fullmatch(key)
             if isfinite(value):
-                found.setdefault(f"gpu.{device[1]}" if device else key, []).append(value)
+                values.setdefault(f"gpu.{device[1]}" if device else key, []).append(value)
     shown = (("GPU", "gpu.gpu"), ("mem", "gpu.memoryAllocated"))
-    if "gpu.gpu" not in found:
+    if "gpu.gpu" not in values:
         shown = (("CPU", "cpu"), ("mem", "memory_percent"))
-    return " ".join(f"{name} {fmean(found[key]):.0f}%" for name, key in shown if key in found)
+    return " ".join(f"{name} {fmean(values[key]):.0f}%" for name, key in shown if key in values)

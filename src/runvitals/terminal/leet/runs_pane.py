@@ -14,7 +14,7 @@ class RunsPane(ListPane):
     """The list of runs.
 
     Args:
-        table: what it shows.
+        table: the rows to show.
     """
 
     def __init__(self, table: ListedRuns, *, id: str) -> None:
@@ -23,10 +23,12 @@ class RunsPane(ListPane):
 
     @property
     def count(self) -> int:
+        """The number of runs that match the filter."""
         return len(self.table.runs)
 
     @property
-    def place(self) -> int:
+    def cursor_index(self) -> int:
+        """The index of the run at the cursor."""
         return self.table.cursor
 
     def set_filter(self, pattern: str) -> None:
@@ -43,6 +45,7 @@ class RunsPane(ListPane):
         """The cursor is at another run."""
 
     def move_cursor(self, rows: int) -> None:
+        """Move the cursor, and post `Moved`."""
         self.table.move(rows)
         self.redraw()
         self.post_message(self.Moved())

@@ -1,6 +1,4 @@
-"""The runs of a place: the metrics of the selected ones over each other, and what is known of the one at the
-cursor.
-"""
+"""The list of runs, the metrics of the selected ones, and the facts of the run at the cursor."""
 
 from __future__ import annotations
 
@@ -40,17 +38,17 @@ from runvitals.terminal.leet.x_window import XWindow
 LOW = 30
 """Below this height the overview is hidden."""
 _REST_S = 0.15
-"""A run is read after the cursor has rested on it for so long."""
+"""How long the cursor must rest on a run before it is read."""
 
 
 class RunsScreen(RunPanesScreen):
     """The screen of the runs.
 
     Args:
-        catalogue: where the runs are.
-        interval_s: between two looks at it.
+        catalogue: the collection of runs.
+        interval_s: seconds between two reads.
         state: keeps what the user chose; None: nothing is kept.
-        graphics: how images are shown.
+        graphics: the way to show images.
     """
 
     DEFAULT_CSS = """
@@ -102,11 +100,12 @@ class RunsScreen(RunPanesScreen):
         self.metrics = ChartGrid("Metrics of the selected runs", (3, 3), self._read, XWindow(), id="metrics")
         self.metrics.empty_text = "space selects a run"
         self.overview = TextPane("Overview", id="overview")
-        self.system = SystemGrid((3, 2), lambda: self._current.data, self._read_wanted, id="system")
+        self.system = SystemGrid((3, 2), lambda: self._current.data, self._read_missing, id="system")
         self.media = MediaPane(None, graphics, id="media")
         self.console = TextPane("Console", follows=True, id="console")
 
     def compose(self) -> ComposeResult:
+        """Yield the panes; system metrics, images and console are hidden at first."""
         yield self.header
         with Horizontal():
             with Vertical(id="left") as self._left:
@@ -125,6 +124,7 @@ class RunsScreen(RunPanesScreen):
         self._sides = [Border(self._left, "right"), *below]
 
     def on_mount(self) -> None:
+        """Restore what the user chose before, and start to follow the list."""
         self.borders.set_borders(self._sides)
         self.apply_config(self.config)
         self._restore()
@@ -132,11 +132,13 @@ class RunsScreen(RunPanesScreen):
         self.run_worker(self._follow(), exclusive=True, group="follow")
 
     def on_unmount(self) -> None:
+        """Save what the user chose, and close all runs."""
         self._keep()
         self._overlay.select({})
         self._current.close()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Hide the overview in a low terminal."""
         is_low = event.size.height < LOW
         if is_low != self.has_class("low"):
             self.set_class(is_low, "low")
@@ -170,13 +172,16 @@ class RunsScreen(RunPanesScreen):
     # -- what is kept
 
     def too_large(self) -> Sequence[RowsWidget]:
+        """Return the overview while the terminal is too low for it."""
         return [self.overview] if self.has_class("low") else []
 
     def panes(self) -> dict[str, RowsWidget]:
+        """Return the panes whose visibility is saved, by name."""
         names = {"runs": self.runs, "metrics": self.metrics, "system": self.system}
         return {**names, "overview": self.overview, "console": self.console, "media": self.media}
 
     def _keep(self) -> None:
+        """Save what the user chose."""
         if self._state is not None:
             selected = {"selected": list(self.table.selected), "pinned": self.table.pinned}
             self._state.write({**self.state(), "filter": self.table.text, **selected})
@@ -194,6 +199,7 @@ class RunsScreen(RunPanesScreen):
     # -- the run at the cursor
 
     def on_runs_pane_moved(self) -> None:
+        """Show the run at the cursor."""
         self._show_overview()
         self._read_moved()
 
@@ -204,7 +210,7 @@ class RunsScreen(RunPanesScreen):
 
     async def _read_current(self) -> None:
         """Read the run at the cursor, if more of it is shown than the list knows."""
-        run, (wants_overview, wants_rest) = self.table.current, self._wanted()
+        run, (wants_overview, wants_rest) = self.table.current, self._visible_parts()
         if run is not None and (wants_rest or (wants_overview and not self._lists_everything)):
             try:
                 await asyncio.to_thread(self._current.read, run.id)
@@ -223,8 +229,8 @@ class RunsScreen(RunPanesScreen):
                 self.media.update()
         self._show_overview()
 
-    def _wanted(self) -> tuple[bool, bool]:
-        """Whether the overview is shown, and whether system metrics, images or the console are."""
+    def _visible_parts(self) -> tuple[bool, bool]:
+        """Return whether the overview is shown, and whether system metrics, images or the console are."""
         others = (self.system, self.media, self.console)
         return not self.overview.has_class("hidden"), not all(pane.has_class("hidden") for pane in others)
 
@@ -234,7 +240,7 @@ class RunsScreen(RunPanesScreen):
             run = data.run
         self.overview.set_rows([] if run is None else overview(run))
 
-    def _read_wanted(self) -> None:
+    def _read_missing(self) -> None:
         """Read at once what a remote source does not have yet."""
         data = self._current.data
         if data is not None and data.source.wants_more():
@@ -273,9 +279,11 @@ class RunsScreen(RunPanesScreen):
                 self.media.focus()
 
     def action_runs(self) -> None:
+        """Show or hide the list of runs."""
         self._toggle(self.runs)
 
     def action_overview(self) -> None:
+        """Show or hide the overview."""
         self._toggle(self.overview)
 
     def _toggle(self, pane: RowsWidget) -> None:
@@ -287,12 +295,13 @@ class RunsScreen(RunPanesScreen):
         self._read_moved()
 
     def _fit_left(self) -> None:
-        """The left side is there if one of its panes is. Without the list, the overview has its place."""
+        """Hide the left side without panes; without the list, give the overview all of it."""
         lists, describes = (not pane.has_class("hidden") for pane in (self.runs, self.overview))
         self._left.set_class(not lists and not describes, "hidden")
         self.overview.set_class(not lists, "alone")
 
     def action_open(self) -> None:
+        """Open the run at the cursor, or show the focused chart or image on the full screen."""
         if isinstance(self.pane, GridPane):
             self.toggle_full(self.pane)
         elif self.table.current is not None:
@@ -304,36 +313,42 @@ class RunsScreen(RunPanesScreen):
             self.runs.focus()
 
     def action_machine(self) -> None:
+        """Ask the app to show this machine."""
         self.post_message(self.MachineWanted())
 
     def action_select_run(self) -> None:
+        """Select the run at the cursor, or deselect it."""
         self.table.toggle()
         self._draw_selection()
 
     def action_pin(self) -> None:
+        """Pin the run at the cursor, or unpin it."""
         self.table.toggle_pin()
         self._draw_selection()
 
     def action_select_all(self) -> None:
-        """Ask, and then select all runs that match."""
+        """Select all runs that match if the user confirms it."""
         count = len(self.table.runs)
         many = f"{MAX_SELECTED} of the {count} runs, as many as there are colours"
         what = many if count > MAX_SELECTED else f"{count} runs"
 
-        def answered(yes: bool | None) -> None:
+        def on_answer(yes: bool | None) -> None:
             if yes:
                 self.table.select_all()
                 self._draw_selection()
 
         if count:
-            self.app.push_screen(QuestionScreen(f"Select {what}?"), answered)
+            self.app.push_screen(QuestionScreen(f"Select {what}?"), on_answer)
 
     def action_deselect(self) -> None:
+        """Deselect all runs except the pinned one."""
         self.table.clear_selection()
         self._draw_selection()
 
     def action_filter_runs(self) -> None:
+        """Edit the filter of runs."""
         self.edit_filter(self.runs, "filter such as state:failed config.lr>=1e-3")
 
     def action_clear_runs(self) -> None:
+        """Clear the filter of runs."""
         self.runs.set_filter("")

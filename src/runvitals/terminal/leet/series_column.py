@@ -1,5 +1,7 @@
-"""The values of one series in memory, over time or steps. They grow at the end, and keep a summary of every
-64 values, so that a chart of a whole day is drawn from a few thousand numbers.
+"""The values of one series in memory, over time or steps.
+
+A series grows at the end and keeps a summary of every 64 values, so a chart of a whole day is drawn from a
+few thousand numbers.
 """
 
 from __future__ import annotations
@@ -10,13 +12,14 @@ import numpy as np
 
 BLOCK = 64
 GAP = 5.0
-"""A series is interrupted where its values are this many usual distances apart."""
+"""A gap between two values, in usual distances, from which a series is interrupted."""
 _MAX_OPENED = 64
 
 
 class Elements(NamedTuple):
-    """Values, or blocks of values, from left to right, as arrays of one length. `is_cut`: whether the line
-    is interrupted before an element.
+    """Values, or blocks of values, from left to right, as arrays of one length.
+
+    `is_cut` says whether the line is interrupted before an element.
     """
 
     x: Any
@@ -31,7 +34,7 @@ class SeriesColumn:
     """A series that grows. Its x-values are ascending: what is added out of order is sorted in.
 
     Args:
-        x, y: its first values.
+        x, y: the first values.
 
     Example:
         >>> series = SeriesColumn([0, 1000], [1.0, 2.0])
@@ -61,24 +64,24 @@ class SeriesColumn:
         return self._y[: self.count]
 
     def snapshot(self) -> SeriesColumn:
-        """The series as it is now, which stays while another thread adds to this one. Copies nothing."""
+        """Return the series as it is now, safe from another thread that adds to it. Copies nothing."""
         same = SeriesColumn()
         same._x, same._y, same._blocks, same.count = self._x, self._y, self._blocks, self.count
         return same
 
-    def moved(self, by: float) -> SeriesColumn:
-        """The series with all x moved."""
+    def shift(self, by: float) -> SeriesColumn:
+        """Return the series with all x moved."""
         return SeriesColumn(self.x + by, self.y) if by else self
 
     def first(self, count: int) -> SeriesColumn:
-        """The first values. Copies nothing."""
+        """Return the first values. Copies nothing."""
         same = self.snapshot()
         same.count = min(count, self.count)
         same._blocks = self._blocks[: same.count // BLOCK]
         return same
 
     def count_until(self, x: float) -> int:
-        """How many values are up to an x."""
+        """Return how many values are up to an x."""
         return int(np.searchsorted(self.x, x, side="right"))
 
     @property
@@ -136,7 +139,7 @@ class SeriesColumn:
         return first, int(np.searchsorted(self.x, x_high, side="right"))
 
     def value_range(self, x_low: float, x_high: float, log: bool = False) -> tuple[float, float] | None:
-        """The lowest and highest finite value in a range of x; of a log scale, the positive ones."""
+        """Return the lowest and highest finite value in a range of x; of a log scale, the positive ones."""
         first, last = self._slice(x_low, x_high)
         start, end = -(-first // BLOCK), last // BLOCK
         if start >= end or log:
@@ -144,23 +147,23 @@ class SeriesColumn:
         else:
             whole = self._blocks[start:end]
             parts = [self._y[first : start * BLOCK], whole[:, 1], whole[:, 2], self._y[end * BLOCK : last]]
-        found = np.concatenate(parts)
-        found = found[np.isfinite(found) & ((found > 0.0) | (not log))]
-        return (float(found.min()), float(found.max())) if len(found) else None
+        values = np.concatenate(parts)
+        values = values[np.isfinite(values) & ((values > 0.0) | (not log))]
+        return (float(values.min()), float(values.max())) if len(values) else None
 
     def nearest(self, x: float) -> tuple[float, float] | None:
-        """The x and y of the value that is closest to an x; None without values."""
-        place = self.nearest_place(x)
-        return None if place is None else (float(self._x[place]), float(self._y[place]))
+        """Return the x and y of the value that is closest to an x; None without values."""
+        index = self.nearest_index(x)
+        return None if index is None else (float(self._x[index]), float(self._y[index]))
 
-    def nearest_place(self, x: float) -> int | None:
-        """The place of the value that is closest to an x; None without values."""
-        place = int(np.searchsorted(self.x, x))
-        around = [one for one in (place - 1, place) if 0 <= one < self.count]
-        return min(around, key=lambda one: float(abs(self._x[one] - x)), default=None)
+    def nearest_index(self, x: float) -> int | None:
+        """Return the index of the value that is closest to an x; None without values."""
+        right = int(np.searchsorted(self.x, x))
+        around = [index for index in (right - 1, right) if 0 <= index < self.count]
+        return min(around, key=lambda index: float(abs(self._x[index] - x)), default=None)
 
     def elements(self, x_low: float, x_high: float, most: int, find_gaps: bool, log: bool) -> Elements:
-        """What to draw of a range of x: its values, or blocks of them if it has more than `most`.
+        """Return the values of a range of x, or blocks of them if there are more than `most`.
 
         Args:
             find_gaps: the line is also interrupted where values are missing for longer than usual.
@@ -204,7 +207,7 @@ class SeriesColumn:
         return Elements(x, first, last, low, high, self._cuts(x, x_last, start * BLOCK, find_gaps, usual))
 
     def _cuts(self, x: Any, x_last: Any, first: int, find_gaps: bool, usual: float | None) -> Any:
-        """Whether the distance before each element is a gap."""
+        """Return whether the distance before each element is a gap."""
         if not find_gaps or not len(x):
             return np.zeros(len(x), bool)
         before = self._x[first - 1] if first else x[0]
@@ -212,3 +215,24 @@ class SeriesColumn:
         if usual is None:
             usual = float(np.median(steps[1:])) if len(steps) > 2 else np.inf
         return steps > GAP * usual
+
+
+def over_metric(values: SeriesColumn, axis: SeriesColumn) -> SeriesColumn:
+    """Return the values over those of another metric that the same process logged at the same steps.
+
+    Values at other steps are left out, as on the page.
+
+    Args:
+        values, axis: the values of the two metrics over steps.
+
+    Example:
+        >>> loss, epoch = SeriesColumn([10, 15, 20], [3.0, 9.0, 1.0]), SeriesColumn([10, 20], [1.0, 2.0])
+        >>> over_metric(loss, epoch).x, over_metric(loss, epoch).y
+        (array([1., 2.]), array([3., 1.]))
+    """
+    if not (values.count and axis.count):
+        return SeriesColumn()
+    indexes = np.searchsorted(axis.x, values.x, side="right") - 1  # of one step the last
+    x = axis.y[np.maximum(indexes, 0)]
+    is_known = (indexes >= 0) & (axis.x[np.maximum(indexes, 0)] == values.x) & np.isfinite(x)
+    return SeriesColumn(x[is_known], values.y[is_known])

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 class Closed(OSError):
-    """It was closed before this use began."""
+    """The object was closed before this use began."""
 
 
 class SharedUse:

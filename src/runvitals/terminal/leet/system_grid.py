@@ -19,7 +19,7 @@ class SystemGrid(ChartGrid):
     Args:
         size: columns and rows.
         data_of: returns the run; None: there is none.
-        after: what to do after values were asked for: a remote source may not have them yet.
+        after: called after values were asked for; a remote source may not have them yet.
     """
 
     def __init__(

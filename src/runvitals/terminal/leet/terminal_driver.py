@@ -1,4 +1,4 @@
-"""Writes to the terminal, also when it is gone."""
+"""A terminal driver for Textual that survives the loss of the terminal."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ class TerminalOutput(io.FileIO):
     """The file of a terminal. What is written to a terminal that is gone is dropped."""
 
     def write(self, data: ReadableBuffer, /) -> int:
+        """Write bytes; drop them if the terminal is gone."""
         try:
             return super().write(data)
         except OSError as error:

@@ -16,7 +16,7 @@ class TextPane(ScrolledPane):
     """Rows that scroll.
 
     Args:
-        title: in the first row.
+        title: shown in the first row.
         follows: whether the end is shown, until the user scrolls up.
 
     Attributes:
@@ -47,15 +47,16 @@ class TextPane(ScrolledPane):
         self.redraw()
 
     def mark(self, index: int | None) -> None:
-        """Mark the row with an index, or the last one before it that the filter shows, and scroll to it.
-        None: no row.
+        """Mark the row with an index and scroll to it; None removes the mark.
+
+        If the filter hides the row, the last shown one before it is marked.
         """
         self._marked = index
         if index is None:
             self._is_at_end = self._follows
             self.redraw()
             return
-        shown = len(self._wanted(self._all[: index + 1]))
+        shown = len(self._matching_rows(self._all[: index + 1]))
         self._is_at_end = False
         self._top = max(shown - 1 - self._height // 2, 0)
         self.redraw()
@@ -67,7 +68,7 @@ class TextPane(ScrolledPane):
 
     def _move_mark(self, rows: int) -> None:
         """Move the mark among the rows that the filter shows; without one, it starts at the last."""
-        shown = [index for index, row in enumerate(self._all) if self._wanted([row])]
+        shown = [index for index, row in enumerate(self._all) if self._matching_rows([row])]
         if shown:
             before = len(shown) if self._marked is None else bisect_right(shown, self._marked) - 1
             self.mark(shown[min(max(before + rows, 0), len(shown) - 1)])
@@ -91,13 +92,13 @@ class TextPane(ScrolledPane):
 
     def scroll_rows(self, rows: int) -> None:
         """Scroll down by a number of rows, or up by a negative one."""
-        last = max(len(self._wanted()) - self._height, 0)
+        last = max(len(self._matching_rows()) - self._height, 0)
         self._top = min(max(self._top + rows, 0), last)
         self._is_at_end = self._follows and self._top == last
         self.redraw()
 
     def move(self, right: int, down: int) -> None:
-        """Scroll: down by rows, to the right by pages."""
+        """Scroll down by rows, and by a page for each step to the right."""
         self._go(down + right * self._height)
 
     def turn(self, pages: int) -> None:
@@ -119,8 +120,8 @@ class TextPane(ScrolledPane):
     def _height(self) -> int:
         return max(self.size.height - 1, 1)
 
-    def _wanted(self, rows: Sequence[Row] | None = None) -> list[Row]:
-        """The rows that the filter shows, of some or of all."""
+    def _matching_rows(self, rows: Sequence[Row] | None = None) -> list[Row]:
+        """Return the rows that the filter shows, of some or of all."""
         is_wanted, rows = self._is_wanted, self._all if rows is None else rows
         if is_wanted is None:
             return list(rows)
@@ -128,7 +129,7 @@ class TextPane(ScrolledPane):
 
     def redraw(self) -> None:
         """Show the rows at the present position."""
-        rows = self._wanted()
+        rows = self._matching_rows()
         last = max(len(rows) - self._height, 0)
         self._top = last if self._is_at_end else min(self._top, last)
         hint = (
@@ -139,7 +140,7 @@ class TextPane(ScrolledPane):
         head: Row = [(self.title, "focus" if self.has_focus else "dim"), (hint, "dim")]
         shown = rows[self._top : self._top + self._height]
         if self._marked is not None and self._marked < len(self._all):
-            before = len(self._wanted(self._all[: self._marked + 1])) - 1 - self._top
+            before = len(self._matching_rows(self._all[: self._marked + 1])) - 1 - self._top
             if 0 <= before < len(shown):
                 shown[before] = [(text, "cursor") for text, _ in shown[before]]
         self.show([head, *shown])

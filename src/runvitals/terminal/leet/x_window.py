@@ -1,4 +1,4 @@
-"""Which part of the x-axis a grid shows: the newest one, which moves on; everything; or one that stays."""
+"""The part of the x-axis that a grid shows: the newest part, everything, or a fixed part."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class XWindow:
     """A window on the x-axis.
 
     Args:
-        span: of the newest part; None: everything is shown.
+        span: length of the newest part; None: everything is shown.
         steps: the spans that the keys go through; without any, each is half or double the one before.
 
     Example:
@@ -37,15 +37,16 @@ class XWindow:
         return self._frozen is not None
 
     def range(self, extent: tuple[float, float]) -> tuple[float, float]:
-        """What to show of everything from `extent[0]` to `extent[1]`."""
+        """Return the range to show of everything from `extent[0]` to `extent[1]`."""
         if self._frozen is not None:
             return self._frozen
         low, high = extent
         return (low if self.span is None else max(low, high - self.span)), high
 
     def steady(self, extent: tuple[float, float], dots: int) -> tuple[float, float]:
-        """The same range, rounded up so that the picture of growing values stays as it is for a while: until
-        the newest part has moved by a dot, or everything has grown by a hundredth.
+        """Return the same range, rounded up so that a growing chart is not redrawn for each value.
+
+        It changes when the newest part has moved by a dot, or everything has grown by a hundredth.
         """
         low, high = self.range(extent)
         if self._frozen is not None or high <= low:
@@ -69,9 +70,9 @@ class XWindow:
             at = (low + high) / 2.0 if self._frozen is not None else high
             self.zoom(2.0**by, at, extent)
             return
-        places = [*self._steps, None]
-        nearest = len(self._steps) if self.span is None else _place(self._steps, self.span)
-        self.span = places[min(max(nearest + by, 0), len(self._steps))]
+        spans = [*self._steps, None]
+        nearest = len(self._steps) if self.span is None else _nearest_step(self._steps, self.span)
+        self.span = spans[min(max(nearest + by, 0), len(self._steps))]
 
     def pan(self, share: float, extent: tuple[float, float]) -> None:
         """Move by a share of what is shown: back if it is negative. At the end it goes on with new values."""
@@ -100,11 +101,11 @@ class XWindow:
             self._frozen = (max(low, extent[0]), high)
 
     def note(self, label: Callable[[float], str], whole: str) -> str:
-        """What is shown, in words."""
+        """Return a description of the range, such as `last 10m`."""
         if self._frozen is not None:
             return f"frozen, {label(self._frozen[1] - self._frozen[0])}"
         return whole if self.span is None else f"last {label(self.span)}"
 
 
-def _place(steps: tuple[float, ...], span: float) -> int:
-    return min(range(len(steps)), key=lambda place: abs(steps[place] - span))
+def _nearest_step(steps: tuple[float, ...], span: float) -> int:
+    return min(range(len(steps)), key=lambda index: abs(steps[index] - span))

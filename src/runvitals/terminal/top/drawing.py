@@ -12,7 +12,7 @@ _ASCII_LEVELS = "_.-=+*%#"
 
 
 def bar(percent: float, width: int, unicode: bool = True) -> str:
-    """A bar of `width` columns.
+    """Return a bar of `width` columns.
 
     Example:
         >>> bar(50.0, 4), bar(50.0, 4, unicode=False)
@@ -28,7 +28,7 @@ def bar(percent: float, width: int, unicode: bool = True) -> str:
 
 
 def sparkline(values: Sequence[float], width: int, highest: float | None = None, unicode: bool = True) -> str:
-    """The last `width` values as a line of bars, right-aligned.
+    """Return the last `width` values as a line of bars, right-aligned.
 
     Args:
         highest: value of a full bar; default: the highest value shown.
@@ -78,7 +78,7 @@ class ScreenLine:
         """Pad with spaces up to a column.
 
         Args:
-            width: of the whole line.
+            width: columns of the whole line.
         """
         return self.add(" " * (column - (width - self._left)))
 
@@ -94,7 +94,7 @@ class ScreenLine:
 
 
 def format_size(amount: float, unit: str = "B") -> str:
-    """An amount with a binary prefix, in three digits.
+    """Return an amount with a binary prefix, in three digits.
 
     Example:
         >>> format_size(68.5 * 2**30), format_size(1536.0, "B/s")

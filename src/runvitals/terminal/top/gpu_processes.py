@@ -1,4 +1,4 @@
-"""Which processes use which GPU, and how much of its memory: all processes of the machine."""
+"""The processes of this machine that use a GPU, and how much GPU memory each of them uses."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ class GpuUse:
 
 
 class GpuProcesses:
-    """The processes that use a GPU. NVIDIA's driver lists them; of AMD's cards, the files of processes that
-    this user may read do.
+    """The processes that use a GPU.
+
+    NVIDIA's driver lists them. For AMD's cards they come from the files of those processes that this user may
+    read.
 
     Args:
         proc: mount point of procfs.
@@ -47,15 +49,15 @@ class GpuProcesses:
     def __init__(self, proc: str, nvml: Nvml | None) -> None:
         self._proc = proc
         self._read_s = float("-inf")
-        self._found: dict[int, GpuUse] = {}
+        self._uses: dict[int, GpuUse] = {}
         self._nvml = nvml
 
     def read(self, pids: Iterable[int], mono_s: float) -> dict[int, GpuUse]:
         """Use by PID. It is read again every 4 s."""
         if mono_s - self._read_s >= _EVERY_S:
             self._read_s = mono_s
-            self._found = {**self._of_amd(pids), **self._of_nvidia()}
-        return self._found
+            self._uses = {**self._of_amd(pids), **self._of_nvidia()}
+        return self._uses
 
     def close(self) -> None:
         """Release the driver."""
@@ -71,15 +73,15 @@ class GpuProcesses:
             count = nvml.uint("nvmlDeviceGetCount_v2")
         except NvmlError:
             return {}
-        for place in range(count):
-            for pid, memory in _listed(nvml, place).items():
-                used.setdefault(pid, {})[str(place)] = memory
+        for gpu in range(count):
+            for pid, memory in _memory_by_pid(nvml, gpu).items():
+                used.setdefault(pid, {})[str(gpu)] = memory
         return {pid: _use(devices) for pid, devices in used.items()}
 
     def _of_amd(self, pids: Iterable[int]) -> dict[int, GpuUse]:
         if not os.path.isdir("/sys/module/amdgpu"):
             return {}
-        found = {}
+        used = {}
         for pid in pids:
             cards: dict[tuple[str, str], float | None] = {}
             for descriptor in self._cards(pid):
@@ -89,11 +91,11 @@ class GpuProcesses:
                     cards[entry[0], entry[1]] = entry[2].vram_bytes
             if cards:
                 addresses = tuple(sorted({pci for pci, _ in cards}))
-                found[pid] = GpuUse(addresses, total_of(cards.values()))
-        return found
+                used[pid] = GpuUse(addresses, total_of(cards.values()))
+        return used
 
     def _cards(self, pid: int) -> list[str]:
-        """The descriptors of a process that are open cards."""
+        """Return the descriptors of a process that are open cards."""
         folder = f"{self._proc}/{pid}/fd"
         try:
             return [
@@ -108,7 +110,7 @@ def _use(devices: dict[str, float | None]) -> GpuUse:
 
 
 def open_nvml() -> Nvml | None:
-    """The driver's library, initialized; None without one."""
+    """Return the driver's library, initialized; None without one."""
     try:
         nvml = Nvml(load())
         nvml.first(("nvmlInit_v2", "nvmlInit"))
@@ -117,15 +119,15 @@ def open_nvml() -> Nvml | None:
     return nvml
 
 
-def _listed(nvml: Nvml, place: int) -> dict[int, float | None]:
-    """Memory by PID on one GPU. A GPU that does not answer has none."""
-    found: dict[int, float | None] = {}
+def _memory_by_pid(nvml: Nvml, gpu: int) -> dict[int, float | None]:
+    """Return the memory by PID on one GPU; none for a GPU that does not respond."""
+    memory: dict[int, float | None] = {}
     handle = ctypes.c_void_p()
     for functions in (GRAPHICS_LISTS, COMPUTE_LISTS):
         processes = (NvmlProcessInfo * _MAX_PROCESSES)()
         count = ctypes.c_uint(_MAX_PROCESSES)
         try:
-            nvml.call("nvmlDeviceGetHandleByIndex_v2", place, ctypes.byref(handle))
+            nvml.call("nvmlDeviceGetHandleByIndex_v2", gpu, ctypes.byref(handle))
             nvml.first(functions, handle, ctypes.byref(count), processes)
         except NvmlError:
             continue
@@ -134,5 +136,5 @@ def _listed(nvml: Nvml, place: int) -> dict[int, float | None]:
             used = None if process.memory_bytes == UNKNOWN_MEMORY else float(process.memory_bytes)
             # With MIG, a process is listed once for each slice that it uses.
             listed[process.pid] = total_of((listed.get(process.pid, 0.0), used))
-        found |= listed  # a process that computes and draws is in both lists, with the same memory
-    return found
+        memory |= listed  # a process that computes and draws is in both lists, with the same memory
+    return memory

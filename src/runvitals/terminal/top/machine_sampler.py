@@ -23,12 +23,12 @@ class MachineSampler:
     """
 
     def __init__(self, values: Mapping[str, Any], interval_s: float) -> None:
-        found, _ = probe(values, interval_s)
+        probed, _ = probe(values, interval_s)
         self.sample_values: dict[str, float] = {}
         self.vitals = Vitals()
         self.processes: list[ProcessLine] = []
-        self._collectors = found.collectors
-        self._sampler = Sampler(found.collectors, interval_s, self._report, values["gpu_ids"])
+        self._collectors = probed.collectors
+        self._sampler = Sampler(probed.collectors, interval_s, self._report, values["gpu_ids"])
         self._processes = ProcessList(f"{values['host_root']}/proc")
 
     def sample(self) -> None:
@@ -37,7 +37,7 @@ class MachineSampler:
         self.processes = self._processes.heaviest(MAX_PROCESSES, now_s)
 
     def sample_everything(self) -> None:
-        """The same, with all processes, unordered."""
+        """Take a sample as `sample` does, with all processes, unordered."""
         now_s = self._sample()
         self.processes = self._processes.everything(now_s)
 

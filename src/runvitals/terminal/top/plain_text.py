@@ -14,7 +14,7 @@ from runvitals.monitoring.monitor.sampler import Schedule
 from runvitals.terminal.top.machine_sampler import MachineSampler
 from runvitals.terminal.top.view import Style, View
 
-# Between the first two samples. CPU utilisation needs two.
+# Seconds between the first two samples: CPU utilisation needs two.
 _FIRST_S = 0.3
 # How long a snapshot waits for drivers that are slow to start.
 _PATIENCE_S = 5.0

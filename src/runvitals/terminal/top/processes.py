@@ -1,8 +1,9 @@
-"""The processes that use most CPU and memory."""
+"""The processes of this machine: all, or those that use most CPU and memory."""
 
 from __future__ import annotations
 
 import os
+import signal
 from dataclasses import dataclass
 
 from runvitals.monitoring.collectors.base import PAGE, TICKS_PER_SECOND, read_text
@@ -50,32 +51,32 @@ class ProcessList:
         self._ticks: dict[int, int] = {}
         self._mono_s = 0.0
         self._users: dict[int, str] = {}
-        self._known: dict[tuple[int, int], tuple[str, str]] = {}
+        self._descriptions: dict[tuple[int, int], tuple[str, str]] = {}
 
     def everything(self, mono_s: float) -> list[ProcessLine]:
-        """All processes, unordered, with the CPU that they used since the last call."""
-        found, known = [], self._known
-        self._known = {}
+        """Return all processes, unordered, with the CPU that they used since the last call."""
+        lines, described = [], self._descriptions
+        self._descriptions = {}
         for pid, fields, share in self._read(mono_s):
             key = (pid, int(fields[19]))
-            words = known[key] if key in known else (self._user(pid), self._command(pid))
-            self._known[key] = words
-            found.append(self._line(pid, fields, share, *words))
-        return found
+            words = described[key] if key in described else (self._user(pid), self._command(pid))
+            self._descriptions[key] = words
+            lines.append(self._line(pid, fields, share, *words))
+        return lines
 
     def heaviest(self, count: int, mono_s: float) -> list[ProcessLine]:
-        """The `count` processes that used the most CPU since the last call, then the most memory."""
-        found = self._read(mono_s)
-        found.sort(key=lambda one: (one[2], int(one[1][21]), one[0]), reverse=True)
+        """Return the `count` processes that used the most CPU since the last call, then the most memory."""
+        processes = self._read(mono_s)
+        processes.sort(key=lambda process: (process[2], int(process[1][21]), process[0]), reverse=True)
         return [
             self._line(pid, fields, share, self._user(pid), self._command(pid))
-            for pid, fields, share in found[:count]
+            for pid, fields, share in processes[:count]
         ]
 
     def _read(self, mono_s: float) -> list[tuple[int, list[str], float]]:
-        """PID, fields of its `stat` from the state on, and CPU since the last call, of each process."""
+        """Return PID, `stat` fields from the state on, and CPU since the last call, of each process."""
         seconds = mono_s - self._mono_s if self._ticks else 0.0
-        found: list[tuple[int, list[str], float]] = []
+        processes: list[tuple[int, list[str], float]] = []
         ticks: dict[int, int] = {}
         for pid in self._pids():
             text = read_text(f"{self._proc}/{pid}/stat") or ""
@@ -85,9 +86,9 @@ class ProcessList:
             ticks[pid] = int(fields[11]) + int(fields[12])
             spent = ticks[pid] - self._ticks.get(pid, ticks[pid])
             share = spent / TICKS_PER_SECOND / seconds * 100.0 if seconds > 0.0 else 0.0
-            found.append((pid, fields, share))
+            processes.append((pid, fields, share))
         self._ticks, self._mono_s = ticks, mono_s
-        return found
+        return processes
 
     def _pids(self) -> list[int]:
         try:
@@ -124,3 +125,24 @@ class ProcessList:
                 if len(fields) > 2 and fields[2].isdigit():
                     self._users.setdefault(int(fields[2]), fields[0])
         return self._users.get(uid, str(uid))
+
+
+def kill(process: ProcessLine, number: signal.Signals, proc: str = "/proc") -> None:
+    """Send a signal to a listed process, and to no other that got its PID since.
+
+    Raises:
+        ProcessLookupError: it has ended.
+        PermissionError: it belongs to another user.
+    """
+    handle = os.pidfd_open(process.pid) if hasattr(os, "pidfd_open") else None
+    try:
+        fields = (read_text(f"{proc}/{process.pid}/stat") or "").rpartition(")")[2].split()
+        if len(fields) < 20 or int(fields[19]) != process.started:
+            raise ProcessLookupError(f"process {process.pid} has ended")
+        if handle is None:
+            os.kill(process.pid, number)
+        else:
+            signal.pidfd_send_signal(handle, number)
+    finally:
+        if handle is not None:
+            os.close(handle)

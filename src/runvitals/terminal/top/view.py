@@ -31,7 +31,7 @@ class View:
 
     Args:
         host: its name.
-        style: of the terminal.
+        style: size and characters of the terminal.
         hint: shown in the upper right corner.
     """
 
@@ -44,7 +44,7 @@ class View:
         self._curve_width = max(0, min(60, style.width // 4 - 10))
 
     def lines(self, vitals: Vitals, processes: Sequence[ProcessLine], time_s: float) -> list[str]:
-        """The lines of the whole screen. They fit its width and height."""
+        """Return the lines of the whole screen. They fit its width and height."""
         top = [self._head(vitals, time_s), *self._machine(vitals)]
         failures = self._failures(vitals)
         room = self._style.height - len(top) - len(failures)
@@ -105,20 +105,20 @@ class View:
         return "  ".join(words)
 
     def _flow(self, name: str, vitals: Vitals, *ways: tuple[str, str]) -> list[ScreenLine]:
-        found = [(key, word) for key, word in ways if key in vitals.metrics]
-        if not found:
+        shown = [(key, word) for key, word in ways if key in vitals.metrics]
+        if not shown:
             return []
         line = self._line().add(f"{name:<8} ")
-        for key, word in found:
+        for key, word in shown:
             speed = format_size(vitals.metrics[key] * _MIB, "B/s")
             drawn = sparkline(vitals.history[key], max(self._curve_width // 2, 6), None, self._style.unicode)
             line.add(f"{word:<8} {speed:>11}  ").add(drawn).add("   ")
         return [line]
 
     def _space(self, vitals: Vitals) -> list[ScreenLine]:
-        """The usage of file systems, as many as fit in the line."""
+        """Return the usage of file systems, as many as fit in the line."""
         line = self._line().add(f"{'Space':<8} ")
-        found = False
+        has_disks = False
         for key, used in vitals.metrics.items():
             if not (key.startswith("disk.") and key.endswith(".usagePercent")):
                 continue
@@ -126,14 +126,14 @@ class View:
             free = vitals.metrics.get(f"disk.{path}.availableGB")
             words = f"{inert(path)} {used:.0f} %"
             words += f" ({format_size(free * 2**30)} free)  " if free is not None else "  "
-            found = True
+            has_disks = True
             line.add(words)
-        return [line] if found else []
+        return [line] if has_disks else []
 
     # -- accelerators
 
     def _devices(self, vitals: Vitals, room: int) -> list[ScreenLine]:
-        """One line per accelerator if they fit, otherwise a grid."""
+        """Return one line per accelerator if they fit, otherwise a grid."""
         devices = vitals.accelerators
         if not devices or room < 2:
             return []
@@ -171,10 +171,10 @@ class View:
         return line
 
     def _grid(self, devices: Sequence[Accelerator], room: int) -> list[ScreenLine]:
-        """Devices in columns. Those that do not fit are counted."""
+        """Return devices in columns, and the number of those that do not fit."""
         columns = max(1, self._style.width // _CELL_WIDTH)
-        places = columns * max(1, room)
-        shown = devices if len(devices) <= places else devices[: places - columns]
+        cells = columns * max(1, room)
+        shown = devices if len(devices) <= cells else devices[: cells - columns]
         columns = min(columns, -(-len(shown) // max(1, room if shown is devices else room - 1)))
         rows = -(-len(shown) // columns)
         cell = self._style.width // columns

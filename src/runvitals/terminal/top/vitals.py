@@ -11,7 +11,7 @@ from runvitals.readers.journals.rates import between, rate_of
 
 # At least as many points as the widest sparkline shows.
 _HISTORY = 240
-# How long a value is shown that is not updated.
+# How long a value without an update is shown.
 _STALE_S = 20.0
 
 # By family of keys: value to show → suffixes of the keys that have it, in order of preference.
@@ -65,23 +65,23 @@ class Accelerator:
 
 
 def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
-    """The accelerators in a sample, ordered by family and id.
+    """Return the accelerators in a sample, ordered by family and id.
 
     Example:
         >>> [device.values["use"] for device in accelerators({"gpu.0.gpu": 97.0, "gpu.0.temp": 61.0})]
         [97.0]
     """
-    found: dict[tuple[str, str], dict[str, float]] = {}
+    by_device: dict[tuple[str, str], dict[str, float]] = {}
     for key, value in metrics.items():
         family, _, rest = key.partition(".")
         if family not in _FAMILIES or rest.startswith("process."):
             continue
         device_id, name = _split(rest)
         if device_id:
-            found.setdefault((family, device_id), {})[name] = value
+            by_device.setdefault((family, device_id), {})[name] = value
     devices = []
     for (family, device_id), named in sorted(
-        found.items(), key=lambda item: (item[0][0], _order(item[0][1]))
+        by_device.items(), key=lambda item: (item[0][0], _order(item[0][1]))
     ):
         values = {
             what: named[name]
@@ -98,7 +98,7 @@ def accelerators(metrics: Mapping[str, float]) -> list[Accelerator]:
 
 
 def _split(rest: str) -> tuple[str, str]:
-    """(device id, name) of a key without its family; the id is "" if the key belongs to no single device."""
+    """Return (device id, name) of a key without its family; id "" if it belongs to no single device."""
     number, _, name = rest.partition(".")
     if not number.isdigit():
         return "", name
@@ -113,7 +113,7 @@ def _order(device_id: str) -> tuple[int, ...]:
 
 
 def device_names(machine: Mapping[str, Any], families: Iterable[str]) -> str:
-    """The models of the accelerators, from the facts about the machine: `8 × NVIDIA H100 80GB HBM3`."""
+    """Return the models of the accelerators in the machine's facts: `8 × NVIDIA H100 80GB HBM3`."""
     counts: dict[str, int] = {}
     for family in families:
         for name in (*_FACTS[family], *(name for name in machine if name.startswith("accelerator_"))):
@@ -163,9 +163,9 @@ class Vitals:
 
     def add(self, mono_s: float, values: Mapping[str, float]) -> None:
         """Add a sample of gauges and counters. NaN values (gaps) are ignored."""
-        known = {key: value for key, value in values.items() if value == value}
-        rates = self._rates(mono_s, known)
-        self._seen.update({key: (mono_s, value) for key, value in known.items()})
+        numbers = {key: value for key, value in values.items() if value == value}
+        rates = self._rates(mono_s, numbers)
+        self._seen.update({key: (mono_s, value) for key, value in numbers.items()})
         # Some sources are not read at every sample; their last values stay valid for a while.
         self._seen = {key: seen for key, seen in self._seen.items() if mono_s - seen[0] <= _STALE_S}
         self.metrics = {**{key: value for key, (_, value) in self._seen.items()}, **rates}
@@ -189,7 +189,7 @@ class Vitals:
             rate = None if seen is None else rate_of(key)
             if seen is None or rate is None:
                 continue
-            found = between(round(seen[0] * 1000), seen[1], round(mono_s * 1000), value, rate.factor)
-            if found == found:
-                rates[rate.key] = found
+            speed = between(round(seen[0] * 1000), seen[1], round(mono_s * 1000), value, rate.factor)
+            if speed == speed:
+                rates[rate.key] = speed
         return rates

@@ -61,9 +61,11 @@ Not redacted: names of hosts, users, runs, folders and destinations. Review the 
 
 
 def check_name(path: str) -> None:
-    """Raises:
-    ValueError: the file name has no supported extension.
-    FileExistsError: the file exists and would be overwritten.
+    """Check the file name of a bundle.
+
+    Raises:
+        ValueError: the file name has no supported extension.
+        FileExistsError: the file exists and would be overwritten.
     """
     if not path.endswith(_ENDINGS):
         raise ValueError(f"--bundle {path}: expected a file name ending in {', '.join(_ENDINGS)}")
@@ -74,7 +76,7 @@ def check_name(path: str) -> None:
 def write(
     path: str, report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
 ) -> list[str]:
-    """Write a bundle that only its owner can read; returns the names of its files.
+    """Write a bundle that only its owner can read; return the names of its files.
 
     Args:
         path: see `check_name`.
@@ -106,7 +108,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 def _contents(
     report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
 ) -> dict[str, str]:
-    """Name → text of each file, scrubbed."""
+    """Return the text of each file by name, scrubbed."""
     headers = [str(text) for text in (values.get("openmetrics_headers") or {}).values()]
     scrub = Scrubber(environ, [*kept_tokens(environ), *headers])
     sections: dict[str, Callable[[], Any]] = {
@@ -118,19 +120,19 @@ def _contents(
         "settings.json": lambda: _settings(environ),
         "runs.json": lambda: _runs(directory),
     }
-    found = {name: _json(ask, scrub) for name, ask in sections.items()}
-    found["environment.txt"] = _environment(environ, scrub)
-    found["packages.txt"] = scrub.text(_packages())
+    contents = {name: _json(ask, scrub) for name, ask in sections.items()}
+    contents["environment.txt"] = _environment(environ, scrub)
+    contents["packages.txt"] = scrub.text(_packages())
     for name in _FILES:
         text = read_text(name)
         if text is not None:
-            found[f"files/{name.strip('/').replace('/', '_')}"] = scrub.text(text)
+            contents[f"files/{name.strip('/').replace('/', '_')}"] = scrub.text(text)
     log = _tail(os.path.join(directory, "relay.log"))
     if log:
-        found["files/relay.log"] = scrub.text(log)
-    files = ", ".join(name[6:] for name in found if name.startswith("files/"))
-    made = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
-    return {"README.txt": _README.format(time=made, runs=_RUNS, files=files), **found}
+        contents["files/relay.log"] = scrub.text(log)
+    files = ", ".join(name[6:] for name in contents if name.startswith("files/"))
+    written_at = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    return {"README.txt": _README.format(time=written_at, runs=_RUNS, files=files), **contents}
 
 
 def _json(ask: Callable[[], Any], scrub: Scrubber) -> str:
@@ -139,7 +141,7 @@ def _json(ask: Callable[[], Any], scrub: Scrubber) -> str:
     except (OSError, ValueError) as error:
         value = {"error": f"{type(error).__name__}: {error}"}
     # Once more over the whole text: a secret may be the name of a field, or a number.
-    return scrub.known(json.dumps(scrub.value(value), indent=1, ensure_ascii=False, default=str)) + "\n"
+    return scrub.hide_known(json.dumps(scrub.value(value), indent=1, ensure_ascii=False, default=str)) + "\n"
 
 
 def _settings(environ: Mapping[str, str]) -> dict[str, Any]:

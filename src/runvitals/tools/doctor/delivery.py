@@ -23,40 +23,40 @@ from runvitals.tools.doctor.remedies import remedy_of
 # Timeout for connecting and for each read; deadline for all of a destination, including name resolution.
 TIMEOUT_S = 5.0
 DEADLINE_S = 12.0
-_RELAY_ANSWER_S = 2.0
+_RELAY_TIMEOUT_S = 2.0
 _SKEW_S = 5.0
 
 
 def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """A finding for each destination of the settings, and one for the relay.
+    """Yield a finding for each destination of the settings, and one for the relay.
 
     Args:
         values: resolved settings.
         directory: the data folder, whose relay is contacted.
         environ: where the token comes from, or the file that holds it.
     """
-    wanted = destinations(values)
-    if not wanted:
+    addresses = destinations(values)
+    if not addresses:
         why = "`mode` is not online" if values["mode"] != "online" else "no server or destination is set"
         yield Finding("delivery", "destinations", "ABSENT", f"{why}: runs stay on this machine")
         return
-    for text in wanted:
+    for text in addresses:
         yield _in_time(redaction.text(text), lambda text=text: _destination(text, environ))  # type: ignore[misc]
-    answer = relay_connection.ask(directory, {"op": "hello"}, _RELAY_ANSWER_S)
-    if answer is None:
+    response = relay_connection.ask(directory, {"op": "hello"}, _RELAY_TIMEOUT_S)
+    if response is None:
         yield Finding("delivery", "relay", "PASS", "not running; it starts with the next run")
     else:
-        yield Finding("delivery", "relay", "PASS", f"running, process {answer['pid']}")
+        yield Finding("delivery", "relay", "PASS", f"running, process {response['pid']}")
 
 
 def _in_time(name: str, check: Callable[[], Finding]) -> Finding:
-    """The finding of a check, or that it timed out: name resolution has no timeout."""
-    found: list[Finding] = []
-    thread = threading.Thread(target=lambda: found.append(check()), daemon=True)
+    """Return the finding of a check, or that it timed out: name resolution has no timeout."""
+    results: list[Finding] = []
+    thread = threading.Thread(target=lambda: results.append(check()), daemon=True)
     thread.start()
     thread.join(DEADLINE_S)
-    if found:
-        return found[0]
+    if results:
+        return results[0]
     text = f"no response within {DEADLINE_S:g} s"
     return Finding("delivery", name, "FAIL", text, "check the network, the proxy settings and the resolver")
 
@@ -119,9 +119,9 @@ def _judge(url: str, response: ServerResponse, has_token: bool, text: str) -> Fi
     return Finding("delivery", url, "PASS", f"{text}, accepts our token" if has_token else text)
 
 
-def _skew_s(answer: ServerResponse) -> float | None:
-    """How far the server's clock is ahead of ours, by its `Date` header, which has whole seconds."""
-    date = answer.headers.get("Date")
+def _skew_s(response: ServerResponse) -> float | None:
+    """Return how far the server's clock is ahead of ours, by its `Date` header, which has whole seconds."""
+    date = response.headers.get("Date")
     if not date:
         return None
     try:

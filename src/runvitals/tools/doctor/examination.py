@@ -26,7 +26,7 @@ class Report:
         return any(finding.state == "FAIL" for finding in self.findings)
 
     def counts(self) -> dict[State, int]:
-        """The number of findings in each state."""
+        """Return the number of findings in each state."""
         return {state: sum(finding.state == state for finding in self.findings) for state in STATES}
 
 

@@ -15,11 +15,11 @@ class Finding:
 
     Args:
         section: `sources`, `system`, `storage`, `monitor`, `delivery` or `terminal`.
-        name: what was checked: a source, a package, a destination.
+        name: the checked source, package or destination.
         state: PASS; PARTIAL: works with restrictions; ABSENT: not present, which is not an error; FAIL:
             should work but does not.
         text: description of the result. May contain untrusted text: escape it before printing it.
-        remedy: what the user can do about it, or "".
+        remedy: instructions for the user, or "".
     """
 
     section: str

@@ -53,7 +53,7 @@ _BY_RESOLVER_NUMBER = {-2: _CORRECT_HOST, 8: _CORRECT_HOST, -3: _RESOLVER, 2: _R
 
 
 def remedy(reason: str) -> str:
-    """The remedy for a reason; "" if none is known, or if the reason already includes it.
+    """Return the remedy for a reason; "" if none is known, or if the reason already includes it.
 
     Example:
         >>> remedy("only root may read /sys/class/powercap/intel-rapl:0/energy_uj")
@@ -64,7 +64,7 @@ def remedy(reason: str) -> str:
 
 
 def remedy_of(error: BaseException) -> str:
-    """The remedy for an error, or for the error that caused it; "" if none is known.
+    """Return the remedy for an error, or for the error that caused it; "" if none is known.
 
     Example:
         >>> remedy_of(ConnectionRefusedError(errno.ECONNREFUSED, "Connection refused"))
@@ -76,8 +76,8 @@ def remedy_of(error: BaseException) -> str:
         if kind == "SSLCertVerificationError":
             return _CERTIFICATE
         numbers = _BY_RESOLVER_NUMBER if kind == "gaierror" else _BY_NUMBER
-        found = numbers.get(cause.errno or 0) if isinstance(cause, OSError) else None
-        if found:
-            return found
+        text = numbers.get(cause.errno or 0) if isinstance(cause, OSError) else None
+        if text:
+            return text
         cause = cause.__cause__
     return remedy(str(error))

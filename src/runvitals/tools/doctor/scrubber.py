@@ -15,8 +15,10 @@ _MIN_SECRET_LENGTH = 6
 
 
 class Scrubber:
-    """Redacts known secrets (values of secret variables, stored tokens) wherever they occur, values that are
-    secret by name or form (`redaction`), and the path of the user's home.
+    """Redacts secrets and the path of the user's home.
+
+    Secrets are known ones (values of secret variables, stored tokens) wherever they occur, and values that
+    are secret by name or form (`redaction`).
 
     Args:
         environ: the environment, whose secret variables are known secrets.
@@ -30,23 +32,23 @@ class Scrubber:
 
     def __init__(self, environ: Mapping[str, str], more: Iterable[str]) -> None:
         others = {secret for secret in more if len(secret) >= _MIN_SECRET_LENGTH}
-        self._known = sorted({*redaction.known_secrets(environ), *others}, key=len, reverse=True)
+        self._secrets = sorted({*redaction.known_secrets(environ), *others}, key=len, reverse=True)
         home = environ.get("HOME") or os.path.expanduser("~")
         # Match whole names only: /home/anna is not part of /home/annabel.
         self._home = re.compile(re.escape(home.rstrip("/")) + r"(?![\w.-])") if len(home) > 1 else None
 
     def text(self, value: str) -> str:
-        """A text with secrets redacted; line breaks are kept."""
-        whole = redaction.hide(self.known(value))  # a private key has many lines
+        """Return a text with secrets redacted; line breaks are kept."""
+        whole = redaction.hide(self.hide_known(value))  # a private key has many lines
         value = "\n".join(redaction.text(line) for line in whole.split("\n"))
         return value if self._home is None else self._home.sub("~", value)
 
-    def known(self, value: str) -> str:
-        """A text with only the known secrets redacted."""
-        return redaction.without_known(value, self._known)
+    def hide_known(self, value: str) -> str:
+        """Return a text with only the known secrets redacted."""
+        return redaction.without_known(value, self._secrets)
 
     def value(self, value: Any, name: str = "") -> Any:
-        """A JSON value with secrets redacted; `name` is the name of its field."""
+        """Return a JSON value with secrets redacted; `name` is the name of its field."""
         if isinstance(value, Mapping):
             return {self.text(str(key)): self.value(entry, str(key)) for key, entry in value.items()}
         if isinstance(value, (list, tuple)):
@@ -57,12 +59,12 @@ class Scrubber:
         return value
 
     def _words(self, words: Iterable[str]) -> list[str]:
-        """A list of strings, which may be a command line in which `--token` precedes its value."""
-        return [self.text(word) for word in redaction.command([self.known(word) for word in words])]
+        """Return a list of strings, which may be a command line in which `--token` precedes its value."""
+        return [self.text(word) for word in redaction.command([self.hide_known(word) for word in words])]
 
 
 def kept_tokens(environ: Mapping[str, str]) -> list[str]:
-    """The tokens stored by `runvitals login`."""
+    """Return the tokens stored by `runvitals login`."""
     try:
         return stored_keys.tokens(environ)
     except ValueError:

@@ -50,7 +50,7 @@ _NODES = (
 
 
 def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """A finding for each source, then for accelerators that are present but not measured.
+    """Yield a finding for each source, then for accelerators that are present but not measured.
 
     Args:
         reading: a reading of this machine.
@@ -58,7 +58,7 @@ def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Fin
     """
     for name, state in reading.states.items():
         yield _source(name, state, reading, values)
-    yield from _unmeasured(reading, values)
+    yield from _find_unmeasured(reading, values)
     yield from _permissions()
 
 
@@ -74,13 +74,13 @@ def _source(
         requested = name in values["collectors"] or bool(values.get(_REQUESTED_BY.get(name, "")))
         broken = reason.startswith(FAULTS) or requested
         return Finding("sources", name, "FAIL" if broken else "ABSENT", reason, remedy(reason))
-    found: State = "PARTIAL" if is_partial(state) or not count else "PASS"
+    outcome: State = "PARTIAL" if is_partial(state) or not count else "PASS"
     text = f"{read}; {reason}" if reason else read
-    return Finding("sources", name, found, text, remedy(reason))
+    return Finding("sources", name, outcome, text, remedy(reason))
 
 
-def _unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
-    """Accelerators on the PCI bus for which no source of the vendor is active."""
+def _find_unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
+    """Yield a finding for accelerators on the PCI bus without an active source."""
     on = {name for name, state in reading.states.items() if state["state"] != "absent"}
     by_vendor: dict[str, list[str]] = {}
     for card in hardware.accelerators(Scope(values["host_root"])):
@@ -100,7 +100,7 @@ def _unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[
 
 
 def _permissions() -> Iterator[Finding]:
-    """Device files, and whether this user may open them."""
+    """Yield a finding for each device file: whether this user may open it."""
     for node in _NODES:
         if not os.path.exists(node):
             continue

@@ -37,7 +37,7 @@ def findings(directory: str) -> Iterator[Finding]:
 
 
 def _existing(directory: str) -> str:
-    """The folder itself, or its nearest existing parent."""
+    """Return the folder itself, or its nearest existing parent."""
     while not os.path.isdir(directory) and os.path.dirname(directory) != directory:
         directory = os.path.dirname(directory)
     return directory
@@ -112,7 +112,7 @@ def _kind(folder: str) -> Finding:
 
 
 def _privacy(directory: str) -> Iterator[Finding]:
-    """The folder should belong to this user: journals contain command lines and output."""
+    """Yield a finding if the folder is another user's: journals contain command lines and output."""
     if not hasattr(os, "getuid") or not os.path.isdir(directory):
         return
     status = os.stat(directory)

@@ -24,7 +24,7 @@ _HOST_NAMESPACE = "pid:[4026531836]"
 _NVIDIA = "/dev/nvidiactl"
 # Kernel modules of accelerators whose version the kernel reports.
 _MODULES = ("nvidia", "amdgpu", "neuron", "habanalabs", "gasket", "xe", "i915")
-# Before this program was written. An earlier clock has never been set.
+# A time before this program was written: a clock that shows an earlier one was never set.
 _EARLIEST_S = 1_750_000_000
 _ADJTIMEX_BYTES = 256
 _TIME_ERROR = 5
@@ -43,8 +43,8 @@ def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
 
 def _versions(scope: Scope) -> Iterator[Finding]:
     yield Finding("system", "runvitals", "PASS", f"{__version__} in {os.path.dirname(runvitals.__file__)}")
-    found = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
-    yield Finding("system", "python", "PASS", found)
+    interpreter = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
+    yield Finding("system", "python", "PASS", interpreter)
     kernel = read_text(scope.path("/proc/sys/kernel/osrelease")) or platform.release()
     yield Finding("system", "kernel", "PASS", f"{platform.system()} {kernel} {platform.machine()}")
     for module in _MODULES:
@@ -55,33 +55,33 @@ def _versions(scope: Scope) -> Iterator[Finding]:
 
 
 def extras() -> dict[str, dict[str, str]]:
-    """Extra → package → version, "" if it is not installed; {} if runvitals itself is not installed.
+    """Return extra → package → version, "" if not installed; {} if runvitals itself is not installed.
 
     The extra `all` is omitted: it consists of the others.
     """
     try:
-        wanted = metadata.requires("runvitals") or []
+        requirements = metadata.requires("runvitals") or []
     except metadata.PackageNotFoundError:
         return {}
-    found: dict[str, dict[str, str]] = {}
-    for line in wanted:
+    packages: dict[str, dict[str, str]] = {}
+    for line in requirements:
         requirement, _, marker = line.partition(";")
         _, quoted, rest = marker.partition("extra ==")
         extra = rest.strip().split("'" if "'" in rest else '"')[1] if quoted else ""
         name = _name(requirement)
         if extra not in ("", "all") and name != "runvitals":
-            found.setdefault(extra, {})[name] = _version(name)
-    return found
+            packages.setdefault(extra, {})[name] = _version(name)
+    return packages
 
 
 def _extras() -> Iterator[Finding]:
-    known = extras()
-    if not known:
+    by_extra = extras()
+    if not by_extra:
         yield Finding(
             "system", "extras", "PARTIAL", "runvitals runs from source and is not installed",
             "run pip install -e . in its folder",
         )  # fmt: skip
-    for extra, packages in sorted(known.items()):
+    for extra, packages in sorted(by_extra.items()):
         missing = sorted(name for name, version in packages.items() if not version)
         there = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version)
         name = f"extra {extra}"
@@ -94,7 +94,7 @@ def _extras() -> Iterator[Finding]:
 
 
 def _name(requirement: str) -> str:
-    """The package's name in `uvicorn[standard]>=0.30`."""
+    """Return the package's name in `uvicorn[standard]>=0.30`."""
     end = next((at for at, sign in enumerate(requirement) if sign in "[<>=!~ ("), len(requirement))
     return requirement[:end].strip()
 
@@ -160,7 +160,7 @@ def _clock() -> Finding:
 
 
 def _is_synchronized() -> bool | None:
-    """Whether the kernel's clock is synchronized; None if unknown."""
+    """Return whether the kernel's clock is synchronized; None if unknown."""
     if sys.platform != "linux":
         return None
     import ctypes

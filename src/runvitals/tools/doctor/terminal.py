@@ -13,7 +13,7 @@ _SMALLEST = (80, 24)
 
 
 def findings(stream: TextIO, environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Encoding, size and colours, which `runvitals top` and tables use."""
+    """Yield findings about encoding, size and colours, which `runvitals top` and tables use."""
     encoding = getattr(stream, "encoding", None) or "ascii"
     if shows_unicode(stream):
         yield Finding("terminal", "characters", "PASS", f"{encoding}: bars and curves can be drawn")

@@ -53,17 +53,17 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
     began_ms = (time.monotonic() - began_s) * 1e3
     time.sleep(_LASTS_S)
     ended_s = time.monotonic()
-    answer = line.ask({"op": "finish", "pid": os.getpid(), "exit_code": 0}, _END_TIMEOUT_S)
+    response = line.ask({"op": "finish", "pid": os.getpid(), "exit_code": 0}, _END_TIMEOUT_S)
     ended_ms = (time.monotonic() - ended_s) * 1e3
     line.close()
-    if answer is None:
-        yield _silent(run_id, folder)
+    if response is None:
+        yield _explain_silence(run_id, folder)
         return
     yield from _judge(run_id, folder, f"started in {began_ms:.1f} ms, ended in {ended_ms:.1f} ms")
 
 
-def _silent(run_id: str, folder: str) -> Finding:
-    """A monitor that started but did not confirm the end. Its journal may say why."""
+def _explain_silence(run_id: str, folder: str) -> Finding:
+    """Return the finding about a monitor that started but did not confirm the end, with its reason."""
     reader = RunReader(run_id, folder)
     try:
         reader.poll()
@@ -75,7 +75,7 @@ def _silent(run_id: str, folder: str) -> Finding:
 
 
 def _import_error() -> str:
-    """The error when importing the monitor. The monitor's own stderr is discarded, so import it again."""
+    """Return the error when importing the monitor, whose own stderr is discarded; "" without one."""
     source = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
     code = f"import sys; sys.path.append({source!r}); import runvitals.monitoring.monitor.main"
     command = [launch.python(), "-I", "-S", "-E", "-c", code]

@@ -42,16 +42,16 @@ class ScenarioBlock:
 
     Args:
         scenario: the course of the run.
-        noise: of the simulation.
+        noise: the simulation's noise.
         first: number of the first sample.
-        count: of samples.
+        count: number of samples.
         dt_s: recorded seconds between two samples.
         lag_s: simulated seconds between two samples.
 
     Attributes:
         scenario_s: simulated time of each sample.
         filling: from 0 to 1 while the training is being set up.
-        speed: of the training, as a share of its maximum.
+        speed: speed of the training, as a share of its maximum.
         training_noise: four rows of noise.
         dt_s: recorded seconds since the previous sample; 0 at the run's first sample, where counters start.
     """
@@ -85,7 +85,7 @@ class ScenarioBlock:
         self.speed: Floats = levels["speed"] * self._job_speed()
 
     def incidents(self, kind: IncidentKind) -> list[tuple[Incident, NDArray[np.bool_]]]:
-        """The incidents of a kind, each with a mask of the samples during which it lasts."""
+        """Return the incidents of a kind, each with a mask of the samples during which it lasts."""
         return [
             (incident, (self.scenario_s >= incident.start_s) & (self.scenario_s < incident.end_s))
             for incident in self._scenario.incidents
@@ -93,15 +93,15 @@ class ScenarioBlock:
         ]
 
     def progress(self, incident: Incident) -> Floats:
-        """From 0 at an incident's start to 1 at its end."""
+        """Return 0 at an incident's start to 1 at its end, for each sample."""
         return share((self.scenario_s - incident.start_s) / (incident.end_s - incident.start_s))
 
     def noise(self, stream: int) -> NoiseBlock:
-        """The noise of these samples in one stream."""
+        """Return the noise of these samples in one stream."""
         return NoiseBlock(self._noise, self.ticks, stream)
 
     def load(self, node: int, device: int, z: NoiseBlock) -> DeviceLoad:
-        """The load of one device."""
+        """Return the load of one device."""
         # A device that waits for another spins in a collective: busy, with little work.
         waits = np.where(self.speed > 0.0, self._job_speed(), 1.0)
         load = DeviceLoad(
@@ -126,7 +126,7 @@ class ScenarioBlock:
         return load
 
     def _job_speed(self) -> Floats:
-        """The job's speed as a share of its maximum, given slow or hot devices."""
+        """Return the job's speed as a share of its maximum, given slow or hot devices."""
         reached: Floats = np.ones(len(self.ticks))
         for _, during in self.incidents("straggler"):
             reached = np.where(during, reached * _WITH_STRAGGLER, reached)

@@ -19,8 +19,8 @@ class Delivery:
     """Delivers in a thread, and delivers the rest when it is closed.
 
     Args:
-        folder: of the run.
-        destinations: as in the settings.
+        folder: the run's folder.
+        destinations: the destinations in the settings.
 
     Attributes:
         problem: why the last attempt failed, or "".
@@ -40,16 +40,16 @@ class Delivery:
         self._ending.set()
         if self._destinations:
             self._thread.join()
-            self._round()
+            self._deliver_once()
 
     def _deliver(self) -> None:
         while not self._ending.wait(_EVERY_S):
-            self._round()
+            self._deliver_once()
 
     def _sleep(self, seconds: float) -> None:
         self._ending.wait(seconds)
 
-    def _round(self) -> None:
+    def _deliver_once(self) -> None:
         self.problem = ""
         for destination in self._destinations:
             try:

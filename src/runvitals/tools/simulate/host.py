@@ -43,7 +43,7 @@ class SimulatedHost:
         )
 
     def read(self, block: ScenarioBlock, z: NoiseBlock) -> Values:
-        """The values of all keys over the next block of samples. The keys are the same at every call."""
+        """Return the values over the next block of samples; the keys are the same at every call."""
         return {
             **self._processors(block, z),
             **self._memory(block),
@@ -103,8 +103,8 @@ class SimulatedHost:
 
     def _storage(self, block: ScenarioBlock, z: NoiseBlock) -> Values:
         dt_s, disk = block.dt_s, self._kind.disk
-        wanted = np.where(block.stalled, 55.0, 400.0 * block.iowait)
-        pressure = rounded(np.maximum(self._io_pressure(wanted, block.lag_s) + 0.2 * z[4], 0.0), 2)
+        target = np.where(block.stalled, 55.0, 400.0 * block.iowait)
+        pressure = rounded(np.maximum(self._io_pressure(target, block.lag_s) + 0.2 * z[4], 0.0), 2)
         read_mib_s = np.maximum(block.read_mib_s * (1.0 + 0.25 * z[2]), 0.0)
         written_mib_s = np.maximum(block.written_mib_s * (1.0 + 0.15 * z[3]), 0.0)
         read, written = self._in(read_mib_s * dt_s), self._out(written_mib_s * dt_s)
@@ -155,7 +155,7 @@ class SimulatedHost:
         return values
 
     def facts(self, name: str) -> dict[str, object]:
-        """The facts about this machine, in the same form as a real machine's."""
+        """Return the facts about this machine, in the same form as a real machine's."""
         kind = self._kind
         return {
             "hostname": name,

@@ -50,6 +50,7 @@ class LaggedValue:
         self._inertia_s = inertia_s
 
     def __call__(self, targets: Floats, lag_s: float) -> Floats:
+        """Return the values that follow these targets, each `lag_s` seconds after the one before."""
         part = lag_s / (lag_s + self._inertia_s)
         followed = list(accumulate(targets.tolist(), lambda y, x: y + (x - y) * part, initial=self.value))
         self.value = followed[-1]
@@ -71,22 +72,23 @@ class RunningTotal:
         self.value = 0.0
 
     def __call__(self, added: Floats) -> Floats:
+        """Return the running totals after each of these amounts."""
         totals: Floats = self.value + np.cumsum(added)
         self.value = float(totals[-1])
         return totals
 
 
 def share(values: Floats) -> Floats:
-    """Clip to 0 to 1."""
+    """Return values clipped to 0 to 1."""
     return np.clip(values, 0.0, 1.0)
 
 
 def rounded(values: Floats, digits: int = 0) -> Floats:
-    """Round to a driver's resolution."""
+    """Return values rounded to a driver's resolution."""
     counted: Floats = np.round(values, digits)
     return counted
 
 
 def percent(values: Floats, digits: int = 2) -> Floats:
-    """Shares as percentages, clipped to 0 to 100."""
+    """Return shares as percentages, clipped to 0 to 100."""
     return rounded(100.0 * share(values), digits)

@@ -29,9 +29,9 @@ class RunLocation:
     """The run to write, and where to.
 
     Args:
-        folder: of the run.
-        interval_s: between two samples.
-        start_ms: of the run, ms UTC.
+        folder: the run's folder.
+        interval_s: seconds between two samples.
+        start_ms: start of the run, ms UTC.
     """
 
     run_id: str
@@ -51,14 +51,15 @@ class SimulatedProcess:
 
 
 class Node:
-    """A host of a simulated run. It writes the journals of a monitor, of a launcher that records the output,
-    and of the training processes.
+    """A host of a simulated run.
+
+    It writes the journals of a monitor, of a launcher that records the output, and of the training processes.
 
     Args:
         location: the run, and where to write it.
         profile: its machine.
-        number: of the host, from 0.
-        nodes: how many hosts the run has.
+        number: the host's number, from 0.
+        nodes: number of hosts of the run.
 
     Attributes:
         values: number of values written.
@@ -106,7 +107,7 @@ class Node:
 
         Args:
             about: name, project, tags, notes …
-            settings: to record.
+            settings: the settings to record.
             notice: states that the run is simulated.
         """
         time_ms = self._location.start_ms
@@ -159,11 +160,11 @@ class Node:
         """Start the training processes of this host."""
         for local_rank in range(self._profile.ranks):
             rank, pid = first_rank + local_rank, self._pids + local_rank
-            place = {"rank": rank, "local_rank": local_rank, "world_size": world_size}
+            ranks = {"rank": rank, "local_rank": local_rank, "world_size": world_size}
             name = f"train.{self.name}.{pid}.{time_ms:x}"
-            journal = self._writer(name, "train", time_ms, pid=pid, **place)
+            journal = self._writer(name, "train", time_ms, pid=pid, **ranks)
             self.processes.append(SimulatedProcess(rank, pid, journal))
-            self._attach(time_ms, pid, role="train", writer=name, **place)
+            self._attach(time_ms, pid, role="train", writer=name, **ranks)
         self._pids += 100
 
     def _attach(self, time_ms: int, pid: int, **about: object) -> None:
@@ -175,7 +176,7 @@ class Node:
         """End the training processes of this host.
 
         Args:
-            exit_code, signal: how they end.
+            exit_code, signal: those with which they end.
             killed: index of the one that the kernel kills because the host is out of memory.
         """
         for index, process in enumerate(self.processes):

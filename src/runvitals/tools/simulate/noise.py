@@ -20,7 +20,7 @@ class Noise:
     """A table of normally distributed numbers (mean 0, standard deviation 1, clipped at ±3).
 
     Args:
-        seed: for the random numbers.
+        seed: the seed of the random numbers.
     """
 
     def __init__(self, seed: int) -> None:
@@ -50,6 +50,6 @@ class NoiseBlock:
         self._starts = (ticks * _STRIDE + stream * _STREAM_STRIDE) % _SIZE
 
     def __getitem__(self, row: int) -> Floats:
-        """Row 0 to 63."""
+        """Return a row, 0 to 63."""
         values: Floats = self._table[self._starts + row]
         return values

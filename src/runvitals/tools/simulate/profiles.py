@@ -22,7 +22,7 @@ class Kind:
         device: creates one: (index, count) → device; None if it has no accelerators.
         fact: name of their list in the facts about a machine.
         source: the collector that would read them.
-        cpus, memory_gib: of the host.
+        cpus, memory_gib: CPUs and memory of the host.
         processor: CPU model.
         system: operating system.
         disk, nic: names of the disk and the network interface.
@@ -116,8 +116,8 @@ class Profile:
         name = _ALIASES.get(name or text, name or text)
         kind = KINDS.get(name)
         if kind is None:
-            known = ", ".join(KINDS)
-            raise ValueError(f"unknown profile {text!r}; expected KIND or KINDxCOUNT, KIND one of {known}")
+            kinds = ", ".join(KINDS)
+            raise ValueError(f"unknown profile {text!r}; expected KIND or KINDxCOUNT, KIND one of {kinds}")
         if not sign:
             return cls(text, kind, kind.count)
         most = 1 if name == "m3" else MAX_DEVICES if kind.count else 0
@@ -137,6 +137,6 @@ class Profile:
         return max(1, self.count * self.kind.ranks_per_device)
 
     def devices(self) -> list[SimulatedDevice]:
-        """New devices of one host."""
+        """Return new devices of one host."""
         make = self.kind.device
         return [] if make is None else [make(index, self.count) for index in range(self.count)]

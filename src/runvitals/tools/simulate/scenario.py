@@ -62,15 +62,15 @@ class Scenario:
         self._starts = [segment.start_s for segment in self.segments]
 
     def segment(self, scenario_s: float) -> Segment:
-        """The segment at a time."""
+        """Return the segment at a time."""
         return self.segments[max(0, bisect_right(self._starts, scenario_s) - 1)]
 
     def phase(self, scenario_s: float) -> Phase:
-        """The phase at a time."""
+        """Return the phase at a time."""
         return self.segment(scenario_s).phase
 
     def incident(self, kind: IncidentKind) -> Incident | None:
-        """The first incident of a kind, or None."""
+        """Return the first incident of a kind, or None."""
         return next((incident for incident in self.incidents if incident.kind == kind), None)
 
 
@@ -105,19 +105,19 @@ def plan(duration_s: float, nodes: int, devices: int, seed: int) -> Scenario:
     node, device = target()
     incidents.append(Incident("memory leak", killed_s - 0.06 * duration_s, killed_s, node, device))
     incidents.append(Incident("out of memory", killed_s, killed_s + warm_s, node, device))
-    segments = _cut(_cycles(duration_s, warm_s), killed_s, killed_s + warm_s, "restart")
+    segments = _insert(_cycles(duration_s, warm_s), killed_s, killed_s + warm_s, "restart")
     if nodes > 1:
         lost_s = moment(_LOST_NODE)
         hung_s = min(0.025 * duration_s, 600.0)
         incidents.append(Incident("lost node", lost_s, duration_s, nodes - 1, 0))
-        segments = _cut(segments, lost_s, lost_s + hung_s, "hang")
-        segments = _cut(segments, lost_s + hung_s, lost_s + hung_s + warm_s, "restart")
-    segments = _cut(segments, duration_s * 0.99, duration_s, "checkpoint")
+        segments = _insert(segments, lost_s, lost_s + hung_s, "hang")
+        segments = _insert(segments, lost_s + hung_s, lost_s + hung_s + warm_s, "restart")
+    segments = _insert(segments, duration_s * 0.99, duration_s, "checkpoint")
     return Scenario(duration_s, segments, sorted(incidents, key=lambda incident: incident.start_s))
 
 
 def _cycles(duration_s: float, warm_s: float) -> list[Segment]:
-    """Warm-up, then cycles of training and checkpoint, with an evaluation after every second one."""
+    """Return the warm-up, then cycles of training and checkpoint, every second with an evaluation."""
     cycle_s = min(max(duration_s / 14.0, 10.0), 1800.0)
     turns: list[tuple[Phase, float]] = [
         ("train", cycle_s), ("checkpoint", cycle_s * 0.05),
@@ -133,8 +133,8 @@ def _cycles(duration_s: float, warm_s: float) -> list[Segment]:
     return segments
 
 
-def _cut(segments: list[Segment], start_s: float, end_s: float, phase: Phase) -> list[Segment]:
-    """The segments with another phase from `start_s` to `end_s`."""
+def _insert(segments: list[Segment], start_s: float, end_s: float, phase: Phase) -> list[Segment]:
+    """Return the segments with another phase from `start_s` to `end_s`."""
     kept = [
         Segment(from_s, until_s, old.phase)
         for old in segments

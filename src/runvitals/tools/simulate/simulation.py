@@ -31,13 +31,13 @@ class Simulation:
 
     Args:
         profile: the machine of every host.
-        nodes: how many hosts.
+        nodes: number of hosts.
         scenario_s: simulated duration in seconds.
         speed: simulated seconds per recorded second.
-        seed: for the noise and the incidents.
+        seed: the seed of noise and incidents.
         location: the run, and where to write it.
         about: name, tags … to record.
-        settings: to record.
+        settings: the settings to record.
 
     Example:
         >>> simulation = Simulation(Profile.parse("h100x8"), 1, 600.0, 1.0, 0, location, {}, {})
@@ -86,7 +86,7 @@ class Simulation:
         return self._nodes[0]
 
     def play(self, wait: Callable[[int], bool] = lambda tick: True) -> bool:
-        """Write all samples; returns whether all were written.
+        """Write all samples; return whether all were written.
 
         Args:
             wait: called with each sample's number before it is written. For a live run it waits until the

@@ -33,7 +33,7 @@ def begin(
 
     Args:
         profile: the machine of every host.
-        nodes: how many hosts.
+        nodes: number of hosts.
         scenario_s: simulated duration in seconds.
         speed: simulated seconds per recorded second, with the first sample now; None records the simulated
             duration, with the last sample now.
@@ -69,8 +69,9 @@ def begin(
 
 
 def pacer(interval_s: float, stop: threading.Event) -> Callable[[int], bool]:
-    """A function that waits until a sample is due, counted from the first call. It returns False once `stop`
-    is set. With an interval of 0 every sample is due immediately.
+    """Return a function that waits until a sample is due, counted from the first call.
+
+    The function returns False once `stop` is set. With an interval of 0 every sample is due immediately.
     """
     began_s = 0.0
 

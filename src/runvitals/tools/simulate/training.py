@@ -26,7 +26,7 @@ class SimulatedTraining:
     """The progress of the training.
 
     Args:
-        ranks: of the whole job.
+        ranks: number of ranks of the whole job.
         step_s: shortest duration of a step.
         duration_s: simulated duration of the run.
 
@@ -60,7 +60,7 @@ class SimulatedTraining:
         }
 
     def advance(self, block: ScenarioBlock, index: int) -> TrainingRow | None:
-        """Advance to the sample with this index in the block; returns a row if there is a new step to log."""
+        """Advance to the sample with this index in the block; return a row if there is a new step."""
         speed, phase = float(block.speed[index]), block.phases[index]
         # With fewer ranks a step takes as long but processes fewer tokens.
         self._step += speed * block.lag_s / self._step_s
@@ -88,19 +88,19 @@ class SimulatedTraining:
         )
 
     def save(self) -> str:
-        """Save a checkpoint; returns the line to print."""
+        """Save a checkpoint; return the line to print."""
         self._saved = self._step
         return f"saved checkpoint-{int(self._saved)} (26.1 GB)\n"
 
     def resume(self) -> str:
-        """Return to the last checkpoint; returns the line to print."""
+        """Go back to the last checkpoint; return the line to print."""
         lost = int(self._step) - int(self._saved)
         self._step = self._saved
         self._logged = int(self._step) - 1
         return f"resuming from checkpoint-{int(self._saved)} with {self.ranks} ranks, {lost} steps lost\n"
 
     def line(self, row: TrainingRow, scenario_s: float) -> str | None:
-        """The line to print for a row, or None. SimulatedTraining rows are printed at intervals."""
+        """Return the line to print for a row; None between the intervals at which rows are printed."""
         if "eval/loss" in row.data:
             return f"evaluation at step {row.step}: loss {row.data['eval/loss']:.4f}\n"
         if scenario_s - self._printed_s < _PRINT_EVERY_S:

@@ -12,7 +12,7 @@ from runvitals.readers.servers.sweeps import answers
 from runvitals.readers.servers.sweeps.agent import AgentLoop
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import FunctionTraining, ProgramTraining
-from runvitals.sdk.start import resolved
+from runvitals.sdk.start import resolve_settings
 
 Configuration = Mapping[str, Any] | str | os.PathLike[str]
 
@@ -49,7 +49,7 @@ def sweep(
         >>> runvitals.agent(sweep, train, project="digits", count=20)
     """
     configuration = sweep if isinstance(sweep, Mapping) else read_configuration(sweep)
-    settings = resolved({})
+    settings = resolve_settings({})
     place = (
         entity or configuration.get("entity") or settings["entity"],
         project or configuration.get("project") or settings["project"],
@@ -89,7 +89,7 @@ def agent(
     """
     if function is not None and not callable(function):
         raise TypeError(f"agent(): expected a function without arguments, not {function!r}")
-    settings = resolved({})
+    settings = resolve_settings({})
     address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])
     sweeps = ServerSweeps.of(_server(settings))
     try:
@@ -102,7 +102,7 @@ def agent(
 
 def control(sweep_id: str, order: str, entity: str | None, project: str | None) -> Mapping[str, Any]:
     """Pause, resume, stop or cancel a sweep; returns what the API says of it."""
-    settings = resolved({})
+    settings = resolve_settings({})
     address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])
     sweeps = ServerSweeps.of(_server(settings))
     try:

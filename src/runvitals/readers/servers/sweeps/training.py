@@ -106,7 +106,7 @@ class FunctionTraining:
             traceback.print_exc()
             exit_code = 1
         finally:
-            opened = start.opened()
+            opened = start.current_run()
             if opened is not None:
                 opened.finish(exit_code)
         return exit_code == 0 or self._stopped.is_set()

@@ -14,7 +14,7 @@ from runvitals.readers.servers import Client
 from runvitals.readers.servers.wandb.api_run import ApiRun
 from runvitals.sdk import wandb_names
 from runvitals.sdk.artifacts.artifact import Artifact
-from runvitals.sdk.start import resolved
+from runvitals.sdk.start import resolve_settings
 
 _FIELDS = {
     "created_at": "started_ms", "createdAt": "started_ms", "heartbeat_at": "ended_ms", "display_name": "name",
@@ -54,7 +54,7 @@ class Api:
         api_key: str | None = None,
     ) -> None:
         given = overrides or {}
-        settings = resolved({})
+        settings = resolve_settings({})
         server = given.get("base_url") or settings["server"]
         if server is None:
             raise ValueError("Api(): no server; set RUNVITALS_SERVER, or overrides={'base_url': …}")
@@ -128,7 +128,7 @@ class Api:
         self._client.close()
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise wandb_names.api_absent("Api", name)
+        raise wandb_names.api_absence_error("Api", name)
 
 
 class ApiRuns:

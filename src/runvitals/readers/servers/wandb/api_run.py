@@ -164,7 +164,7 @@ class ApiRun:
         ]
 
     def __getattr__(self, name: str) -> NoReturn:
-        raise wandb_names.api_absent("Api.run", name)
+        raise wandb_names.api_absence_error("Api.run", name)
 
     def __repr__(self) -> str:
         return f"<Run {'/'.join(self.path)} ({self.state})>"

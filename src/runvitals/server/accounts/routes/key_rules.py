@@ -10,7 +10,7 @@ from pydantic import Field
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.principals import Operator
+from runvitals.server.access.principals import CommandLine, Operator
 from runvitals.server.access.requester import Requester
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.keys import KeyRow
@@ -73,7 +73,7 @@ def check_session(requester: Requester) -> None:
     """Raises:
     HTTPException: 403 for a key: a stolen key must not make others.
     """
-    if requester.via != "session" and not isinstance(requester.principal, Operator):
+    if requester.via != "session" and not isinstance(requester.principal, (CommandLine, Operator)):
         raise HTTPException(403, "keys are created at the page, by a user who is signed in, not by a key")
 
 

@@ -14,12 +14,9 @@ from runvitals.server.database.tables import sign_in as sign_in_tables
 from runvitals.server.database.tables import sign_on as sign_on_tables
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.runs import project
-from runvitals.server.mail.storage.deletion_notices import add_notice
 from runvitals.server.teams.storage.team_administrators import lock_members
 
 DELETED_NAME = "deleted user"
-MAIL_LATER = ("cli", "provider")
-"""Ways to change an account on which no mail is sent: a server does it later."""
 _PERSONAL = (
     tables.session,
     tables.password,
@@ -58,8 +55,6 @@ def remove_user(
     """
     mine = select(tables.email.c.address).where(tables.email.c.user_id == user_id)
     addresses = connection.execute(mine).scalars().all()
-    if by.via in MAIL_LATER:
-        _announce(connection, user_id, owner[1], now_ms)
     _trash_own_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
@@ -87,15 +82,6 @@ def remove_user(
     if anonymise:
         anonymise_user(connection, user_id, owner, addresses)
     rights_changed(connection)
-
-
-def _announce(connection: Connection, user_id: int, name: str, now_ms: int) -> None:
-    """Keep the primary address for the mail about the deletion."""
-    column = tables.email.c
-    primary = (column.user_id == user_id, column.is_primary, column.verified_ms.is_not(None))
-    address = connection.execute(select(column.address).where(*primary)).scalar()
-    if address is not None:
-        add_notice(connection, name, address, now_ms)
 
 
 def team_ids(connection: Connection, user_id: int) -> list[int]:

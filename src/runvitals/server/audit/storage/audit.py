@@ -51,6 +51,8 @@ class Actor:
 
 
 CLI = Actor("cli", "cli", via="cli")
+OPERATOR_NAME: Final = "The operator of the server"
+"""Who is behind `CLI`, as mail about a change says it."""
 SYSTEM = Actor("system", "system")
 
 
@@ -220,12 +222,12 @@ class AuditTable:
             rows = connection.execute(newer.limit(min(limit, MAX_ROWS)))
             return [AuditEvent(**(row._asdict() | _bodies(row))) for row in rows]
 
-    def made_via(self, via: Sequence[str], from_ms: int, after_id: int) -> list[AuditEvent]:
-        """The oldest successful events since a time that were made in one of these ways, a page of them."""
+    def made_via(self, via: str, from_ms: int, after_id: int) -> list[AuditEvent]:
+        """Return the oldest successful events since a time that were made this way, a page of them."""
         wanted = (
             audit_event.c.time_ms >= from_ms,
             audit_event.c.id > after_id,
-            audit_event.c.via.in_(via),
+            audit_event.c.via == via,
             audit_event.c.outcome == "ok",
         )
         statement = select(audit_event).where(*wanted).order_by(audit_event.c.id).limit(MAX_ROWS)

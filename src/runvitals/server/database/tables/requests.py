@@ -41,13 +41,15 @@ audit_webhook = Table(
     Column("problem", Text),
 )
 
-# Users who were deleted on the command line or by an identity provider, until a server has sent them a mail.
-deletion_notice = Table(
-    "deletion_notice",
+# Mail about changes that were made where none can be sent, on the command line, until a server sends it.
+# `message`: JSON, of `mail.message.Message`.
+mail_draft = Table(
+    "mail_draft",
     metadata,
     id_column(),
-    Column("name", Text, nullable=False),
     Column("address", Text, nullable=False),
-    Column("deleted_ms", BigInteger, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("time_zone", Text),
+    Column("created_ms", BigInteger, nullable=False),
     sqlite_autoincrement=True,
 )

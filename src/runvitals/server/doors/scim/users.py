@@ -22,6 +22,8 @@ from runvitals.server.doors.scim.messages import (
     user_number,
 )
 from runvitals.server.doors.scim.storage.scim import ScimNames
+from runvitals.server.mail import messages
+from runvitals.server.mail.notices import Notices
 from runvitals.store.errors import NameTaken, NotFound
 
 SCIM = Actor("system", "scim", via="provider")
@@ -121,7 +123,13 @@ class ScimUsers:
         Raises:
             LastAdministrator: the last administrator of the organisation.
         """
+        # A provider may delete many users at once: a server sends the mail later.
+        notices = Notices(self._accounts, self._accounts.mail_drafts, self._now_ms)
+        message = messages.account_deleted(user.name)
+        address = notices.address_of(user.id, message)
         self._accounts.users.delete(user.id, self._by, self._now_ms, leave_teams=True)
+        if address is not None:
+            notices.to_address(address, message)
 
     def json(self, users: Sequence[UserRow]) -> list[dict[str, Any]]:
         """Users as SCIM has them."""

@@ -88,4 +88,4 @@ def put_settings(
         raise HTTPException(409, str(error)) from None
     access.rights_changed()
     if matters := sorted(changes.keys() & SECURITY_SETTINGS):
-        notices.to_organisation_administrators(messages.settings_changed(requester.name, matters))
+        notices.to_organisation_administrators(messages.settings_changed(requester.mail_name, matters))

@@ -10,6 +10,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl, TheAccess
 from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import CommandLine
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.accounts.routes.services import TheNotices
@@ -93,7 +94,7 @@ def change_member(
 
     changed = access.accounts.in_one_transaction(change)
     access.rights_changed()
-    _notify(notices, user, changed, requester.name)
+    _notify(notices, user, changed, requester.mail_name)
     return next(_member_json(row, now_ms) for row in access.accounts.users.listed() if row.user.id == user.id)
 
 
@@ -107,7 +108,9 @@ def delete_member(
         raise HTTPException(409, "delete your own account in your settings")
     before = set(access.accounts.teams.without_administrator())
     primary = access.accounts.emails.primary(user.id)
-    access.accounts.users.delete(user.id, requester.actor, access.clock(), leave_teams=True)
+    # The operator can name another administrator first, and must.
+    leave = not isinstance(requester.principal, CommandLine)
+    access.accounts.users.delete(user.id, requester.actor, access.clock(), leave_teams=leave)
     access.rights_changed()
     if primary is not None:
         notices.to_address(primary.address, messages.account_deleted(user.name))

@@ -157,7 +157,7 @@ def change_project(
     refresh_runs(request)
     if changed.visibility != project.visibility:
         message = team_messages.visibility_changed(
-            changed.entity, changed.name, requester.name, changed.visibility
+            changed.entity, changed.name, requester.mail_name, changed.visibility
         )
         notices.to_project_administrators(changed, message, but=requester.user_id)
     return project_detail(access, requester, project.id, outside)

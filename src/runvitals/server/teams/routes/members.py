@@ -117,7 +117,7 @@ def change_member(
         raise InvalidFields({"custom_role": str(error)}) from None
     access.rights_changed()
     if role is not None:
-        notices.to_user(row.user_id, messages.team_role_changed(team.name, role, requester.name))
+        notices.to_user(row.user_id, messages.team_role_changed(team.name, role, requester.mail_name))
     return _member_json(changed, emails=True)
 
 
@@ -137,7 +137,7 @@ def remove_member(
         reached = Member(entity, Role(row.role), row.custom_role is not None)
         access.require(requester, Action.MEMBER_REMOVE, reached, f"member {member!r}")
         access.accounts.members.remove(team.name, member, requester.actor, access.clock())
-        notices.to_user(row.user_id, messages.removed_from_team(team.name, requester.name))
+        notices.to_user(row.user_id, messages.removed_from_team(team.name, requester.mail_name))
     access.rights_changed()
 
 

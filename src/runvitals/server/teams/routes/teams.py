@@ -153,7 +153,7 @@ def delete_team(
     access.rights_changed()
     days = with_defaults(access.accounts.settings.all())["trash_days"]
     purged_ms = now_ms + days * DAY_MS
-    message = team_messages.team_deleted(team.name, requester.name, purged_ms)
+    message = team_messages.team_deleted(team.name, requester.mail_name, purged_ms)
     notices.to_members(team.id, message, but=requester.user_id)
     return {"team": team.name, "deleted_ms": now_ms, "purged_ms": purged_ms}
 

@@ -11,21 +11,21 @@ MAX_PIXELS = 64_000_000
 
 
 class UnreadableImage(ValueError):
-    """Content that is not shown; the message says why."""
+    """The image is not shown; the message says why."""
 
 
 def decode(content: bytes, width: int, height: int) -> Image.Image:
-    """The first frame of an image in RGB, scaled to fit into a number of pixels, over black.
+    """Return the first frame of an image in RGB, scaled to fit into a number of pixels, over black.
 
     Raises:
         UnreadableImage: another format, too large, or damaged.
     """
     try:
-        with Image.open(io.BytesIO(content), formats=FORMATS) as found:
-            if found.width * found.height > MAX_PIXELS:
-                raise UnreadableImage(f"{found.width} × {found.height} pixels are too many")
-            found.draft("RGB", (width, height))
-            image = found.convert("RGBA")
+        with Image.open(io.BytesIO(content), formats=FORMATS) as opened:
+            if opened.width * opened.height > MAX_PIXELS:
+                raise UnreadableImage(f"{opened.width} × {opened.height} pixels are too many")
+            opened.draft("RGB", (width, height))
+            image = opened.convert("RGBA")
     except UnidentifiedImageError:
         raise UnreadableImage(f"not one of {', '.join(FORMATS)}") from None
     except (OSError, SyntaxError, Image.DecompressionBombError) as error:

@@ -10,7 +10,7 @@ _SHADES = " .:-=+*#%@"
 
 
 def rows_of(image: Image.Image, has_colours: bool) -> list[Row]:
-    """The rows of an image; without colours, each cell is a character of its brightness."""
+    """Return the rows of an image; without colours, each cell is a character of its brightness."""
     if not has_colours:
         return _characters(image)
     data, width = image.tobytes(), image.width

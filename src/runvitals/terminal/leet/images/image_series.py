@@ -15,7 +15,7 @@ class ImageSeries:
         name: under which they were logged.
 
     Attributes:
-        count: how many there were when they were read.
+        count: their number at the last read.
         problem: why they could not be read; "" if they could.
     """
 
@@ -24,18 +24,18 @@ class ImageSeries:
         self.count = 0
         self.problem = ""
         self._records: Sequence[LoggedMedia] = ()
-        self._place = 0
+        self._index = 0
         self._is_at_end = True
 
     def set_records(self, records: Sequence[LoggedMedia], count: int) -> None:
         """Set what was logged so far."""
         self._records, self.count, self.problem = records, count, ""
-        self.go(len(records) if self._is_at_end else self._place)
+        self.go(len(records) if self._is_at_end else self._index)
 
     @property
     def record(self) -> LoggedMedia | None:
         """The record that is shown."""
-        return self._records[self._place] if self._records else None
+        return self._records[self._index] if self._records else None
 
     @property
     def position(self) -> str:
@@ -44,17 +44,17 @@ class ImageSeries:
         if record is None:
             return ""
         step = "" if record.step is None else f"step {record.step:g} · "
-        return f"{step}{self._place + 1} of {len(self._records)}"
+        return f"{step}{self._index + 1} of {len(self._records)}"
 
-    def go(self, place: int) -> None:
-        """Show the record at a place, or the nearest one."""
+    def go(self, index: int) -> None:
+        """Show the record with an index, or the nearest one."""
         end = max(len(self._records) - 1, 0)
-        self._place = min(max(place, 0), end)
-        self._is_at_end = self._place == end
+        self._index = min(max(index, 0), end)
+        self._is_at_end = self._index == end
 
     def scrub(self, records: int) -> None:
         """Show a later or an earlier record."""
-        self.go(self._place + records)
+        self.go(self._index + records)
 
     def to_end(self, last: bool) -> None:
         """Show the first or the last record."""
@@ -62,5 +62,5 @@ class ImageSeries:
 
     def to_step(self, step: float) -> None:
         """Show what was logged last up to a step."""
-        steps = [math.inf if one.step is None else one.step for one in self._records]
-        self.go(max((place for place, at in enumerate(steps) if at <= step), default=0))
+        steps = [math.inf if record.step is None else record.step for record in self._records]
+        self.go(max((index for index, at in enumerate(steps) if at <= step), default=0))

@@ -1,5 +1,6 @@
-"""Kitty's graphics protocol with placeholders: the image is sent once, and cells of text show its parts. They
-scroll, and are overwritten, like any text.
+"""Kitty's graphics protocol with placeholders: the image is sent once, and text cells show its parts.
+
+The cells scroll and are overwritten like any text.
 
 https://sw.kovidgoyal.net/kitty/graphics-protocol/#unicode-placeholders
 """
@@ -26,25 +27,25 @@ MAX_ROWS = len(_MARKS)
 
 
 def transmission(image: Image.Image, number: int, columns: int, rows: int) -> str:
-    """The sequences that send an image, to be shown in cells with placeholders.
+    """Return the sequences that send an image, to be shown in cells with placeholders.
 
     Args:
-        number: of the image, from 1 to 2^24 - 1.
-        columns, rows: of the cells.
+        number: the image's number, from 1 to 2^24 - 1.
+        columns, rows: the numbers of cells.
     """
     out = io.BytesIO()
     image.save(out, "PNG")
     data = base64.standard_b64encode(out.getvalue()).decode()
     chunks = [data[start : start + _CHUNK] for start in range(0, len(data), _CHUNK)]
     parts = []
-    for place, chunk in enumerate(chunks):
-        first = f"a=T,U=1,f=100,q=2,i={number},c={columns},r={rows}," if place == 0 else ""
-        parts.append(f"\x1b_G{first}m={int(place < len(chunks) - 1)};{chunk}\x1b\\")
+    for index, chunk in enumerate(chunks):
+        first = f"a=T,U=1,f=100,q=2,i={number},c={columns},r={rows}," if index == 0 else ""
+        parts.append(f"\x1b_G{first}m={int(index < len(chunks) - 1)};{chunk}\x1b\\")
     return "".join(parts)
 
 
 def placeholders(number: int, columns: int, rows: int) -> list[Row]:
-    """The cells that show an image. Its number is their colour."""
+    """Return the cells that show an image. Its number is their colour."""
     style = f"#{number:06x}"
     return [
         [(PLACEHOLDER + _MARKS[row] + _MARKS[0] + PLACEHOLDER * (columns - 1), style)]

@@ -17,7 +17,7 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.media import IMAGE
 from runvitals.terminal.leet.braille import Row
 from runvitals.terminal.leet.chart_layout import ChartLayout
-from runvitals.terminal.leet.fitting_text import cut, left
+from runvitals.terminal.leet.fitting_text import align_left, cut
 from runvitals.terminal.leet.images.image_series import ImageSeries
 from runvitals.terminal.leet.images.terminal_graphics import PLACEHOLDER, Graphics, cell_pixels
 from runvitals.terminal.leet.pane import GridPane
@@ -27,12 +27,12 @@ USUAL_SIZE = (2, 1)
 _MAX_SIDE_BY_SIDE = 4
 _TALLEST = 60
 _HEAD_ROWS = 2
-"""Of a tile: its name and step, and the captions."""
+"""Rows above the images of a tile: its name and step, and the captions."""
 
 
 @dataclass(eq=False, slots=True)
 class DrawnImage:
-    """An image in the size of its place: its cells, and what is sent to the terminal beside them."""
+    """An image in the size of its area: its cells, and what is sent to the terminal beside them."""
 
     rows: list[Row]
     sequence: str = ""
@@ -52,7 +52,7 @@ class MediaPane(GridPane):
 
     Args:
         source: the run; None: there is none yet.
-        graphics: how images are shown.
+        graphics: the way to show images.
     """
 
     BINDINGS = [
@@ -120,20 +120,22 @@ class MediaPane(GridPane):
         if source is None or width <= 4 or height <= 3 + _HEAD_ROWS:
             return
         self._layout.fit(width, height - 1)
-        tiles = [(self._series.setdefault(name, ImageSeries(name)), place) for name, place in self._tiles()]
+        tiles = [(self._series.setdefault(name, ImageSeries(name)), area) for name, area in self._tiles()]
         for series, _ in tiles:
             await self._read(source, series)
-        wanted = [(series, *place[2:]) for series, place in tiles]
-        found = await asyncio.gather(*(self._pictures_of(source, *one) for one in wanted))
+        requests = [(series, *area[2:]) for series, area in tiles]
+        drawn = await asyncio.gather(*(self._pictures_of(source, *request) for request in requests))
         if source is self._source:
-            self._pictures = {self._key(*one): pictures for one, pictures in zip(wanted, found, strict=True)}
+            self._pictures = {
+                self._key(*request): pictures for request, pictures in zip(requests, drawn, strict=True)
+            }
             self.redraw()
 
     def _tiles(self) -> list[tuple[str, tuple[int, int, int, int]]]:
-        """The names in view, and their places: x, y, width and height in the pane below its title."""
+        """Return the names in view, and their areas: x, y, width and height in the pane below its title."""
         if self.is_full:
             return [(name, (0, 0, self.size.width, self.size.height - 1)) for name in self._names]
-        return list(zip(self._names, map(self._layout.place, self._layout.shown), strict=True))
+        return list(zip(self._names, map(self._layout.area, self._layout.shown), strict=True))
 
     async def _read(self, source: RunSource, series: ImageSeries) -> None:
         count = self._counts.get(series.name, 0)
@@ -152,9 +154,9 @@ class MediaPane(GridPane):
     async def _pictures_of(
         self, source: RunSource, series: ImageSeries, width: int, height: int
     ) -> list[DrawnImage]:
-        known = self._pictures.get(self._key(series, width, height))
-        if known is not None:
-            return known
+        drawn = self._pictures.get(self._key(series, width, height))
+        if drawn is not None:
+            return drawn
         items = [] if series.record is None else series.record.items[:_MAX_SIDE_BY_SIDE]
         room = width // max(len(items), 1) - 1
         rows = min(height - _HEAD_ROWS, _TALLEST)
@@ -162,10 +164,10 @@ class MediaPane(GridPane):
         return list(await asyncio.gather(*tasks))
 
     def _picture(self, source: RunSource, item: Mapping[str, Any], width: int, height: int) -> DrawnImage:
-        """An item in the size of its place."""
+        """Return an item in the size of its area."""
         if not (item.get("sha256") or item.get("file")):
             return DrawnImage([[(cut(inert(item.get("error") or "no file"), width), "bad")]])
-        # Only now, because they take 40 ms: most runs are looked at without images.
+        # Imported here, because they take 40 ms and most users look at no images.
         from runvitals.terminal.leet.images import kitty
         from runvitals.terminal.leet.images.decoding import UnreadableImage, decode
         from runvitals.terminal.leet.images.half_blocks import rows_of
@@ -204,8 +206,8 @@ class MediaPane(GridPane):
                 lines[top + y] += row
             each = wide // max(len(pictures), 1)
             self._placed += [
-                _Placed(start + place * each, 1 + top + _HEAD_ROWS, picture)
-                for place, picture in enumerate(pictures)
+                _Placed(start + index * each, 1 + top + _HEAD_ROWS, picture)
+                for index, picture in enumerate(pictures)
                 if picture.sequence
             ]
         if not self._counts:
@@ -217,19 +219,19 @@ class MediaPane(GridPane):
     def _tile(
         self, series: ImageSeries, pictures: Sequence[DrawnImage], width: int, height: int
     ) -> list[Row]:
-        """The rows of the images of one name, each `width` cells wide."""
+        """Return the rows of the images of one name, each `width` cells wide."""
         record, is_focused = series.record, self.has_focus and series is self._focused
         items = [] if record is None else record.items
         hidden = len(items) - _MAX_SIDE_BY_SIDE
         more = f" · {hidden} more side by side" if hidden > 0 else ""
         name = cut(inert(series.name), max(width // 2, 8))
-        position = left(f"  {series.position}{more}", width - cell_len(name))
+        position = align_left(f"  {series.position}{more}", width - cell_len(name))
         captions = " | ".join(str(item["caption"]) for item in items if item.get("caption"))
         about = series.problem or inert(captions)
         style = "bad" if series.problem else "dim"
         rows: list[Row] = [
             [(name, "focus" if is_focused else "title"), (position, "dim")],
-            [(left(about, width), style)],
+            [(align_left(about, width), style)],
         ]
         each = width // max(len(pictures), 1)
         for y in range(height - _HEAD_ROWS):
@@ -251,7 +253,7 @@ class MediaPane(GridPane):
         return [(self.title, "focus" if self.has_focus else "dim"), (f"  {' · '.join(parts)}", "dim")]
 
     def _send(self) -> None:
-        """Send images to the terminal: sixels at their place; kitty's once, before their cells."""
+        """Send images to the terminal: sixels at their position; kitty's once, before their cells."""
         app: App[Any] = self.app
         driver = app._driver
         if driver is None or not self.is_on_screen or app.screen is not self.screen:
@@ -259,8 +261,8 @@ class MediaPane(GridPane):
         x, y = self.content_region.offset
         for placed in self._placed:
             if self._graphics == "sixel":
-                place = f"\x1b[{y + placed.y + 1};{x + placed.x + 1}H"
-                driver.write(f"\x1b7{place}{placed.picture.sequence}\x1b8")
+                cursor = f"\x1b[{y + placed.y + 1};{x + placed.x + 1}H"
+                driver.write(f"\x1b7{cursor}{placed.picture.sequence}\x1b8")
             else:
                 driver.write(placed.picture.sequence)
                 placed.picture.sequence = ""
@@ -291,13 +293,13 @@ class MediaPane(GridPane):
     def toggle_graphics(self) -> None:
         """Show images as half blocks, or as well as the terminal can."""
         self._graphics = self._best if self._graphics == "blocks" else "blocks"
-        self.resized()
+        self.fit_size()
 
     def set_size(self, columns: int | None = None, rows: int | None = None) -> None:
         """Change the number of columns or rows; without any, both to the usual ones."""
         usual = self._usual_size if columns is rows is None else (self._layout.columns, self._layout.rows)
         self._layout.columns, self._layout.rows = columns or usual[0], rows or usual[1]
-        self.resized()
+        self.fit_size()
 
     def set_usual_size(self, columns: int, rows: int) -> None:
         """Set the numbers of columns and rows that the grid has without changes."""
@@ -306,12 +308,12 @@ class MediaPane(GridPane):
             self._layout.columns, self._layout.rows = columns, rows
 
     def set_filter(self, pattern: str) -> None:
-        """This pane has no filter."""
+        """Do nothing: this pane has no filter."""
 
     def move(self, right: int, down: int) -> None:
         """Move the focus to another name."""
         self._layout.move(right + down if self.is_full else right, 0 if self.is_full else down)
-        self.resized()
+        self.fit_size()
 
     def turn(self, pages: int) -> None:
         """Show another page of names."""
@@ -319,7 +321,7 @@ class MediaPane(GridPane):
             self._layout.move(pages, 0)
         else:
             self._layout.turn(pages)
-        self.resized()
+        self.fit_size()
 
     def to_end(self, last: bool) -> None:
         """Show the first or the last step."""
@@ -327,18 +329,20 @@ class MediaPane(GridPane):
             self._focused.to_end(last)
             self._follow_focused()
 
-    def resized(self) -> None:
+    def fit_size(self) -> None:
+        """Draw the images again in the present size."""
         self.redraw()
         if self._counts:
             self._show_images()
 
     def on_click(self, event: events.Click) -> None:
-        found = None if self.is_full else self._layout.at(event.x, event.y - 1)
-        if found is not None and event.button == 1:
-            self._layout.focus = found
+        """Focus the clicked image."""
+        index = None if self.is_full else self._layout.at(event.x, event.y - 1)
+        if index is not None and event.button == 1:
+            self._layout.focus = index
             self.redraw()
 
 
 def _width(text: str) -> int:
-    """The cells of a row of an image. Kitty's placeholders have marks, which take none."""
+    """Return the cells of a row of an image. Kitty's placeholders have marks, which take none."""
     return text.count(PLACEHOLDER) or len(text)

@@ -14,7 +14,7 @@ _BAND = 6
 
 
 def sixels(image: Image.Image) -> str:
-    """The sequence that draws an image at the cursor."""
+    """Return the sequence that draws an image at the cursor."""
     reduced = image.quantize(_COLOURS)
     palette = reduced.getpalette() or []
     indexes = reduced.tobytes()

@@ -19,7 +19,7 @@ _SIXEL = b"4"
 
 
 def graphics(setting: str, environ: Mapping[str, str]) -> Graphics:
-    """How images are shown: as configured, or the best that the terminal says it can.
+    """Return the way to show images: as configured, or the best that the terminal supports.
 
     Args:
         setting: `auto`, or one of `Graphics`.
@@ -34,7 +34,7 @@ def graphics(setting: str, environ: Mapping[str, str]) -> Graphics:
 
 
 def _attributes() -> list[bytes]:
-    """What the terminal answers to a request for its attributes; nothing if it does not answer soon."""
+    """Return the terminal's response to a request for its attributes; empty if none comes soon."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()) or os.name != "posix":
         return []
     import termios
@@ -42,27 +42,27 @@ def _attributes() -> list[bytes]:
 
     descriptor = sys.stdin.fileno()
     before = termios.tcgetattr(descriptor)
-    answer = b""
+    reply = b""
     try:
         tty.setcbreak(descriptor)
         os.write(sys.stdout.fileno(), b"\x1b[c")
-        while not _ATTRIBUTES.search(answer) and select.select([descriptor], [], [], _WAIT_S)[0]:
-            answer += os.read(descriptor, 256)
+        while not _ATTRIBUTES.search(reply) and select.select([descriptor], [], [], _WAIT_S)[0]:
+            reply += os.read(descriptor, 256)
     finally:
         termios.tcsetattr(descriptor, termios.TCSADRAIN, before)
-    found = _ATTRIBUTES.search(answer)
-    return found[1].split(b";") if found else []
+    match = _ATTRIBUTES.search(reply)
+    return match[1].split(b";") if match else []
 
 
 def cell_pixels() -> tuple[int, int]:
-    """The width and height of a cell in pixels; 8 × 16 where the terminal does not say."""
+    """Return the width and height of a cell in pixels; 8 × 16 where the terminal does not say."""
     try:
         import fcntl
         import struct
         import termios
 
-        answer = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, bytes(8))
+        size = fcntl.ioctl(sys.stdout.fileno(), termios.TIOCGWINSZ, bytes(8))
     except (OSError, ImportError, ValueError):
         return 8, 16
-    rows, columns, width, height = struct.unpack("HHHH", answer)
+    rows, columns, width, height = struct.unpack("HHHH", size)
     return (width // columns, height // rows) if rows and columns and width and height else (8, 16)

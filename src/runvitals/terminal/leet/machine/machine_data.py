@@ -80,12 +80,12 @@ class MachineData:
         series.extend([now_ms], [value])
 
     def charts(self) -> list[Chart]:
-        """The charts of everything that is sampled."""
+        """Return the charts of everything that is sampled."""
         with self._lock:
             return system_charts({(self.host, "monitor"): list(self._series)})
 
     def series(self, names: Iterable[SeriesName]) -> dict[SeriesName, SeriesColumn]:
-        """The series of charts."""
+        """Return the series of charts."""
         with self._lock:
             return {name: self._series[name.key].snapshot() for name in names if name.key in self._series}
 

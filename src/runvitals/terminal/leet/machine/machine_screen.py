@@ -1,4 +1,4 @@
-"""The screen of this machine: meters, charts and processes, without a run."""
+"""The screen of this machine: meters, charts and processes, without a run; `runvitals top`."""
 
 from __future__ import annotations
 
@@ -17,27 +17,28 @@ from runvitals.terminal.leet.chart_grid import ChartGrid, ChartValues
 from runvitals.terminal.leet.chart_screen import ChartScreen
 from runvitals.terminal.leet.chart_view import ChartLine
 from runvitals.terminal.leet.charts import Chart, line_names
+from runvitals.terminal.leet.config import Config
 from runvitals.terminal.leet.filtered_screen import reason
 from runvitals.terminal.leet.keys import MACHINE, bindings
-from runvitals.terminal.leet.machine.killing import kill
 from runvitals.terminal.leet.machine.machine_data import MachineData
 from runvitals.terminal.leet.machine.meters import meters
 from runvitals.terminal.leet.machine.process_table import ProcessTable
 from runvitals.terminal.leet.machine.processes_pane import ProcessesPane
 from runvitals.terminal.leet.pane_borders import Border
+from runvitals.terminal.leet.program import LeetProgram
 from runvitals.terminal.leet.question_screen import QuestionScreen
 from runvitals.terminal.leet.text_pane import TextPane
 from runvitals.terminal.leet.x_window import XWindow
-from runvitals.terminal.top.processes import ProcessLine
+from runvitals.terminal.top.processes import ProcessLine, kill
 
 _NARROW = 100
 _FIRST_S = 0.3
-"""Between the first two samples: CPU utilisation needs two."""
+"""Seconds between the first two samples: CPU utilisation needs two."""
 _WINDOW_MS = 300_000.0
 
 
-# The subjects of charts in the order in which they are shown, by the first word of a key. What is about the
-# processes of a run comes last: here it is about this program.
+# The order of charts, by the first word of their keys. Metrics of a run's processes come last: here they are
+# those of this program.
 _SUBJECTS = ("gpu", "tpu", "trn", "ipu", "cpu", "memory", "swap", "network", "disk")
 
 
@@ -51,7 +52,7 @@ class MachineScreen(ChartScreen):
 
     Args:
         data: samples it.
-        interval_s: between two samples.
+        interval_s: seconds between two samples.
         readonly: whether processes cannot be killed.
     """
 
@@ -85,6 +86,7 @@ class MachineScreen(ChartScreen):
         self.processes = ProcessesPane(self.table, id="processes")
 
     def compose(self) -> ComposeResult:
+        """Yield meters, charts and processes."""
         yield self.header
         with Horizontal(id="machine"):
             yield self.meters
@@ -95,13 +97,16 @@ class MachineScreen(ChartScreen):
         yield self.filter
 
     def on_mount(self) -> None:
+        """Start to sample the machine."""
         self.processes.focus()
         self.run_worker(self._follow(), exclusive=True)
 
     def on_unmount(self) -> None:
+        """Close the sources."""
         self.data.close()
 
     def on_resize(self, event: events.Resize) -> None:
+        """Show only meters and processes in a narrow terminal."""
         is_narrow = event.size.width < _NARROW
         self.set_class(is_narrow, "narrow")
         sides = (Border(self.meters, "right"), Border(self.processes, "top"))
@@ -135,12 +140,12 @@ class MachineScreen(ChartScreen):
         self.header.show([[(f" {inert(self.data.host)} ", "title"), (f"{up}{readonly}", "dim")]])
 
     def _read(self, charts: Sequence[Chart]) -> ChartValues:
-        found = self.data.series([line for chart in charts for line in chart.lines])
+        series = self.data.series([line for chart in charts for line in chart.lines])
         lines = [
             [
-                ChartLine(name, found[line], colour)
+                ChartLine(name, series[line], colour)
                 for colour, (line, name) in enumerate(zip(chart.lines, line_names(chart), strict=True))
-                if line in found
+                if line in series
             ]
             for chart in charts
         ]
@@ -150,38 +155,45 @@ class MachineScreen(ChartScreen):
     # -- keys
 
     def action_sort(self) -> None:
+        """Sort the processes by the next column."""
         self.table.next_order()
         self.processes.redraw()
 
     def action_tree(self) -> None:
+        """Show the processes as a tree, or as a list."""
         self.table.toggle_tree()
         self.processes.redraw()
 
     def action_filter_processes(self) -> None:
+        """Edit the filter of processes."""
         self.edit_filter(self.processes)
 
     def action_filter(self) -> None:
+        """Edit the filter of charts."""
         self.edit_filter(self.metrics)
 
     def action_clear(self) -> None:
+        """Clear the filter of charts."""
         self.metrics.set_filter("")
 
     def action_clear_processes(self) -> None:
+        """Clear the filter of processes."""
         self.processes.set_filter("")
 
     def action_meters(self) -> None:
+        """Show or hide the meters."""
         self.meters.toggle_class("hidden")
         if self.meters.has_class("hidden") and self.meters.has_focus:
             self.processes.focus()
 
     def press_digit(self, digit: int) -> None:
-        """0 gives all panes their usual sizes."""
+        """Give all panes their usual sizes if the digit is 0."""
         if digit == 0:
             self.borders.reset()
             self.metrics.set_size()
 
     def action_end(self, name: str) -> None:
-        """Ask, and then send a signal to the process at the cursor."""
+        """Send a signal to the process at the cursor if the user confirms it."""
         process = self.table.current
         if process is None:
             return
@@ -193,11 +205,11 @@ class MachineScreen(ChartScreen):
         shown = inert(process.command)[:60]
         question = f"Send {name} to {process.pid} ({shown})?"
 
-        def answered(yes: bool | None) -> None:
+        def on_answer(yes: bool | None) -> None:
             if yes:
                 self._kill(process, number)
 
-        self.app.push_screen(QuestionScreen(question), answered)
+        self.app.push_screen(QuestionScreen(question), on_answer)
 
     def _kill(self, process: ProcessLine, number: signal.Signals) -> None:
         try:
@@ -208,6 +220,7 @@ class MachineScreen(ChartScreen):
         self.show_footer()
 
     def action_full(self) -> None:
+        """Show the focused chart on the full screen, or all panes again."""
         if self.metrics.focused_chart is not None:
             self._set_full(not self.metrics.is_full)
 
@@ -224,3 +237,25 @@ class MachineScreen(ChartScreen):
             self.processes.focus()
         elif len(self.app.screen_stack) > 2:
             self.dismiss()
+
+
+class MachineApp(LeetProgram):
+    """`runvitals top`.
+
+    Args:
+        data: samples the machine.
+        interval_s: seconds between two samples.
+        readonly: whether processes cannot be killed.
+    """
+
+    TITLE = "runvitals top"
+
+    def __init__(
+        self, data: MachineData, interval_s: float, readonly: bool, config: Config | None = None
+    ) -> None:
+        super().__init__(config)
+        self._machine = MachineScreen(data, interval_s, readonly)
+
+    def on_mount(self) -> None:
+        """Show the screen of the machine."""
+        self.push_screen(self._machine)

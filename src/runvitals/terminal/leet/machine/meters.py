@@ -15,7 +15,7 @@ from runvitals.terminal.top.vitals import Accelerator, Vitals, device_names
 _CORE = re.compile(r"cpu\.(\d+)\.cpu_percent")
 _LEVELS = " ▁▂▃▄▅▆▇█"
 _MAX_BARS = 16
-"""With more cores, each is one character."""
+"""Cores that get a bar each; more cores get one character each."""
 _LABEL = 8
 _RATES = (
     ("Network", "network.recvMBps", "network.sentMBps"),
@@ -24,12 +24,12 @@ _RATES = (
 
 
 def usage_style(percent: float) -> str:
-    """The style of a share that is used: moderate below 70 %, heavy from 90 %."""
+    """Return the style of a share that is used: moderate below 70 %, heavy from 90 %."""
     return "bad" if percent >= 90.0 else "warn" if percent >= 70.0 else "good"
 
 
 def meters(vitals: Vitals, width: int) -> list[Row]:
-    """The rows of all meters."""
+    """Return the rows of all meters."""
     metrics = vitals.metrics
     rows: list[Row] = []
     if "cpu.mean" in metrics:
@@ -53,7 +53,7 @@ def meters(vitals: Vitals, width: int) -> list[Row]:
 
 
 def meter(name: str, percent: float, width: int, note: str) -> Row:
-    """A bar with a label before, and a number and a note behind it."""
+    """Return a bar with a label before, and a number and a note behind it."""
     room = max(width - _LABEL - 1 - 7 - 12, 4)
     label = f"{name[:_LABEL]:<{_LABEL}} "
     return [
@@ -70,9 +70,9 @@ def _loads(metrics: Mapping[str, float]) -> str:
 
 
 def _cores(metrics: Mapping[str, float], width: int) -> Iterator[Row]:
-    """A short bar for each core, or one character where there are many."""
-    found = [(int(match[1]), value) for key, value in metrics.items() if (match := _CORE.fullmatch(key))]
-    cores = sorted(found)
+    """Yield a short bar for each core, or one character where there are many."""
+    unsorted = [(int(match[1]), value) for key, value in metrics.items() if (match := _CORE.fullmatch(key))]
+    cores = sorted(unsorted)
     if len(cores) > _MAX_BARS:
         per_row = max(width - _LABEL - 1, 8)
         for start in range(0, len(cores), per_row):

@@ -27,7 +27,7 @@ _COLUMNS = {
 }
 _OF_GPUS = ("devices", "device_memory")
 _LEFT_OUT = ("state", "time", "user")
-"""In this order, where there is no room for the command."""
+"""Columns that are hidden, in this order, if there is no room for the command."""
 _COMMAND_WIDTH = 24
 
 
@@ -77,7 +77,7 @@ class ProcessTable:
         self._arrange()
 
     def next_order(self) -> None:
-        """Sort by something else."""
+        """Sort by the next order of `ORDERS`."""
         self.order = ORDERS[(ORDERS.index(self.order) + 1) % len(ORDERS)]
         self._arrange()
 
@@ -88,9 +88,9 @@ class ProcessTable:
 
     @property
     def cursor(self) -> int:
-        """The place of the process at the cursor."""
-        places = (place for place, one in enumerate(self.shown) if _identity(one) == self._current)
-        return next(places, 0)
+        """The index of the process at the cursor."""
+        indexes = (index for index, process in enumerate(self.shown) if _identity(process) == self._current)
+        return next(indexes, 0)
 
     @property
     def current(self) -> ProcessLine | None:
@@ -100,40 +100,42 @@ class ProcessTable:
     def move(self, rows: int) -> None:
         """Move the cursor, not beyond the ends."""
         if self.shown:
-            place = min(max(self.cursor + rows, 0), len(self.shown) - 1)
-            self._current = _identity(self.shown[place])
+            index = min(max(self.cursor + rows, 0), len(self.shown) - 1)
+            self._current = _identity(self.shown[index])
 
     def _arrange(self) -> None:
-        wanted = self._all
+        processes = self._all
         if self._is_wanted is not None:
             matches = self._is_wanted
-            wanted = [one for one in wanted if matches(_searched(one.process))]
-        wanted = sorted(wanted, key=lambda one: _key(one, self.order), reverse=self.order != "PID")
-        self.shown = _tree(wanted) if self.is_tree else wanted
+            processes = [process for process in processes if matches(_search_text(process.process))]
+        processes = sorted(
+            processes, key=lambda process: _key(process, self.order), reverse=self.order != "PID"
+        )
+        self.shown = _tree(processes) if self.is_tree else processes
         if self.cursor == 0 and self.shown:
             self._current = _identity(self.shown[0])
 
     def rows(self, width: int, first: int, height: int) -> list[Row]:
-        """The heading, and the processes from a place on."""
+        """Return the heading, and the processes from an index on."""
         cursor, names = self.cursor, self._columns(width)
         heads = [f"{_COLUMNS[name][0]:{_COLUMNS[name][1]}}" for name in names]
         rows: list[Row] = [[(" ".join([*heads, " COMMAND"]), "title")]]
-        for place, one in enumerate(self.shown[first : first + height], first):
-            rows.append(_row(one, names, place == cursor))
+        for index, process in enumerate(self.shown[first : first + height], first):
+            rows.append(_row(process, names, index == cursor))
         return rows
 
     def _columns(self, width: int) -> list[str]:
-        """The columns that are shown: of GPUs if they are used, and others if there is room."""
-        uses_gpus = any(one.gpu is not None for one in self._all)
+        """Return the columns that are shown: of GPUs if they are used, and others if there is room."""
+        uses_gpus = any(column.gpu is not None for column in self._all)
         names = [name for name in _COLUMNS if uses_gpus or name not in _OF_GPUS]
         for name in _LEFT_OUT:
-            if sum(int(_COLUMNS[one][1][1:]) + 1 for one in names) + _COMMAND_WIDTH > width:
+            if sum(int(_COLUMNS[column][1][1:]) + 1 for column in names) + _COMMAND_WIDTH > width:
                 names.remove(name)
         return names
 
 
-def _row(one: ShownProcess, names: Sequence[str], is_current: bool) -> Row:
-    process, gpu = one.process, one.gpu
+def _row(shown: ShownProcess, names: Sequence[str], is_current: bool) -> Row:
+    process, gpu = shown.process, shown.gpu
     cells = {
         "pid": str(process.pid),
         "user": inert(process.user)[:9],
@@ -147,21 +149,21 @@ def _row(one: ShownProcess, names: Sequence[str], is_current: bool) -> Row:
         else axes.label(gpu.memory_bytes, "bytes"),
     }
     numbers = " ".join([*(f"{cells[name]:{_COLUMNS[name][1]}}" for name in names), " "])
-    branch = "  " * (one.depth - 1) + "└ " if one.depth else ""
+    branch = "  " * (shown.depth - 1) + "└ " if shown.depth else ""
     style = "cursor" if is_current else "value" if gpu is not None else ""
     return [(numbers, style), (branch, "dim"), (inert(process.command), style)]
 
 
-def _identity(one: ShownProcess) -> tuple[int, int]:
-    return one.process.pid, one.process.started
+def _identity(shown: ShownProcess) -> tuple[int, int]:
+    return shown.process.pid, shown.process.started
 
 
-def _searched(process: ProcessLine) -> str:
+def _search_text(process: ProcessLine) -> str:
     return f"{process.pid} {process.user} {process.command}"
 
 
-def _key(one: ShownProcess, order: Order) -> tuple[float, float]:
-    process = one.process
+def _key(shown: ShownProcess, order: Order) -> tuple[float, float]:
+    process = shown.process
     if order == "PID":
         return process.pid, 0.0
     if order == "memory":
@@ -169,22 +171,22 @@ def _key(one: ShownProcess, order: Order) -> tuple[float, float]:
     if order == "CPU time":
         return process.cpu_s, process.cpu_percent
     if order == "GPU memory":
-        return (-1.0 if one.gpu is None else one.gpu.memory_bytes or 0.0), process.cpu_percent
+        return (-1.0 if shown.gpu is None else shown.gpu.memory_bytes or 0.0), process.cpu_percent
     return process.cpu_percent, process.rss_mib
 
 
 def _tree(ordered: list[ShownProcess]) -> list[ShownProcess]:
-    """Processes below the one that started them, siblings in their order."""
-    known = {one.process.pid for one in ordered}
+    """Return processes below the one that started them, siblings in their order."""
+    pids = {process.process.pid for process in ordered}
     children: dict[int, list[ShownProcess]] = {}
-    for one in ordered:
-        parent = one.process.parent if one.process.parent in known else 0
-        children.setdefault(parent, []).append(one)
+    for process in ordered:
+        parent = process.process.parent if process.process.parent in pids else 0
+        children.setdefault(parent, []).append(process)
     shown: list[ShownProcess] = []
-    waiting = [(one, 0) for one in reversed(children.get(0, []))]
+    waiting = [(process, 0) for process in reversed(children.get(0, []))]
     while waiting:
-        one, depth = waiting.pop()
-        shown.append(one._replace(depth=depth))
-        below = children.get(one.process.pid, []) if one.process.pid else []
+        process, depth = waiting.pop()
+        shown.append(process._replace(depth=depth))
+        below = children.get(process.process.pid, []) if process.process.pid else []
         waiting += [(child, depth + 1) for child in reversed(below)]
     return shown

@@ -12,7 +12,7 @@ class ProcessesPane(ListPane):
     """The list of processes.
 
     Args:
-        table: what it shows.
+        table: the rows to show.
     """
 
     def __init__(self, table: ProcessTable, *, id: str) -> None:
@@ -21,18 +21,22 @@ class ProcessesPane(ListPane):
 
     @property
     def count(self) -> int:
+        """The number of processes, without the filter."""
         return self.table.count
 
     @property
-    def place(self) -> int:
+    def cursor_index(self) -> int:
+        """The index of the process at the cursor."""
         return self.table.cursor
 
     @property
     def shown(self) -> int:
+        """The number of processes that match the filter."""
         return len(self.table.shown)
 
     @property
     def page(self) -> int:
+        """The number of rows for processes."""
         return max(self.size.height - 2, 1)  # below two rows of headings
 
     def set_filter(self, pattern: str) -> None:
@@ -42,6 +46,7 @@ class ProcessesPane(ListPane):
         self.redraw()
 
     def move_cursor(self, rows: int) -> None:
+        """Move the cursor down by rows, or up by negative ones."""
         self.table.move(rows)
         self.redraw()
 

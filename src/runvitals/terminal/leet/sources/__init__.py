@@ -1,1 +1,1 @@
-"""Where leet reads runs: journals, servers, and W&B's files. `run_source` says what all of them offer."""
+"""Sources of runs for leet: journals, servers, and W&B's files. `run_source` has their interface."""

@@ -1,4 +1,7 @@
-"""What a server says about credentials that it does not accept."""
+"""Adds the remedy to an error of a server that rejects the credentials.
+
+Apart, because the catalogue uses it without loading NumPy.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from runvitals.readers.servers.connection import ServerError
 
 @contextmanager
 def with_remedy(remedy: str) -> Iterator[None]:
-    """Say what the user can do if the server rejects the credentials."""
+    """Add what the user can do to the error of a server that rejects the credentials."""
     try:
         yield
     except ServerError as error:

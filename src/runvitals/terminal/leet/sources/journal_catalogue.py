@@ -21,14 +21,18 @@ class JournalCatalogue:
         self._list = RunList(directory)
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        found = self._list.runs(now_ms)
-        return found, len(found)
+        """Return the runs of the folder, newest first, and their number; the filter is ignored."""
+        runs = self._list.runs(now_ms)
+        return runs, len(runs)
 
     def open(self, run_id: str) -> RunSource:
-        """A run of this folder. NumPy, which its series need, is loaded here: after the first picture."""
+        """Return a run of this folder.
+
+        NumPy, which its series need, is loaded here, after the screen has been drawn for the first time.
+        """
         from runvitals.terminal.leet.sources.journals import JournalSource
 
         return JournalSource(run_id, self.directory)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file is kept open."""

@@ -51,7 +51,7 @@ class SampledSeries:
         self._read: dict[int, int] = {}  # rows that were read of each table
         self._last: tuple[float, float] | None = None
         self._writer = ""
-        self._recorded: tuple[str, float | None] | None = None
+        self._recorded_key: tuple[str, float | None] | None = None
         self.column = SeriesColumn()
 
     def update(self, samples: RunSamples, groups: Groups) -> None:
@@ -59,12 +59,12 @@ class SampledSeries:
         names = [
             name for name in groups.get((self._name.origin, self._name.role), ()) if name in samples.writers
         ]
-        if self._recorded is None:
-            self._recorded = _recorded(self._name.key, (samples.writers[name].keys for name in names))
-            if self._recorded is None:
+        if self._recorded_key is None:
+            self._recorded_key = _recorded_key(self._name.key, (samples.writers[name].keys for name in names))
+            if self._recorded_key is None:
                 return
         for writer in names:
-            times, values = self._new(samples.writers[writer].tables_of(self._recorded[0]))
+            times, values = self._new(samples.writers[writer].tables_of(self._recorded_key[0]))
             if not len(times):
                 continue
             if self._last is not None and times[0] < self._last[0]:
@@ -76,14 +76,14 @@ class SampledSeries:
             self._add(times, values)
 
     def _new(self, tables: Sequence[SampleTable]) -> tuple[Any, Any]:
-        """Times and values of the rows that were not read yet, by time."""
-        assert self._recorded is not None
+        """Return times and values of the rows that were not read yet, by time."""
+        assert self._recorded_key is not None
         parts = []
         for table in tables:
             start, width = self._read.get(id(table), 0), len(table.keys)
             self._read[id(table)] = end = len(table.times)
             if start < end:
-                index = table.place(self._recorded[0])
+                index = table.place(self._recorded_key[0])
                 rows = np.frombuffer(table.rows)[start * width : end * width]
                 parts.append((np.array(table.times[start:end], np.float64), rows[index::width].copy()))
         if len(parts) < 2:
@@ -93,8 +93,8 @@ class SampledSeries:
         return times[order], values[order]
 
     def _add(self, times: Any, values: Any) -> None:
-        assert self._recorded is not None
-        factor = self._recorded[1]
+        assert self._recorded_key is not None
+        factor = self._recorded_key[1]
         if factor is None:
             self.column.extend(times, values)
         else:
@@ -105,18 +105,18 @@ class SampledSeries:
 
     def _read_again(self, samples: RunSamples, groups: Groups) -> None:
         """Read everything from the start: a clock was set back, or two monitors wrote at the same time."""
-        assert self._recorded is not None
+        assert self._recorded_key is not None
         group = (self._name.origin, self._name.role)
-        key, factor = self._recorded
+        key, factor = self._recorded_key
         for series in samples.each({group: groups[group]}, key.__eq__):
             self._last = (float(series.t[-1]), float(series.values[-1]))
-            found = (series.t, series.values)
-            self.column.replace(*(found if factor is None else derive(*found, factor)))
+            recorded = (series.t, series.values)
+            self.column.replace(*(recorded if factor is None else derive(*recorded, factor)))
 
 
-def _recorded(key: str, keys: Iterable[Iterable[str]]) -> tuple[str, float | None] | None:
-    """The recorded key that has a series' values; with a factor if the series is the rate of a counter."""
-    for recorded in (one for some in keys for one in some):
+def _recorded_key(key: str, keys: Iterable[Iterable[str]]) -> tuple[str, float | None] | None:
+    """Return the recorded key of a series; with a factor if the series is the rate of a counter."""
+    for recorded in (name for some in keys for name in some):
         rate = rate_of(recorded)
         if recorded == key and rate is None:
             return recorded, None

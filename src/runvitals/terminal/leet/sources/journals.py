@@ -52,10 +52,12 @@ class JournalSource:
         return bool(count) or before is None or before.state != self.run.state
 
     def end_ms(self) -> float:
+        """Return the time of the newest record in ms UTC; 0 without records."""
         writers = self.reader.facts.writers.values()
         return float(max((writer.last_ms for writer in writers), default=0))
 
     def system_keys(self) -> SystemKeys:
+        """Return the keys of system metrics of each (host, role)."""
         writers = self.reader.samples.writers
         with self._lock:
             return {
@@ -66,7 +68,8 @@ class JournalSource:
     def system(
         self, names: Iterable[SeriesName], x_range: tuple[float, float]
     ) -> dict[SeriesName, SeriesColumn]:
-        found = {}
+        """Return the whole series of these names that have values."""
+        columns = {}
         with self._lock:
             groups = None
             for name in names:
@@ -76,20 +79,24 @@ class JournalSource:
                     series = self._series[name] = SampledSeries(name)
                     series.update(self.reader.samples, groups)
                 if series.column.count:
-                    found[name] = series.column.snapshot()
-        return found
+                    columns[name] = series.column.snapshot()
+        return columns
 
     def progress(self) -> float:
+        """Return 1.0: each poll reads everything."""
         return 1.0
 
     def wants_more(self) -> bool:
+        """Return False: each poll reads everything."""
         return False
 
     def logged_names(self) -> list[str]:
+        """Return the names of logged numbers."""
         with self._lock:
             return list({name: None for rows in self._logged.values() for name in rows.columns})
 
-    def logged(self, name: str) -> list[LoggedLine]:
+    def logged_lines(self, name: str) -> list[LoggedLine]:
+        """Return the numbers logged under a name, by process."""
         lines = []
         with self._lock:
             for writer, rows in sorted(self._logged.items()):
@@ -100,25 +107,30 @@ class JournalSource:
         return lines
 
     def console(self) -> list[ConsoleText]:
+        """Return the end of the output."""
         with self._lock:
             return self.reader.console.pieces()
 
     def media_keys(self) -> list[MediaKey]:
+        """Return the names of logged media."""
         with self._lock:
             return self.reader.media.keys()
 
     def media(self, key: str) -> list[LoggedMedia]:
+        """Return the media logged under a name, by step."""
         with self._lock:
             return self.reader.logged_media(key)
 
     def content(self, item: Mapping[str, Any]) -> bytes:
+        """Return the first 64 MiB of an item's file."""
         with open(paths.content_path(self.reader.folder, str(item["sha256"])), "rb") as file:
             return file.read(MAX_CONTENT_BYTES)
 
     def records(self) -> RecordReader:
+        """Return a reader of the run's folder."""
         from runvitals.terminal.leet.record_log import JournalRecords
 
         return JournalRecords(self.reader.folder)
 
     def close(self) -> None:
-        """Nothing is kept open."""
+        """Do nothing: no file is kept open."""

@@ -1,4 +1,4 @@
-"""What leet needs of a run, and of a place that has runs, wherever they are."""
+"""The interface of a run, and of a catalogue of runs, wherever they are."""
 
 from __future__ import annotations
 
@@ -18,11 +18,15 @@ SystemKeys = Mapping[tuple[str, str], Iterable[str]]
 
 
 def now_ms() -> int:
+    """Return the current time in ms UTC."""
     return time.time_ns() // 1_000_000
 
 
 class LoggedLine(NamedTuple):
-    """What one process logged under a name, over steps and over time. `rank` is None without ranks."""
+    """The values that one process logged under a name, over steps and over time.
+
+    `rank` is None without ranks.
+    """
 
     host: str
     rank: int | None
@@ -32,7 +36,7 @@ class LoggedLine(NamedTuple):
 
 
 class RunSource(Protocol):
-    """A run. `poll` reads what is new and may run in a thread; everything else answers from memory.
+    """A run. `poll` reads what is new and may run in a thread; everything else reads memory.
 
     Attributes:
         run: facts, as of the last poll; None before.
@@ -41,7 +45,7 @@ class RunSource(Protocol):
     run: Run | None
 
     def poll(self) -> bool:
-        """Read what is new. Returns whether there is anything new to show.
+        """Read what is new; return whether there is anything to show.
 
         Raises:
             OSError: it cannot be read.
@@ -49,55 +53,56 @@ class RunSource(Protocol):
         ...
 
     def end_ms(self) -> float:
-        """The time of the newest record."""
+        """Return the time of the newest record."""
         ...
 
     def system_keys(self) -> SystemKeys:
-        """The keys of system metrics of each (host, role)."""
+        """Return the keys of system metrics of each (host, role)."""
         ...
 
     def system(
         self, names: Iterable[SeriesName], x_range: tuple[float, float]
     ) -> dict[SeriesName, SeriesColumn]:
-        """Series of system metrics. A remote source returns those that it has, and reads the others, or in
-        more detail for this range of times, with the next poll.
+        """Return those series of system metrics that are in memory.
+
+        A remote source reads the others, and more detail for this range of times, with the next poll.
         """
         ...
 
     def progress(self) -> float:
-        """The share that was read of what there was, up to 1.0."""
+        """Return the share that was read of what there was, up to 1.0."""
         ...
 
     def wants_more(self) -> bool:
-        """Whether something was asked for that the next poll reads."""
+        """Return whether the next poll has something to read that was asked for."""
         ...
 
     def logged_names(self) -> list[str]:
-        """The names of logged numbers."""
+        """Return the names of logged numbers."""
         ...
 
-    def logged(self, name: str) -> list[LoggedLine]:
-        """The numbers logged under a name, by process."""
+    def logged_lines(self, name: str) -> list[LoggedLine]:
+        """Return the numbers logged under a name, by process."""
         ...
 
     def console(self) -> list[ConsoleText]:
-        """The end of the output."""
+        """Return the end of the output."""
         ...
 
     def media_keys(self) -> list[MediaKey]:
-        """The names of logged images and other media."""
+        """Return the names of logged images and other media."""
         ...
 
     def media(self, key: str) -> list[LoggedMedia]:
-        """What was logged under a name, by step. It may read, and raise OSError."""
+        """Return the media logged under a name, by step. May read, and raise OSError."""
         ...
 
     def content(self, item: Mapping[str, Any]) -> bytes:
-        """The file of an item. It may read, and raise OSError."""
+        """Return the content of an item's file. May read, and raise OSError."""
         ...
 
     def records(self) -> RecordReader | None:
-        """Reads the records one by one; None where there are none."""
+        """Return a reader of the records; None if the source has none."""
         ...
 
     def close(self) -> None:
@@ -106,10 +111,10 @@ class RunSource(Protocol):
 
 
 class RunCatalogue(Protocol):
-    """A place that has runs.
+    """A collection of runs: a data folder, a server, a folder of W&B's files.
 
     Attributes:
-        title: what it is.
+        title: its name, such as the folder.
         filters_itself: whether `runs` applies the filter; otherwise its runs have everything to filter by.
     """
 
@@ -117,7 +122,7 @@ class RunCatalogue(Protocol):
     filters_itself: bool
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        """The runs, newest first, and how many there are. It may run in a thread.
+        """Return the runs, newest first, and how many there are. It may run in a thread.
 
         Raises:
             OSError: they cannot be read.
@@ -125,7 +130,7 @@ class RunCatalogue(Protocol):
         ...
 
     def open(self, run_id: str) -> RunSource:
-        """A run of this place."""
+        """Return one of its runs."""
         ...
 
     def close(self) -> None:

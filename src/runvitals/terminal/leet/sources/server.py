@@ -1,5 +1,7 @@
-"""Runs on a server. Only what is shown is requested: series of the charts of a page, in the detail of their
-size, and then what is new.
+"""Runs on a server, of which only what is shown is requested.
+
+First come the series of the charts of a page, in the detail that their size needs; later requests add new
+values.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ class _Fetched:
         self.since_ms, self.until_ms = inf, -inf
 
     def lacks(self, x_range: tuple[float, float]) -> bool:
-        """Whether a range needs more detail."""
+        """Return whether a range needs more detail."""
         low, high = x_range
         is_coarse = self.bucket_ms * _MIN_POINTS > high - low
         return is_coarse and not (self.since_ms <= low and high <= self.until_ms)
@@ -64,8 +66,8 @@ class ServerSource:
         self._series: dict[SeriesName, _Fetched] = {}
         self._names: dict[str, None] = {}
         self._logged: dict[str, dict[tuple[str, int | None], tuple[SeriesColumn, SeriesColumn]]] = {}
-        self._wanted: dict[SeriesName, tuple[float, float]] = {}
-        self._wanted_names: set[str] = set()
+        self._missing: dict[SeriesName, tuple[float, float]] = {}
+        self._missing_names: set[str] = set()
         self._pieces: list[ConsoleText] = []
         self._media_keys: list[MediaKey] = []
         self._end_ms = 0.0
@@ -110,7 +112,7 @@ class ServerSource:
         if news.get("reload"):
             self._series.clear()
             self._logged.clear()
-            self._wanted_names.update(self._names)
+            self._missing_names.update(self._names)
             return self._start()
         with self._lock:
             self._add_samples(news.get("samples") or ())
@@ -161,9 +163,9 @@ class ServerSource:
 
     def _fetch_series(self) -> bool:
         with self._lock:
-            wanted, self._wanted = self._wanted, {}
+            requested, self._missing = self._missing, {}
         requests: dict[tuple[float, float] | None, set[str]] = {}
-        for name, x_range in wanted.items():
+        for name, x_range in requested.items():
             if name not in self._series:
                 requests.setdefault(None, set()).add(name.key)
             elif self._series[name].lacks(x_range):
@@ -176,36 +178,38 @@ class ServerSource:
 
     def _fetch(self, keys: list[str], x_range: tuple[float, float] | None) -> None:
         times = [] if x_range is None else [("t0", int(x_range[0])), ("t1", int(x_range[1]))]
-        answer = self._get("/metrics", [("keys", keys), ("max_points", _POINTS), *times])
-        bucket_ms = float(answer["bucket_ms"] or 0.0)
+        response = self._get("/metrics", [("keys", keys), ("max_points", _POINTS), *times])
+        bucket_ms = float(response["bucket_ms"] or 0.0)
         with self._lock:
-            for series in responses.columns(answer).series:
-                found = self._series.setdefault(SeriesName(series.key, series.host, series.role), _Fetched())
+            for series in responses.columns(response).series:
+                fetched = self._series.setdefault(
+                    SeriesName(series.key, series.host, series.role), _Fetched()
+                )
                 if x_range is None:
-                    found.column.replace(series.t, series.values)
-                    found.bucket_ms = bucket_ms
+                    fetched.column.replace(series.t, series.values)
+                    fetched.bucket_ms = bucket_ms
                 else:
-                    _put_in(found.column, series.t, series.values)
+                    _put_in(fetched.column, series.t, series.values)
             if x_range is not None:
                 self._mark_detailed(keys, x_range)
 
     def _mark_detailed(self, keys: Iterable[str], x_range: tuple[float, float]) -> None:
         is_tail = x_range[1] >= self._end_ms
-        for name, found in self._series.items():
+        for name, fetched in self._series.items():
             if name.key in keys:
-                found.since_ms, found.until_ms = x_range[0], inf if is_tail else x_range[1]
+                fetched.since_ms, fetched.until_ms = x_range[0], inf if is_tail else x_range[1]
 
     def _fetch_logged(self) -> bool:
         with self._lock:
-            wanted = sorted(self._wanted_names)
-            self._wanted_names.clear()
-        for start in range(0, len(wanted), _KEYS_PER_REQUEST):
-            names = wanted[start : start + _KEYS_PER_REQUEST]
-            answer = self._get("/history", [("keys", names), ("max_points", _POINTS)])
+            requested = sorted(self._missing_names)
+            self._missing_names.clear()
+        for start in range(0, len(requested), _KEYS_PER_REQUEST):
+            names = requested[start : start + _KEYS_PER_REQUEST]
+            response = self._get("/history", [("keys", names), ("max_points", _POINTS)])
             with self._lock:
                 for name in names:
                     self._logged[name] = {}
-                for group in answer["groups"]:
+                for group in response["groups"]:
                     for name, values in group["series"].items():
                         lines = self._logged.setdefault(name, {})
                         steps, times = lines.setdefault(
@@ -214,38 +218,43 @@ class ServerSource:
                         numbers = [float("nan") if value is None else value for value in values]
                         steps.extend(group["step"], numbers)
                         times.extend(group["t"], numbers)
-        return bool(wanted)
+        return bool(requested)
 
     # -- from memory
 
     def end_ms(self) -> float:
+        """Return the time of the newest sample or `log()` call in ms UTC."""
         return self._end_ms
 
     def system_keys(self) -> SystemKeys:
+        """Return the keys of system metrics of each (host, role)."""
         with self._lock:
             return {group: set(keys) for group, keys in self._keys.items()}
 
     def system(
         self, names: Iterable[SeriesName], x_range: tuple[float, float]
     ) -> dict[SeriesName, SeriesColumn]:
-        found = {}
+        """Return the series in memory, and note the missing or coarse ones for the next poll."""
+        columns = {}
         with self._lock:
             for name in names:
                 series = self._series.get(name)
                 if series is None or series.lacks(x_range):
-                    self._wanted[name] = x_range
+                    self._missing[name] = x_range
                 if series is not None and series.column.count:
-                    found[name] = series.column.snapshot()
-        return found
+                    columns[name] = series.column.snapshot()
+        return columns
 
     def logged_names(self) -> list[str]:
+        """Return the names of logged numbers."""
         with self._lock:
             return list(self._names)
 
-    def logged(self, name: str) -> list[LoggedLine]:
+    def logged_lines(self, name: str) -> list[LoggedLine]:
+        """Return the numbers in memory; note the name for the next poll if there are none."""
         with self._lock:
             if name not in self._logged:
-                self._wanted_names.add(name)
+                self._missing_names.add(name)
             return [
                 LoggedLine(host, rank, f"{host} {rank}", steps.snapshot(), times.snapshot())
                 for (host, rank), (steps, times) in sorted(
@@ -254,38 +263,49 @@ class ServerSource:
             ]
 
     def progress(self) -> float:
+        """Return 1.0: the first poll reads everything."""
         return 1.0
 
     def wants_more(self) -> bool:
-        return bool(self._wanted or self._wanted_names)
+        """Return whether series were asked for that are not in memory."""
+        return bool(self._missing or self._missing_names)
 
     def console(self) -> list[ConsoleText]:
+        """Return the end of the output, as of the last poll."""
         return self._pieces
 
     def media_keys(self) -> list[MediaKey]:
+        """Return the names of logged media, as of the last poll."""
         return self._media_keys
 
     def media(self, key: str) -> list[LoggedMedia]:
+        """Request the media logged under a name."""
         with self._use(), self._asking:
             return list(self._files.media(key, None, None))
 
     def content(self, item: Mapping[str, Any]) -> bytes:
+        """Download the file of an item.
+
+        Raises:
+            OSError: the file has more than 64 MiB, or the server is unreachable.
+        """
         if int(item.get("bytes") or 0) > MAX_CONTENT_BYTES:
             raise OSError(f"the file has {item['bytes']:,} bytes; expected at most {MAX_CONTENT_BYTES:,}")
         with self._use(), self._asking:
             return b"".join(self._files.parts(item))
 
     def records(self) -> None:
-        """A server keeps values, not records."""
+        """Return None: a server keeps values, not records."""
 
     def close(self) -> None:
+        """Close the connection after the last request."""
         self._use.close()
 
 
 def _append(column: SeriesColumn, times: list[float], values: list[float]) -> None:
-    """Add what is newer than the last value: a response and the news after it may overlap."""
+    """Add the values that are newer than the last one: two responses may overlap."""
     last = column.x[-1] if column.count else -inf
-    first = next((place for place, time in enumerate(times) if time > last), len(times))
+    first = next((index for index, time in enumerate(times) if time > last), len(times))
     column.extend(times[first:], values[first:])
 
 

@@ -25,8 +25,8 @@ class ServerCatalogue:
     """The runs of a server that its token may read: the newest of those that match.
 
     Args:
-        url: of the server.
-        environ: where tokens are from, as for all commands.
+        url: the server's URL.
+        environ: environment variables, for tokens, as for all commands.
         project: only of this project.
 
     Raises:
@@ -43,40 +43,45 @@ class ServerCatalogue:
         self.title = self._connection.url + (f" · {project}" if project else "")
 
     def runs(self, now_ms: int, filter_text: str) -> tuple[list[Run], int]:
-        wanted = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
+        """Return the newest runs that match the filter, and the number of all that match."""
+        parameters = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
         with self._use(), with_remedy(self._remedy):
-            page = self._connection.get("/runs", wanted)
-        return [_listed(row) for row in page["runs"]], int(page["total"])
+            page = self._connection.get("/runs", parameters)
+        return [_to_run(row) for row in page["runs"]], int(page["total"])
 
-    def find(self, wanted: str) -> str:
-        """The id of the run with an id, or with a name that no other has.
+    def find(self, id_or_name: str) -> str:
+        """Return the id of the run with an id, or with a name that no other has.
 
         Raises:
             UnknownRun: no run matches, or several do.
             ServerError: the server rejected the request or is unreachable.
         """
         try:
-            return str(self._connection.get_of_run(wanted)["id"])
+            return str(self._connection.get_of_run(id_or_name)["id"])
         except UnknownRun:
-            found, _ = self.runs(0, "name:" + json.dumps(wanted))
-        named = [run.id for run in found if run.name == wanted]
+            runs, _ = self.runs(0, "name:" + json.dumps(id_or_name))
+        named = [run.id for run in runs if run.name == id_or_name]
         if len(named) != 1:
             problem = f"{len(named)} runs of" if named else "no run"
-            raise UnknownRun(f"{problem} {wanted!r} on {self._connection.url}, and none on this machine")
+            raise UnknownRun(f"{problem} {id_or_name!r} on {self._connection.url}, and none on this machine")
         return named[0]
 
     def open(self, run_id: str) -> RunSource:
-        """A run of this server. NumPy, which its series need, is loaded here: after the first picture."""
+        """Return a run of this server.
+
+        NumPy, which its series need, is loaded here, after the screen has been drawn for the first time.
+        """
         from runvitals.terminal.leet.sources.server import ServerSource
 
         return ServerSource(ApiConnection(self._url, self._token, TIMEOUT_S), run_id, self._remedy)
 
     def close(self) -> None:
+        """Close the connection after the last request."""
         self._use.close()
 
 
-def _listed(row: Mapping[str, Any]) -> Run:
-    """A run of a list, which has not everything that is known about it."""
+def _to_run(row: Mapping[str, Any]) -> Run:
+    """Return a run of a list, which has not everything that is known about it."""
     rest: dict[str, Any] = {
         "command": [], "config": {}, "settings": {}, "machines": {}, "sources": {}, "ranks": [], "events": [],
         "lost_records": 0, "problems": [],

@@ -1,5 +1,7 @@
-"""Runs in W&B's `.wandb` files. A run that is opened is written as a journal into a temporary folder, and
-followed there. The folder is removed at the end.
+"""Runs in W&B's `.wandb` files.
+
+A run that is opened is written as a journal into a temporary folder and followed there; the folder is removed
+when the run is closed.
 """
 
 from __future__ import annotations
@@ -44,26 +46,33 @@ class WandbSource(JournalSource):
             return super().poll()
 
     def progress(self) -> float:
+        """Return the share of the file that was read, up to 1.0."""
         return self._follower.progress
 
     def wants_more(self) -> bool:
+        """Return whether a part of the file was not read yet."""
         return self.progress() < 1.0
 
     def media_keys(self) -> list[MediaKey]:
+        """Return the names of logged images."""
         return self._follower.images.keys()
 
     def media(self, key: str) -> list[LoggedMedia]:
+        """Return the images logged under a name, by step."""
         with self._use():
             return self._follower.images.of(key)
 
     def content(self, item: Mapping[str, Any]) -> bytes:
+        """Return the content of an image's file, at most 64 MiB."""
         with self._use():
             return self._follower.images.content(item, MAX_CONTENT_BYTES)
 
     def records(self) -> RecordReader:
+        """Return a reader of the file's records."""
         return WandbRecords(self._follower.path)
 
     def close(self) -> None:
+        """Close the file, and remove the temporary folder, after the last use."""
         self._use.close()
 
     def _close(self) -> None:

@@ -23,10 +23,10 @@ class SimulatedDevice(Protocol):
     about: dict[str, object]
 
     def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
-        """The values of `keys` over the next block of samples: for each key an array, or a constant.
+        """Return the values of `keys` over the next block of samples: for each key an array, or a constant.
 
         Args:
-            load: of the device in these samples.
+            load: the device's load in these samples.
             z: noise.
         """
         ...

@@ -46,6 +46,7 @@ class SimulatedAmdGpu:
         self._energy_j = RunningTotal()
 
     def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
+        """Return the values of `keys` over the next block of samples."""
         busy, lag_s = load.busy, load.lag_s
         wanted_w = _IDLE_W + (_LIMIT_W - _IDLE_W) * load.work * load.clock
         hot_c = self._temp_c(self._cooled_c + load.heat_c + 40.0 * wanted_w / _LIMIT_W, lag_s)

@@ -34,6 +34,7 @@ class SimulatedAppleChip:
         self._gpu_c, self._cpu_c = LaggedValue(38.0, 30.0), LaggedValue(38.0, 30.0)
 
     def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
+        """Return the values of `keys` over the next block of samples."""
         busy, lag_s = load.busy, load.lag_s
         wanted_w = self._gpu_w(0.1 + 40.0 * load.work, lag_s)
         gpu_c = self._gpu_c(36.0 + load.heat_c + 1.25 * wanted_w, lag_s)

@@ -30,6 +30,7 @@ class SimulatedIpu:
         self._busy_s, self._all_s = RunningTotal(), RunningTotal()
 
     def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
+        """Return the values of `keys` over the next block of samples."""
         power_w = rounded(58.0 + 120.0 * load.work * load.clock + 2.0 * z[0], 3)
         die_c = self._die_c(self._cooled_c + load.heat_c + 0.09 * power_w, load.lag_s)
         busy = share(load.busy * 0.9 + 0.02 * z[1])

@@ -73,6 +73,7 @@ class SimulatedNvidiaGpu:
         )
 
     def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
+        """Return the values of `keys` over the next block of samples."""
         model, busy, lag_s, dt_s = self._model, load.busy, load.lag_s, load.dt_s
         wanted_w = model.idle_w + (model.limit_w - model.idle_w) * load.work * load.clock
         # The temperature without thermal throttling.

@@ -34,6 +34,7 @@ class SimulatedTpuChip:
         self._worked_s = 0.0
 
     def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
+        """Return the values of `keys` over the next block of samples."""
         now_s = self._seconds(load.dt_s)
         worked_s = np.maximum.accumulate(np.where(load.busy > 0.02, now_s, self._worked_s))
         self._worked_s = float(worked_s[-1])

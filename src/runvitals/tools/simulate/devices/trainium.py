@@ -21,7 +21,7 @@ class SimulatedTrainiumChip:
 
     Args:
         chip: its number.
-        chips: how many the instance has.
+        chips: number of chips of the instance.
     """
 
     def __init__(self, chip: int, chips: int) -> None:
@@ -41,6 +41,7 @@ class SimulatedTrainiumChip:
         }
 
     def read(self, load: DeviceLoad, z: NoiseBlock) -> list[Floats | float]:
+        """Return the values of `keys` over the next block of samples."""
         used = load.filled * _CORE_BYTES
         busy = load.busy * (0.35 + 0.6 * load.work * load.clock)
         uses: list[Floats | float] = [rounded(used * part) for _, part in _CORE_USES]

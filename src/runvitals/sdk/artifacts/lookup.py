@@ -1,0 +1,87 @@
+"""Finds logged artifacts, on the server that runs are delivered to, or else on this machine."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple, Protocol
+
+from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion
+
+
+class ArtifactScope(NamedTuple):
+    """The server or data folder of a run's artifacts, and the run's entity and project.
+
+    Args:
+        server: the address of the server; None: the journals in `folder`.
+        folder: the data folder.
+        entity, project: those of the run, for names that leave them out.
+    """
+
+    server: str | None
+    folder: str | None
+    entity: str | None
+    project: str
+
+
+class ArtifactSource(Protocol):
+    """One version of an artifact."""
+
+    @property
+    def version(self) -> ArtifactVersion:
+        """The version, as it was when it was last read."""
+
+    def refresh(self) -> None:
+        """Read the version again: its aliases may have changed.
+
+        Raises:
+            UnknownArtifact: it was deleted.
+        """
+
+    def entries(self) -> list[ArtifactEntry]:
+        """Return its files and references, by path."""
+
+    def copy(self, entry: ArtifactEntry, path: str) -> None:
+        """Write the content of a file to a path.
+
+        Raises:
+            FileNotFoundError: the content is gone.
+        """
+
+    def run(self, run_id: str) -> Any:
+        """Return a run that logged or used it."""
+
+
+def find(scope: ArtifactScope, name: str) -> ArtifactSource:
+    """Return the version with a name: `[[entity/]project/]name[:alias]`.
+
+    Raises:
+        ValueError: an invalid name.
+        UnknownArtifact: there is no such version.
+        ServerError: the server rejected the request or is unreachable.
+    """
+    named = ArtifactAddress.parsed(name)
+    address = ArtifactAddress(
+        named.entity or scope.entity, named.project or scope.project, named.name, named.alias
+    )
+    if scope.server is None:
+        from runvitals.readers.journals.artifacts import LocalArtifacts
+
+        return LocalArtifacts(scope.folder).find(address)
+    from runvitals.readers.servers.artifacts import ServerArtifacts
+
+    return ServerArtifacts.of(scope.server).find(address)
+
+
+def find_content(scope: ArtifactScope, name: str, digest: str) -> ArtifactSource | None:
+    """Return the version of an artifact with these files; None if it has not arrived yet.
+
+    Raises:
+        ServerError: the server rejected the request or is unreachable.
+    """
+    address = ArtifactAddress(scope.entity, scope.project, name)
+    if scope.server is None:
+        from runvitals.readers.journals.artifacts import LocalArtifacts
+
+        return LocalArtifacts(scope.folder).with_digest(address, digest)
+    from runvitals.readers.servers.artifacts import ServerArtifacts
+
+    return ServerArtifacts.of(scope.server).with_digest(address, digest)

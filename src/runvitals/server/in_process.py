@@ -1,0 +1,216 @@
+"""`RoutesInProcess`: the API's routes about accounts, for a command that has the database.
+
+A command needs no server and opens no socket: it calls the functions of the routes in its own process, as the
+principal `CommandLine`. So there is one implementation of what is valid, what is recorded and who gets mail.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import cached_property, wraps
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from fastapi import FastAPI, HTTPException, Request
+from fastapi.exceptions import RequestValidationError
+from starlette.routing import BaseRoute, Match
+from starlette.types import Message, Receive, Scope, Send
+
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.directory import Directory
+from runvitals.server.access.principals import CommandLine
+from runvitals.server.access.requester import SCOPE_KEY, Requester
+from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.http.errors import field_name
+from runvitals.server.http.router import LazyRoute, Router
+from runvitals.server.mail.notices import Notices
+from runvitals.server.metadata_store import MetadataStore
+
+if TYPE_CHECKING:
+    from runvitals.server.outside_services import OutsideServices
+
+_PROJECT: Final = "/entities/{entity}/projects/{project}"
+_MODULES: Final = {
+    "/organisation/roles": "organisation.routes.roles",
+    "/organisation/members": "organisation.routes.members",
+    "/organisation/settings": "organisation.routes.settings",
+    "/organisation/names": "organisation.routes.names",
+    "/organisation/scim-secret": "organisation.routes.scim_secret",
+    "/organisation/issuers": "sign_on.routes.issuers",
+    "/organisation/service-accounts": "teams.routes.service_accounts",
+    "/teams/{team}/service-accounts": "teams.routes.service_accounts",
+    "/teams/{team}/members": "teams.routes.members",
+    "/teams/{team}": "teams.routes.teams",
+    f"{_PROJECT}/members": "projects.routes.members",
+    f"{_PROJECT}/links": "projects.routes.links",
+    _PROJECT: "projects.routes.owned_projects",
+}
+"""The modules of the routes that commands call, by how their paths begin: the first that fits."""
+
+
+class _NoKeys(SecretBox):
+    """Encrypts nothing: a command does not have the keys of the server, which could not read it."""
+
+    def __init__(self) -> None:
+        super().__init__({"none": bytes(32)})
+
+    def seal(self, secret: bytes, purpose: str) -> bytes:
+        name = purpose.rpartition(":")[2]
+        raise ValueError(f"{name} is stored encrypted, with keys that the server has: change it there")
+
+
+@dataclass
+class _CommandServices:
+    """What these routes work with, of all that `SharedServices` has."""
+
+    access: AccessControl
+    box: SecretBox
+
+    @property
+    def account_services(self) -> _CommandServices:
+        return self
+
+    @property
+    def library(self) -> _CommandServices:
+        return self
+
+    @cached_property
+    def outside_services(self) -> OutsideServices:
+        from runvitals.server.outside_services import OutsideServices
+
+        access = self.access
+        return OutsideServices(
+            access.metadata_store, self.box, access.clock, time.monotonic, lambda user_id: False
+        )
+
+    def notices(self) -> Notices:
+        """Mail to users, as drafts."""
+        accounts = self.access.accounts
+        return Notices(accounts, accounts.mail_drafts, self.access.clock())
+
+    def refresh(self) -> None:
+        """Do nothing: a command has no runs open. Servers see what changed by the generation of rights."""
+
+    def close(self) -> None:
+        if "outside_services" in vars(self):
+            self.outside_services.close()
+
+
+class RoutesInProcess:
+    """Calls routes as `CommandLine`. Close it.
+
+    Args:
+        clock: the time now, ms UTC.
+
+    Example:
+        >>> with closing(RoutesInProcess(metadata_store, now_ms)) as routes:
+        ...     routes.send("DELETE", "/organisation/roles/{role}", {"role": "Labeller"}, None)
+        {'people': 0}
+    """
+
+    def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
+        access = AccessControl(metadata_store, Directory(metadata_store, clock, time.monotonic), clock)
+        self._services = _CommandServices(access, _NoKeys())
+
+    def send(self, method: str, path: str, names: Mapping[str, str], body: Any) -> Any:
+        """Return the JSON of the response; None if it has no content.
+
+        The change, its rows in the audit log and the drafts of its mail are written together or not at all.
+
+        Args:
+            path: below `/api/v1`, as the route declares it.
+            names: the values of its parameters.
+
+        Raises:
+            LookupError, ValueError: the route refused it; as the storage raised it, if it did.
+        """
+        self._services.access.rights_changed()
+        app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+        app.state.services = self._services
+        app.router.routes[:] = [_ChosenRoute(self._in_one_transaction(_route_of(method, path)), names)]
+        app.add_exception_handler(HTTPException, _raise)
+        app.add_exception_handler(RequestValidationError, _raise)
+        try:
+            content = asyncio.run(_response(app, _scope(method, path), body))
+        except HTTPException as error:
+            raise (LookupError if error.status_code == 404 else ValueError)(error.detail) from None
+        except RequestValidationError as error:
+            problems = [f"{field_name(one['loc'][1:])}: {one['msg']}" for one in error.errors()]
+            raise ValueError("; ".join(problems)) from None
+        return json.loads(content) if content else None
+
+    def close(self) -> None:
+        """Remove what routes made for the calls. The caller closes the metadata store."""
+        self._services.close()
+
+    def _in_one_transaction(self, route: LazyRoute) -> LazyRoute:
+        """The same route, whose function runs in one transaction of the database."""
+        endpoint, accounts = route.endpoint, self._services.access.accounts
+
+        @wraps(endpoint)
+        def change(**arguments: Any) -> Any:
+            return accounts.in_one_transaction(lambda: endpoint(**arguments))
+
+        # FastAPI reads annotations, which are texts, in the module of the function.
+        change.__signature__ = inspect.signature(endpoint, eval_str=True)  # type: ignore[attr-defined]
+        joined = route.within("", (), {}, False)
+        joined.endpoint = change
+        return joined
+
+
+class _ChosenRoute(BaseRoute):
+    """A route that answers any request, with values of its parameters, which may have slashes."""
+
+    def __init__(self, route: LazyRoute, names: Mapping[str, str]) -> None:
+        self._route = route
+        self._names = dict(names)
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        return Match.FULL, {"endpoint": self._route.endpoint, "path_params": self._names}
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self._route.handle(scope, receive, send)
+
+
+def _route_of(method: str, path: str) -> LazyRoute:
+    module = next(module for beginning, module in _MODULES.items() if path.startswith(beginning))
+    router: Router = import_module(f"runvitals.server.{module}").router
+    return next(route for route in router.routes if route.path == path and method in route.methods)
+
+
+def _scope(method: str, path: str) -> Scope:
+    return {
+        "type": "http",
+        "asgi": {"version": "3.0"},
+        "http_version": "1.1",
+        "method": method,
+        "scheme": "http",
+        "path": f"/api/v1{path}",
+        "query_string": b"",
+        "root_path": "",
+        "headers": [(b"content-type", b"application/json")],
+        SCOPE_KEY: Requester(CommandLine(), name="cli", via="cli"),
+    }
+
+
+async def _response(app: FastAPI, scope: Scope, body: Any) -> bytes:
+    """Call the application; returns the body of the response."""
+    content = bytearray()
+
+    async def receive() -> Message:
+        return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
+
+    async def send(message: Message) -> None:
+        content.extend(message.get("body", b""))
+
+    await app(scope, receive, send)
+    return bytes(content)
+
+
+def _raise(request: Request, error: Exception) -> Any:
+    raise error
