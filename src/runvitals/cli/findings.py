@@ -26,6 +26,7 @@ _WIDTH = 100
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals findings` to the parser."""
     parser = subparsers.add_parser(
         "findings",
         help=COMMANDS["findings"],
@@ -63,6 +64,7 @@ def _price(text: str) -> float:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print the findings about a run, or what the runs of the data folder lost by cause; return 0."""
     if arguments.id is not None:
         findings = open_run(arguments.id, directory(arguments)).findings(arguments.price)
         print(_json(findings.to_json()) if arguments.json else _text(findings))
