@@ -132,7 +132,7 @@ class Device:
         return self.host.nothing() if key is None else self.host.growth(key)
 
     def value(self, name: str) -> Floats:
-        """The mean of one of its own keys: `recoveryAction`, `pcieLinkGen` …"""
+        """The mean of one of its own keys, such as `pcieLinkGen`, per window."""
         return self.host.mean(self.prefix + name)
 
     def high_of(self, name: str) -> Floats:
