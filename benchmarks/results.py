@@ -32,6 +32,7 @@ TITLES = {
     "metadata": "Metadata store",
     "accounts": "Accounts",
     "usage": "Usage",
+    "findings": "Findings",
     "fleet": "Fleet",
     "web": "Page",
     "leet": "Terminal UI",

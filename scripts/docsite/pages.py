@@ -7,7 +7,7 @@ import re
 import shutil
 from pathlib import Path
 
-from scripts.docsite import commands, python_api, routes
+from scripts.docsite import commands, findings, python_api, routes
 
 FROM_THE_ROOT = {
     "benchmarks/RESULTS.md": "results.md",
@@ -37,6 +37,7 @@ def stage(root: Path, target: Path) -> None:
         page.write_text(relinked(page.read_text("utf-8"), root, source, name), "utf-8")
     reference = target / "reference"
     (reference / "cli.md").write_text(commands.page(), "utf-8")
+    (reference / "findings.md").write_text(findings.page(), "utf-8")
     (reference / "http.md").write_text(routes.page(), "utf-8")
     (reference / "python.md").write_text(python_api.page(root / "src"), "utf-8")
 

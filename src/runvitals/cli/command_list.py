@@ -10,6 +10,7 @@ COMMANDS: Final = {
     "leet": "charts of runs in the terminal, live",
     "runs": "list the runs in the data folder, newest first",
     "show": "show a run: state, facts, events, and statistics of all metrics",
+    "findings": "say what is wrong with a run, why, what it costs, and what to do",
     "export": "export all samples of a run as CSV or JSON lines",
     "files": "list or copy the files that a run saved or logged",
     "artifact": "put, get and list artifacts: versions of files",

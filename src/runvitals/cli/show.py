@@ -15,7 +15,8 @@ from runvitals.model.host import Host
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite, run_as_dict
 from runvitals.monitoring.collectors.sources import FAULTS, RARE, is_partial
-from runvitals.readers.journals.run_handle import open_run
+from runvitals.readers.journals.arrays import numpy_or_none
+from runvitals.readers.journals.run_handle import OpenRun, open_run
 from runvitals.readers.journals.statistics import Statistics
 from runvitals.tools.doctor.sources import SOURCES_OF
 
@@ -36,9 +37,11 @@ def run(arguments: argparse.Namespace) -> int:
     statistics = opened.statistics()
     if arguments.json:
         shown = {**run_as_dict(opened.facts), "statistics": [asdict(statistic) for statistic in statistics]}
+        if numpy_or_none() is not None:
+            shown["verdict"] = opened.findings().to_json()["verdict"]
         print(json.dumps(finite(shown), indent=1, allow_nan=False))
         return 0
-    print(table(_facts(opened.facts)))
+    print(table([*_facts(opened.facts), *_verdict(opened)]))
     for heading, lines in _sections(opened.facts):
         print(f"\n{heading}")
         print("\n".join(f"  {line}" for line in lines))
@@ -46,6 +49,15 @@ def run(arguments: argparse.Namespace) -> int:
         print()
         print(_statistics(statistics))
     return 0
+
+
+def _verdict(run: OpenRun) -> list[list[str]]:
+    """What is wrong with the run; nothing without NumPy, which the rules need."""
+    if numpy_or_none() is None:
+        return []
+    findings = run.findings()
+    more = f" (see `runvitals findings {run.id}`)" if findings.findings else ""
+    return [["verdict", inert(findings.text + more)]]
 
 
 def _facts(run: Run) -> list[list[str]]:

@@ -96,6 +96,10 @@ class Trainer:
     def log(self, time_ms: int, step: int | None, **data: Any) -> None:
         assert self.journal.json(frames.HISTORY, {"t": time_ms, "step": step, "data": data})
 
+    def mark(self, time_ms: int, text: str) -> None:
+        event = {"t": time_ms, "name": "marker", "level": "info", "text": text}
+        assert self.journal.json(frames.EVENT, event)
+
     def info(self, time_ms: int, **sections: Any) -> None:
         assert self.journal.json(frames.INFO, {"t": time_ms, **sections})
 

@@ -2964,6 +2964,11 @@ export interface components {
             contact: string;
             purchase_order: string;
         };
+        /** @description What a finding cost. */
+        Cost: {
+            device_hours: number;
+            money: number | null;
+        };
         /** @description A custom role. */
         CustomRole: {
             id: number;
@@ -3073,6 +3078,14 @@ export interface components {
             /** @description The service account that did; None if none did. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
         };
+        /** @description The value of a series that decided, and what it is compared with. */
+        Evidence: {
+            key: string;
+            host: string;
+            value: number;
+            unit: string;
+            normal: number | null;
+        };
         /** @description A fact of all runs. */
         FactRow: {
             /** @enum {string} */
@@ -3104,6 +3117,35 @@ export interface components {
         /** @description What a filter can name. */
         FieldChoices: {
             fields: components["schemas"]["FieldChoice"][];
+        };
+        /** @description Something that is wrong with a run, or worth to know. */
+        Finding: {
+            id: string;
+            /** @enum {string} */
+            severity: "critical" | "warning" | "info";
+            /** @enum {string} */
+            confidence: "certain" | "likely" | "possible";
+            /** @description ms UTC. */
+            from_ms: number;
+            /** @description ms UTC; null while it goes on. */
+            to_ms: number | null;
+            /** @description Of the run's time, 0 to 1. */
+            share: number;
+            hosts: string[];
+            devices: number[];
+            ranks: number[];
+            text: string;
+            evidence: components["schemas"]["Evidence"][];
+            cost: components["schemas"]["Cost"];
+            advice: string;
+            docs: string;
+        };
+        /** @description What the rules say about a run. */
+        Findings: {
+            verdict: components["schemas"]["Verdict"];
+            findings: components["schemas"]["Finding"][];
+            fine: string[];
+            undecided: components["schemas"]["Undecided"][];
         };
         /** @description A time at which a rule fired for a series. */
         Firing: {
@@ -3970,6 +4012,12 @@ export interface components {
             };
             may: string[];
         };
+        /** @description A rule that could not decide, and the series that it would need. */
+        Undecided: {
+            id: string;
+            needs: string[];
+            why: string;
+        };
         /** @description How much of a category a team, a user or the organisation has used this month. */
         Use: {
             /** @description None: the organisation. */
@@ -3985,6 +4033,11 @@ export interface components {
             /** @description At the end of the month, if it goes on so. */
             expected: number | null;
             refuses_new_runs: boolean;
+        };
+        /** @description The finding that costs most, `healthy` or `unknown`. */
+        Verdict: {
+            id: string;
+            text: string;
         };
         /** @description A saved view. */
         View: {
@@ -4346,6 +4399,7 @@ export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
 export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
 export type CostCentre = components['schemas']['CostCentre'];
+export type Cost = components['schemas']['Cost'];
 export type CustomRole = components['schemas']['CustomRole'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
@@ -4355,10 +4409,13 @@ export type Entry = components['schemas']['Entry'];
 export type EvaluatedMetric = components['schemas']['EvaluatedMetric'];
 export type EventChoice = components['schemas']['EventChoice'];
 export type Event = components['schemas']['Event'];
+export type Evidence = components['schemas']['Evidence'];
 export type FactRow = components['schemas']['FactRow'];
 export type Factors = components['schemas']['Factors'];
 export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
+export type Finding = components['schemas']['Finding'];
+export type Findings = components['schemas']['Findings'];
 export type Firing = components['schemas']['Firing'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
@@ -4420,7 +4477,9 @@ export type TeamAlerts = components['schemas']['TeamAlerts'];
 export type Team = components['schemas']['Team'];
 export type TeamSecret = components['schemas']['TeamSecret'];
 export type TeamSettings = components['schemas']['TeamSettings'];
+export type Undecided = components['schemas']['Undecided'];
 export type Use = components['schemas']['Use'];
+export type Verdict = components['schemas']['Verdict'];
 export type View = components['schemas']['View'];
 export type Views = components['schemas']['Views'];
 export type Webhook = components['schemas']['Webhook'];

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
@@ -21,6 +21,9 @@ from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.runs import RunList
 from runvitals.readers.journals.series import Columns
 from runvitals.readers.journals.statistics import Statistics, of_columns
+
+if TYPE_CHECKING:
+    from runvitals.findings.finding import Findings
 
 Names = Literal["runvitals", "mlflow"]
 
@@ -147,6 +150,25 @@ class OpenRun:
             [('cpu', 41.5, '%')]
         """
         return of_columns(self.metrics(*patterns, names=names).series)
+
+    def findings(self, price_per_device_hour: float | None = None) -> Findings:
+        """Say what is wrong with the run, why, what it costs, and what to do. Needs numpy.
+
+        Args:
+            price_per_device_hour: to tell costs in money too.
+
+        Example:
+            >>> run.findings().verdict
+            'input_bound_cpu'
+        """
+        from runvitals.findings.judge import judge
+        from runvitals.readers.journals.findings import observe_run
+
+        return judge(
+            observe_run(
+                self.facts, self.metrics().series, self.history(), self._clock(), price_per_device_hour
+            )
+        )
 
     def history(self) -> list[LoggedRow]:
         """Return all rows of `log()`, from all ranks, ordered by time.

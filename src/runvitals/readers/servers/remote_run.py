@@ -6,6 +6,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from runvitals.findings.finding import Findings, from_json
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.run import Event, Run
 from runvitals.model.run_state import State
@@ -183,6 +184,16 @@ class RemoteRun:
         """
         parameters = [("keys", patterns), ("t0", t0), ("t1", t1), *_names(names)]
         return responses.statistics(self._connection.get_of_run(self.id, "/statistics", parameters))
+
+    def findings(self, price_per_device_hour: float | None = None) -> Findings:
+        """Return what the server says is wrong with the run, why, what it costs, and what to do.
+
+        Args:
+            price_per_device_hour: to tell costs in money too.
+        """
+        return from_json(
+            self._connection.get_of_run(self.id, "/findings", [("price", price_per_device_hour)])
+        )
 
     def history(self, *names: str, rank: int | None = None) -> list[LoggedRow]:
         """Return the numbers of all `log()` rows, from all ranks, ordered by time.

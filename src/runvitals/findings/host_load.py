@@ -1,0 +1,116 @@
+"""What a host is busy with: processors, disks, network, and who waits for them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runvitals.findings.observed_run import Host
+from runvitals.findings.spans import above, known
+from runvitals.findings.windows import Bools, Floats
+
+CPU_BOUND, WAITS_FOR_DISK, PRESSURE = 85.0, 25.0, 30.0
+"""Percent: the run's processes use the processors it may use; iowait; tasks that wait (PSI)."""
+MIN_NETWORK_MIB_S = 20.0
+THROTTLED = 25.0
+"""Percent of the scheduler's periods in which the quota was exhausted."""
+
+
+def busy_processors(host: Host) -> tuple[Bools, str]:
+    """Return where the run's processes use all processors that they may use, and the key that tells."""
+    columns = host.columns
+    for key, bound in (("cpu.ofLimit", 90.0), ("cpu", CPU_BOUND)):
+        if columns.has(key) and above(columns.mean(key), bound).any():
+            return above(columns.mean(key), bound), key
+    if columns.has("cpu"):
+        return above(columns.mean("cpu"), CPU_BOUND), "cpu"
+    return above(columns.mean("cpu.mean"), 90.0), "cpu.mean"
+
+
+def pressure(host: Host, resource: str) -> tuple[Floats, str | None]:
+    """Return the share of time in which tasks waited for a resource, in percent, and its key.
+
+    It follows from the counter of the kernel, else from its mean of 10 seconds.
+    """
+    columns = host.columns
+    if columns.has(f"{resource}.pressureSeconds"):
+        return 100 * columns.per_second(f"{resource}.pressureSeconds"), f"{resource}.pressureSeconds"
+    key = f"{resource}.pressureAvg10"
+    return columns.mean(key), key if columns.has(key) else None
+
+
+def busy_disk(host: Host) -> tuple[Bools, list[str]]:
+    """Return where tasks wait for a disk that is read, and the keys that tell."""
+    columns = host.columns
+    reads, writes = read_rate(host), write_rate(host)
+    reading = (
+        above(reads, 1.0) & ~above(writes - 2 * reads, 0.0)
+        if known(reads).any()
+        else np.ones(host.columns.windows.count, dtype=np.bool_)
+    )
+    waiting = np.zeros_like(reading)
+    keys = []
+    io_pressure, pressure_key = pressure(host, "io")
+    if pressure_key and above(io_pressure, PRESSURE).any():
+        waiting |= above(io_pressure, PRESSURE)
+        keys.append(pressure_key)
+    if above(columns.mean("cpu.iowait"), WAITS_FOR_DISK).any():
+        waiting |= above(columns.mean("cpu.iowait"), WAITS_FOR_DISK)
+        keys.append("cpu.iowait")
+    for key in columns.columns:
+        if key.startswith("disk.") and key.endswith(".utilization") and above(columns.mean(key), 90).any():
+            waiting |= above(columns.mean(key), 90)
+            keys.append(key)
+    return waiting & reading, keys
+
+
+def read_rate(host: Host) -> Floats:
+    """MiB read from disks per second."""
+    columns = host.columns
+    for key in ("disk.in", "proc.io.readMB"):
+        if columns.has(key):
+            return columns.per_second(key)
+    return columns.mean("disk.readMBps")
+
+
+def write_rate(host: Host) -> Floats:
+    """MiB written to disks per second."""
+    columns = host.columns
+    for key in ("disk.out", "proc.io.writeMB"):
+        if columns.has(key):
+            return columns.per_second(key)
+    return columns.mean("disk.writeMBps")
+
+
+def network_rates(host: Host) -> tuple[Floats, Floats]:
+    """MiB received and sent per second."""
+    columns = host.columns
+    if columns.has("network.recv"):
+        return columns.per_second("network.recv") / 2**20, columns.per_second("network.sent") / 2**20
+    return columns.mean("network.recvMBps"), columns.mean("network.sentMBps")
+
+
+def busy_network(host: Host) -> tuple[Bools, list[str]]:
+    """Return where the host receives steadily near the most that it ever received, and sends much less."""
+    columns = host.columns
+    received, sent = network_rates(host)
+    if not known(received).any():
+        return np.zeros(columns.windows.count, dtype=np.bool_), []
+    most = float(np.nanpercentile(received, 98))
+    full = above(received, max(0.7 * most, MIN_NETWORK_MIB_S)) & (
+        np.nan_to_num(sent) < 0.35 * np.nan_to_num(received)
+    )
+    keys = ["network.recv" if columns.has("network.recv") else "network.recvMBps"]
+    for key in columns.columns:
+        if key.startswith("network.ena.") and key.endswith("bwInExceeded"):
+            exceeded = above(columns.growth(key), 1)
+            if exceeded.any():
+                full |= exceeded
+                keys.append(key)
+    return full, keys
+
+
+def is_throttled(host: Host) -> Bools:
+    """Return where a container's quota of processor time is exhausted."""
+    columns = host.columns
+    throttled = above(columns.mean("proc.cpu.throttledPercent"), THROTTLED)
+    return throttled & (above(columns.mean("cpu.ofLimit"), 80) | ~known(columns.mean("cpu.ofLimit")))

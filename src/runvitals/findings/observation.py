@@ -1,0 +1,105 @@
+"""`observe`: from samples and logged rows to what rules see."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from runvitals.findings.observed_run import ObservedRun, host_of
+from runvitals.findings.training import LoggedColumn, Mark, training_of
+from runvitals.findings.windows import Floats, Integers, reduce_samples, windows_of
+
+DEFAULT_INTERVAL_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HostSamples:
+    """What one host of a run measured.
+
+    Args:
+        name: of the host.
+        series: times (ms UTC, ascending) and values by key, as written. Rates may be among them.
+        interval_s: between samples; by default the usual distance of its samples.
+        machine: facts about the host, as in journals.
+        ranks: rank by local rank.
+    """
+
+    name: str
+    series: Mapping[str, tuple[Integers, Floats]]
+    interval_s: float | None = None
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    ranks: Mapping[int, int] = field(default_factory=dict)
+
+    def interval(self) -> float:
+        """The seconds between samples."""
+        if self.interval_s:
+            return self.interval_s
+        longest = max((times for times, _ in self.series.values()), key=len, default=np.empty(0))
+        return float(np.median(np.diff(longest))) / 1000 if len(longest) > 1 else DEFAULT_INTERVAL_S
+
+
+def observe(
+    hosts: Sequence[HostSamples],
+    logged: Mapping[str, LoggedColumn] | None = None,
+    marks: Sequence[Mark] = (),
+    *,
+    state: str,
+    started_ms: int,
+    ended_ms: int | None,
+    now_ms: int,
+    out_of_memory: bool | None = None,
+    price_per_device_hour: float | None = None,
+) -> ObservedRun:
+    """Return what rules see of a run.
+
+    Args:
+        logged: what the training logged, by name.
+        state: of the run.
+        ended_ms: None while it goes on; then it is judged up to its last sample, or `now_ms`.
+        price_per_device_hour: None without prices.
+    """
+    present = [host for host in hosts if host.series]
+    first = [int(times[0]) for host in present for times, _ in host.series.values() if len(times)]
+    last = [int(times[-1]) for host in present for times, _ in host.series.values() if len(times)]
+    start_ms = min([started_ms, *first])
+    end_ms = ended_ms or max([started_ms, *last])
+    interval_s = max((host.interval() for host in present), default=DEFAULT_INTERVAL_S)
+    windows = windows_of(start_ms, max(end_ms, start_ms + 1), interval_s)
+    return ObservedRun(
+        windows=windows,
+        hosts=[
+            host_of(
+                reduce_samples(host.name, host.series, windows, host.interval()), host.machine, host.ranks
+            )
+            for host in present
+        ],
+        training=training_of(windows, logged or {}, marks),
+        state=state,
+        started_ms=start_ms,
+        ended_ms=ended_ms,
+        now_ms=end_ms if ended_ms else min(now_ms, end_ms + windows.width_ms),
+        out_of_memory=out_of_memory,
+        price_per_device_hour=price_per_device_hour,
+    )
+
+
+_READ = re.compile(
+    r"(gpu|tpu|trn|ipu)\.|cpu$|cpu\.(mean|ofLimit|iowait|steal|pressure)|(io|memory)\.pressure|memory_percent$"
+    r"|proc\.|cgroup\.|swap\.used|disk\.(in|out)$|disk\..*\.(utilization|usagePercent)$"
+    r"|network\.(recv|sent|ib\.|efa\.|ena\.)"
+)
+_LOGGED = re.compile(r"loss|nll|perplexity|ppl|objective|data|loader|input|fetch", re.I)
+
+
+def reads(key: str) -> bool:
+    """Return whether a rule may read a series, so that others need not be loaded."""
+    return _READ.match(key) is not None
+
+
+def reads_logged(name: str) -> bool:
+    """Return whether a rule may read a logged value, besides the steps of any one."""
+    return _LOGGED.search(name) is not None

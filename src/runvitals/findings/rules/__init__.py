@@ -1,0 +1,35 @@
+"""All rules, in the order in which they are listed."""
+
+from __future__ import annotations
+
+from runvitals.findings.rule import Rule
+from runvitals.findings.rules import (
+    activity,
+    coverage,
+    efficiency,
+    hardware,
+    input_bound,
+    limits,
+    loss,
+    memory,
+    ranks,
+    storage,
+    throttling,
+)
+
+RULES: tuple[Rule, ...] = (
+    *hardware.RULES,
+    *activity.RULES,
+    *ranks.RULES,
+    *limits.RULES,
+    *throttling.RULES,
+    *input_bound.RULES,
+    *efficiency.RULES,
+    *memory.RULES,
+    *storage.RULES,
+    *loss.RULES,
+    *coverage.RULES,
+)
+
+VERSION = 1
+"""Of the rules. It changes when a run may be judged differently: kept results are then computed again."""

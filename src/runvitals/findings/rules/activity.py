@@ -1,0 +1,512 @@
+"""Devices that do nothing: hung, idle, unused, waiting for the end, starting slowly."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runvitals.findings.devices import Device
+from runvitals.findings.finding import Confidence
+from runvitals.findings.host_load import network_rates, read_rate
+from runvitals.findings.observed_run import ObservedRun, mean_of
+from runvitals.findings.rule import (
+    Abstention,
+    Judgement,
+    Occurrence,
+    Rule,
+    capitalised,
+    duration_text,
+    evidence,
+    joined,
+    names_of,
+    seconds_of,
+)
+from runvitals.findings.spans import Span, above, below, find_spans, known, median
+from runvitals.findings.training import MAX_START_S
+from runvitals.findings.windows import Bools
+
+IDLE_BUSY, IDLE_ACTIVE = 0.05, 2.0
+"""Utilisation below 5 % and SM activity below 2 %: the alert of all-smi, the audit of AI-Ocean."""
+IDLE_S = 10 * 60
+LONG_IDLE_S = 60 * 60
+HELD_MEMORY = 5.0
+"""Percent of a device's memory that tell that something is loaded."""
+MIN_HANG_S = 5 * 60
+HANG_GAPS = 10.0
+"""A step that takes ten times as long as usual (marin's training stalls: 15 minutes without progress)."""
+POWER_DROP = 0.40
+"""A device that waits in a collective reports 100 % at much less power (marin#7344)."""
+
+BUSY_KEYS = ("gpu.{i}.gpu", "tpu.{i}.dutyCycle", "trn.{core}.neuroncore_utilization")
+
+
+def is_idle(device: Device) -> tuple[Bools, Bools]:
+    """Return where a device does nothing, and where that can be told."""
+    busy, active, watts = device.work, device.mean("active"), device.mean("watts")
+    told = known(busy)
+    idle = below(busy, IDLE_BUSY)
+    idle &= ~above(active, IDLE_ACTIVE)
+    # A sensor of utilisation that fails at 0 is contradicted by power near that of work.
+    highest = np.nanmax(watts) if known(watts).any() else np.nan
+    lowest = np.nanmin(watts) if known(watts).any() else np.nan
+    if highest > 2 * lowest:
+        idle &= ~above(watts, lowest + 0.5 * (highest - lowest))
+    return idle, told
+
+
+def step_is_late(run: ObservedRun) -> Span | None:
+    """Return the windows in which a step takes far too long, the last or one between; None without."""
+    training = run.training
+    if not training.has_steps:
+        return None
+    gaps = np.diff(training.steps_ms)
+    usual = training.median_gap_ms
+    longest_usual = float(np.partition(gaps, -2)[-2]) if len(gaps) > 2 else usual
+    late_ms = max(MIN_HANG_S * 1000, HANG_GAPS * usual, 2 * min(longest_usual, 30 * 60_000))
+    end_ms = run.ended_ms or run.now_ms
+    last = int(training.steps_ms[-1])
+    if end_ms - last > late_ms:
+        return Span(run.windows.index(last) + 1, run.windows.index(end_ms))
+    worst = int(np.argmax(gaps))
+    if gaps[worst] > late_ms:
+        return Span(
+            run.windows.index(int(training.steps_ms[worst])) + 1,
+            run.windows.index(int(training.steps_ms[worst + 1])) - 1,
+        )
+    return None
+
+
+def judge_hang(run: ObservedRun) -> Judgement:
+    """Find a training that no longer makes steps though its devices are held."""
+    telling = [device for device in run.devices if device.has("busy")]
+    if not run.training.has_steps:
+        if not telling:
+            return Abstention("no steps were logged, and no device reports its utilisation")
+        return _flat_devices(run, telling)
+    late = step_is_late(run)
+    if late is None or len(late) < 2:
+        return []
+    before = np.zeros(run.windows.count, dtype=np.bool_)
+    before[: late.first] = run.training_windows[: late.first]
+    at_full_power = [device for device in run.devices if _works_as_before(device, before, late)]
+    if run.devices and len(at_full_power) == len(run.devices):
+        return []
+    is_tail = late.last >= run.windows.index(run.ended_ms or run.now_ms) - 1
+    if is_tail and run.state == "finished":
+        return []  # it ended by itself: the tail has a rule of its own
+    busy = mean_of([device.work for device in telling], run.windows.count)
+    spins = median(busy, late.slice) > 0.9
+    if not run.devices:
+        cpu = mean_of([host.columns.mean("cpu") for host in run.hosts], run.windows.count)
+        if not known(cpu[late.slice]).any():
+            return Abstention(
+                "steps stopped, but neither devices nor processes report what they do", BUSY_KEYS
+            )
+        works_on = median(cpu, late.slice) > 0.6 * max(median(cpu, before), 1e-9)
+        late_s = len(late) * run.windows.width_s
+        if works_on and late_s < max(30 * 60, 60 * run.training.median_gap_ms / 1000):
+            return []  # processors cannot be told from processors that spin
+    seconds = len(late) * run.windows.width_s
+    how = "they spin in a collective that never completes" if spins else "they do nothing"
+    who = f"{names_of(telling, run)} stay allocated: {how}" if telling else "its processes do nothing"
+    usual = duration_text(run.training.median_gap_ms / 1000)
+    text = f"No step for {duration_text(seconds)}; before, one took {usual}. {capitalised(who)}."
+    found = []
+    for device in telling[:2]:
+        for signal in ("busy", "watts"):
+            found += evidence(device.host, device.key(signal), [late], _normal(device, signal, before))
+    if not found and run.hosts:
+        columns = run.hosts[0].columns
+        found += evidence(columns, "cpu", [late], median(columns.mean("cpu"), before))
+    return [
+        Occurrence(
+            "critical",
+            "certain" if seconds > 15 * 60 else "likely",
+            [late],
+            text,
+            found,
+            run.devices,
+            cost_s=seconds * len(run.devices),
+            from_ms=int(run.training.steps_ms[-1]) if is_tail else None,
+        )
+    ]
+
+
+def _works_as_before(device: Device, before: Bools, late: Span) -> bool:
+    """Whether a device draws the power, or is as active, as during the steps before."""
+    for signal in ("tensor", "active", "watts", "power", "busy"):
+        if not device.has(signal):
+            continue
+        column = device.mean(signal)
+        usual, now = median(column, before), median(column, late.slice)
+        if np.isnan(usual) or np.isnan(now):
+            continue
+        if signal in ("watts", "power"):
+            idle = float(np.nanmin(column))
+            usual, now = usual - 0.5 * idle, now - 0.5 * idle
+        if usual > 0:
+            return now > (1 - POWER_DROP) * usual
+    return False
+
+
+def _normal(device: Device, signal: str, before: Bools) -> float | None:
+    usual = median(device.mean(signal), before)
+    return None if np.isnan(usual) else round(usual, 1)
+
+
+def _flat_devices(run: ObservedRun, devices: list[Device]) -> Judgement:
+    """Find many devices that are equal, flat and fully used at little power: all wait for each other."""
+    if len(devices) < 2 or not all(device.has("watts") for device in devices):
+        return Abstention(
+            "no steps were logged, so a hang cannot be told from a long step", ("a logged row per step",)
+        )
+    busy = np.vstack([device.mean("busy") for device in devices])
+    watts = np.vstack([device.mean("watts") for device in devices])
+    flat = np.ones(run.windows.count, dtype=np.bool_)
+    for row, power in zip(busy, watts, strict=True):
+        high = np.nanpercentile(power, 90) if known(power).any() else np.nan
+        flat &= above(row, 95) & below(power, (1 - POWER_DROP) * high)
+    spans = find_spans(
+        flat, known(mean_of(list(busy), run.windows.count)), min_windows=run.windows.number(15 * 60)
+    )
+    last = [span for span in spans if span.last >= run.windows.count - 3]
+    if not last:
+        return []
+    seconds = seconds_of(last, run.windows)
+    return [
+        Occurrence(
+            "critical",
+            "possible",
+            last,
+            f"{names_of(devices, run)} have been fully used at little power for {duration_text(seconds)}, "
+            "all alike: "
+            "they seem to wait for each other.",
+            evidence(devices[0].host, devices[0].key("busy"), last)
+            + evidence(devices[0].host, devices[0].key("watts"), last, float(np.nanpercentile(watts[0], 90))),
+            devices,
+            cost_s=seconds * len(devices),
+        )
+    ]
+
+
+def judge_idle(run: ObservedRun) -> Judgement:
+    """Find devices of the run that all do nothing for long, after they worked or with something loaded."""
+    telling = [device for device in run.devices if device.has("busy")]
+    if not telling:
+        return Abstention(
+            "no device reports its utilisation" if run.devices else "the run has no devices that report"
+        )
+    groups = _idle_together(run, telling)
+    late = step_is_late(run)
+    occurrences = []
+    for span, devices in groups:
+        if len(devices) < len(telling) or _is_tail(run, span):
+            continue
+        if run.training.has_steps and run.training.steps_per_window()[span.slice].sum() > len(span) / 2:
+            continue  # steps go on without the devices
+        if (
+            late is not None
+            and run.state != "finished"
+            and min(late.last, span.last) - max(late.first, span.first) > 0.7 * len(span)
+        ):
+            continue  # it hangs: one finding
+        seconds = len(span) * run.windows.width_s
+        devices = [device for device in devices if _was_used(device) or not any(map(_was_used, telling))]
+        devices = [device for device in devices if not held_by_nobody(device, span)] or devices
+        occurrences.append(_idle(run, devices, [span], seconds))
+    return joined_by_time(occurrences, run)
+
+
+def joined_by_time(occurrences: list[Occurrence], run: ObservedRun) -> list[Occurrence]:
+    """Join occurrences of the same devices that lie near each other."""
+    if len(occurrences) < 2:
+        return occurrences
+    first = occurrences[0]
+    spans = [span for occurrence in occurrences for span in occurrence.spans]
+    seconds = seconds_of(spans, run.windows)
+    return joined([_idle(run, list(first.devices), spans, seconds)], run)
+
+
+def _idle(run: ObservedRun, devices: list[Device], spans: list[Span], seconds: float) -> Occurrence:
+    loaded = [device for device in devices if median(device.mean("memory"), spans[0].slice) > HELD_MEMORY]
+    kept = ", their memory is still in use" if loaded and len(loaded) == len(devices) else ""
+    verb = "does" if len(devices) == 1 else "do"
+    since = run.windows.start_ms + spans[0].first * run.windows.width_ms - run.started_ms
+    device = devices[0]
+    return Occurrence(
+        "critical" if seconds >= LONG_IDLE_S else "warning",
+        "certain" if seconds >= LONG_IDLE_S else "likely",
+        spans,
+        f"{capitalised(names_of(devices, run))} {verb} nothing for "
+        f"{duration_text(seconds)}, since "
+        f"{clock_text(since / 1000)} into the run{kept}.",
+        evidence(device.host, device.key("busy"), spans)
+        + evidence(device.host, device.key("watts"), spans)
+        + evidence(device.host, device.key("memory"), spans),
+        devices,
+        cost_s=seconds * len(devices),
+    )
+
+
+def clock_text(seconds: float) -> str:
+    """Write a time since the begin of a run: `00:20`, `31:05`."""
+    minutes = round(max(seconds, 0) / 60)
+    return f"{minutes // 60:02}:{minutes % 60:02}"
+
+
+def _idle_together(run: ObservedRun, devices: list[Device]) -> list[tuple[Span, list[Device]]]:
+    """Return spans in which the same devices are idle, each with these devices."""
+    states = [is_idle(device) for device in devices]
+    every = np.logical_and.reduce([idle | ~told for idle, told in states])
+    told = np.logical_or.reduce([told for _, told in states])
+    minimum = run.windows.number(IDLE_S)
+    if run.training.has_steps and run.first_work is not None:
+        every[: run.first_work] = False  # a slow start has a rule of its own
+    elif run.first_work is None:
+        every &= ~(run.start_windows & _prepares(run))
+    return [(span, devices) for span in find_spans(every & told, told, min_windows=minimum)]
+
+
+def _prepares(run: ObservedRun) -> Bools:
+    """The windows in which hosts compile, read or receive, as in the start of a run."""
+    prepares = np.zeros(run.windows.count, dtype=np.bool_)
+    for host in run.hosts:
+        received, _ = network_rates(host)
+        prepares |= above(host.columns.mean("cpu"), 30) | above(read_rate(host), 50) | above(received, 20)
+    return prepares
+
+
+def _was_used(device: Device) -> bool:
+    """Whether a device ever worked, or held more memory than its driver needs."""
+    return bool(above(device.work, 0.2).any() or above(device.mean("memory"), HELD_MEMORY).any())
+
+
+def _is_tail(run: ObservedRun, span: Span) -> bool:
+    """Whether a span lies between the last step and the end of a run that ended by itself."""
+    if not run.training.has_steps or run.state not in ("finished",) or run.ended_ms is None:
+        return False
+    last_step = run.windows.index(int(run.training.steps_ms[-1]))
+    return span.first >= last_step - 2 and span.last >= run.windows.index(run.ended_ms) - 2
+
+
+def held_by_nobody(device: Device, span: Span) -> bool:
+    """Whether a device's memory is in use though no process of the run or of others is known to use it."""
+    bytes_used = median(device.mean("memory_bytes"), span.slice)
+    own, other = device.mean("own_bytes"), device.mean("other_bytes")
+    if not bytes_used > 4 * 2**30 or not (device.has("other_bytes") or device.has("own_bytes")):
+        return False
+    accounted = float(np.nansum([median(own, span.slice), median(other, span.slice)]))
+    return accounted < 0.05 * bytes_used
+
+
+def judge_idle_devices(run: ObservedRun) -> Judgement:
+    """Find devices that do nothing while others, or the steps, go on, and those that were never used."""
+    telling = [device for device in run.devices if device.has("busy")]
+    if len(telling) < 1:
+        return Abstention(
+            "no device reports its utilisation" if run.devices else "the run has no devices that report"
+        )
+    steps = run.training.steps_per_window() > 0
+    minimum = run.windows.number(IDLE_S)
+    started = np.arange(run.windows.count) >= (run.first_work or 0)
+    idle_devices: list[Device] = []
+    spans_of: dict[int, list[Span]] = {}
+    for place, device in enumerate(telling):
+        idle, told = is_idle(device)
+        others = [each.work for each in telling if each is not device]
+        others_work = above(mean_of(others, run.windows.count), 0.1) if others else np.zeros_like(idle)
+        never = not _was_used(device) and (others_work.any() or any(map(_was_used, telling)))
+        going_on = others_work | _filled(steps, run) | never
+        spans = find_spans(idle & going_on & started, told, min_windows=minimum)
+        if spans:
+            idle_devices.append(device)
+            spans_of[place] = spans
+    if not idle_devices:
+        return []
+    spans = max(spans_of.values(), key=lambda each: seconds_of(each, run.windows))
+    seconds = sum(seconds_of(each, run.windows) for each in spans_of.values())
+    unused = [device for device in idle_devices if not _was_used(device)]
+    subject = names_of(idle_devices, run)
+    never_text = "nothing ever ran there" if len(unused) == len(idle_devices) else "the others work"
+    if len(idle_devices) == len(telling):
+        never_text = "steps are logged without them"
+    count = f"{len(idle_devices)} of {len(telling)} {telling[0].plural}"
+    text = f"{count} are allocated and do nothing ({subject}): {never_text}."
+    device = idle_devices[0]
+    busy_device = next((each for each in telling if each not in idle_devices), device)
+    return [
+        Occurrence(
+            "warning",
+            "certain" if seconds > 1800 else "likely",
+            spans,
+            text,
+            evidence(
+                device.host,
+                device.key("busy"),
+                spans,
+                median(busy_device.mean("busy")) if busy_device is not device else None,
+            )
+            + evidence(device.host, device.key("memory"), spans),
+            idle_devices,
+            cost_s=seconds,
+        )
+    ]
+
+
+def _filled(steps: Bools, run: ObservedRun) -> Bools:
+    """The windows between steps that are not further apart than usual."""
+    if not run.training.has_steps:
+        return np.zeros(run.windows.count, dtype=np.bool_)
+    spans = find_spans(
+        steps, min_windows=1, close_windows=run.windows.number(3 * run.training.median_gap_ms / 1000)
+    )
+    filled = np.zeros(run.windows.count, dtype=np.bool_)
+    for span in spans:
+        filled[span.slice] = True
+    return filled
+
+
+def judge_idle_tail(run: ObservedRun) -> Judgement:
+    """Find a long time without work between the last step and the end."""
+    telling = [device for device in run.devices if device.has("busy")]
+    if not telling:
+        return Abstention(
+            "no device reports its utilisation" if run.devices else "the run has no devices that report"
+        )
+    if not run.training.has_steps:
+        return Abstention(
+            "no steps were logged, so the end of the training is unknown", ("a logged row per step",)
+        )
+    if run.state != "finished" or run.ended_ms is None:
+        return []
+    last_step = run.windows.index(int(run.training.steps_ms[-1]))
+    end = run.windows.index(run.ended_ms)
+    idle = np.logical_and.reduce([is_idle(device)[0] for device in telling])
+    spans = find_spans(idle[last_step : end + 1], min_windows=run.windows.number(IDLE_S / 2), close_windows=3)
+    if not spans or last_step + spans[-1].last < end - 2:
+        return []
+    span = Span(last_step + spans[-1].first, last_step + spans[-1].last)
+    seconds = len(span) * run.windows.width_s
+    if seconds < max(IDLE_S / 2, 0.02 * run.duration_ms / 1000):
+        return []
+    return [
+        Occurrence(
+            "warning",
+            "certain",
+            [span],
+            f"The {telling[0].plural} were kept for {duration_text(seconds)} after the last step, without "
+            "work.",
+            evidence(telling[0].host, telling[0].key("busy"), [span]),
+            telling,
+            cost_s=seconds * len(telling),
+        )
+    ]
+
+
+def judge_slow_start(run: ObservedRun) -> Judgement:
+    """Find a training whose first step takes more than 20 minutes."""
+    if not run.training.has_steps and not any(device.has("busy") for device in run.devices):
+        return Abstention("neither steps nor utilisation tell when the training began", BUSY_KEYS)
+    first_ms = None
+    if len(run.training.steps_ms):
+        first_ms = int(run.training.steps_ms[0])
+    elif run.first_work is not None:
+        first_ms = run.windows.start_ms + run.first_work * run.windows.width_ms
+    until_ms = first_ms if first_ms is not None else (run.ended_ms or run.now_ms)
+    if until_ms - run.started_ms <= MAX_START_S * 1000:
+        return []
+    if first_ms is None and (run.devices == [] or not run.training.has_steps):
+        return []  # never begun: idle
+    confidence: Confidence = "likely" if len(run.training.steps_ms) else "possible"
+    span = Span(0, max(run.windows.index(until_ms) - 1, 1))
+    at_work = median(run.work, span.slice)
+    if at_work > 0.5:
+        return []  # it works without logging: a long first epoch
+    seconds = (until_ms - run.started_ms) / 1000
+    return [
+        Occurrence(
+            "warning",
+            confidence,
+            [span],
+            f"The first step took {duration_text(seconds)}.",
+            [item for device in run.devices[:1] for item in evidence(device.host, device.key("busy"), [span])]
+            + [item for host in run.hosts[:1] for item in evidence(host.columns, "cpu", [span])],
+            run.devices,
+            cost_s=seconds * len(run.devices),
+            to_ms=until_ms,
+        )
+    ]
+
+
+RULES = (
+    Rule(
+        "hang",
+        "The training hangs",
+        "The training makes no more steps while its devices stay allocated. Utilisation may read 100 %: a "
+        "kernel of a "
+        "collective operation spins while it waits for a rank that never comes.",
+        "The last logged step is older than 5 minutes and than 10 times the usual distance of steps, and "
+        "power or activity of "
+        "a device is 40 % lower than during the steps before. A long step at full power is no hang. "
+        "Without logged steps, "
+        "several devices that are all fully used at little power for 15 minutes are a possible hang.",
+        "Look at the stacks of all ranks (py-spy dump) and at which rank did not reach the collective; "
+        "then stop the run and "
+        "resume from the last checkpoint. NCCL_DEBUG=INFO and a timeout of the process group end such a "
+        "run by themselves.",
+        ("a logged row per step", *BUSY_KEYS),
+        judge_hang,
+        order=1,
+    ),
+    Rule(
+        "idle",
+        "The devices do nothing",
+        "All devices of the run have been without work for long, though they worked before or hold memory.",
+        "Utilisation below 5 % and SM activity below 2 % for 10 minutes (all-smi: 15 minutes; "
+        "Northeastern's IdleBot mails "
+        "after 15). The start of a run is left out, as are tails of runs that end by themselves.",
+        "Find what the process waits for (py-spy dump); if nothing, end the run so that others can use the "
+        "devices.",
+        BUSY_KEYS,
+        judge_idle,
+        order=2,
+    ),
+    Rule(
+        "idle_devices",
+        "Some devices are allocated and unused",
+        "The run holds devices that do nothing while others work, or that it never used at all.",
+        "Utilisation below 5 % for 10 minutes while other devices of the run work or steps are logged; or "
+        "nothing was ever "
+        "loaded on the device.",
+        "Ask for fewer devices, or start a process for each: check the launcher's number of processes and "
+        "CUDA_VISIBLE_DEVICES.",
+        BUSY_KEYS,
+        judge_idle_devices,
+        order=2,
+    ),
+    Rule(
+        "idle_tail",
+        "The devices are kept after the last step",
+        "The run goes on after its training has ended, for example to upload or to evaluate on the "
+        "processors, and keeps its devices.",
+        "No device works between the last logged step and the end of the run, for 5 minutes and 2 % of the "
+        "run.",
+        "Do what follows the training in a job without accelerators, or end the run before it.",
+        ("a logged row per step", *BUSY_KEYS),
+        judge_idle_tail,
+        order=2,
+    ),
+    Rule(
+        "slow_start",
+        "The training starts slowly",
+        "Much time passes before the first step: packages are installed, data is copied, a model is loaded "
+        "or compiled.",
+        "No step was logged in the first 20 minutes (SageMaker Debugger: MaxInitializationTime) and the "
+        "devices did not work.",
+        "Keep data and environments near the machine, cache compiled kernels (TORCHINDUCTOR_CACHE_DIR, "
+        "JAX's compilation "
+        "cache), load checkpoints in parallel.",
+        ("a logged row per step", *BUSY_KEYS),
+        judge_slow_start,
+        order=2,
+    ),
+)

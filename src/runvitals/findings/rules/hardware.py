@@ -1,0 +1,356 @@
+"""Hardware that fails: links, memory, sensors, devices that need a reset, memory that nobody holds."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runvitals.findings.devices import Device
+from runvitals.findings.observed_run import ObservedRun
+from runvitals.findings.rule import (
+    Abstention,
+    Judgement,
+    Occurrence,
+    Rule,
+    capitalised,
+    evidence,
+    names_of,
+    seconds_of,
+)
+from runvitals.findings.rules.activity import held_by_nobody, is_idle
+from runvitals.findings.spans import Span, above, below, find_spans, known, mask_of, median
+from runvitals.findings.windows import Floats
+
+RECOVERY = {
+    1: "a reset",
+    2: "a reboot of its host",
+    3: "its peer-to-peer traffic to be drained",
+    4: "all its work to be drained, and a reset",
+}
+
+
+def judge_pcie(run: ObservedRun) -> Judgement:
+    """Find links to devices that are slower under load than both ends can do."""
+    telling = [
+        device
+        for device in run.devices
+        if device.host.has(device.prefix + "pcieLinkGen") or device.host.has(device.prefix + "pcieLinkWidth")
+    ]
+    telling = [device for device in telling if not device.shares_host_memory]
+    if not telling:
+        return Abstention(
+            "no device reports its PCI Express link", ("gpu.{i}.pcieLinkGen", "gpu.{i}.pcieLinkWidth")
+        )
+    degraded = []
+    for device in telling:
+        at_work = above(device.work, 0.3)
+        low = np.zeros_like(at_work)
+        for now, most in (("pcieLinkGen", "maxPcieLinkGen"), ("pcieLinkWidth", "maxPcieLinkWidth")):
+            usual = device.value(most)
+            if not known(usual).any():
+                peers = [each.value(now) for each in telling if each is not device]
+                highest = max((float(np.nanmax(peer)) for peer in peers if known(peer).any()), default=np.nan)
+                usual = np.full_like(usual, highest)
+            low |= at_work & below(device.high_of(now), 1e9) & (device.high_of(now) < np.nan_to_num(usual))
+        spans = find_spans(low, known(device.work), min_windows=run.windows.number(60), close_windows=3)
+        if sum(int(low[span.slice].sum()) for span in spans) >= 0.5 * max(int(at_work.sum()), 1):
+            degraded.append((device, spans))
+    if not degraded:
+        return []
+    device, spans = degraded[0]
+    where = mask_of(spans, run.windows.count)
+    devices = [each for each, _ in degraded]
+
+    def number(name: str) -> str:
+        value = median(device.value(name), where)
+        return "?" if np.isnan(value) else f"{value:.0f}"
+
+    return [
+        Occurrence(
+            "warning",
+            "certain",
+            spans,
+            f"The PCI Express link of {names_of(devices, run)} is generation {number('pcieLinkGen')} "
+            f"×{number('pcieLinkWidth')} under load; "
+            f"it can be generation {number('maxPcieLinkGen')} ×{number('maxPcieLinkWidth')}.",
+            evidence(
+                device.host,
+                device.prefix + "pcieLinkGen",
+                spans,
+                _or_none(median(device.value("maxPcieLinkGen"), where)),
+            )
+            + evidence(
+                device.host,
+                device.prefix + "pcieLinkWidth",
+                spans,
+                _or_none(median(device.value("maxPcieLinkWidth"), where)),
+            ),
+            devices,
+            cost_s=0.05 * seconds_of(spans, run.windows) * len(devices),
+        )
+    ]
+
+
+def _or_none(value: float) -> float | None:
+    return None if np.isnan(value) else value
+
+
+def judge_memory_errors(run: ObservedRun) -> Judgement:
+    """Find errors of a device's memory that were not corrected, and failed repairs."""
+    names = ("remappedRowsUncorrectable", "remapFailed")
+    telling = [
+        device
+        for device in run.devices
+        if device.has("uncorrected")
+        or device.has("critical")
+        or any(device.host.has(device.prefix + name) for name in names)
+    ]
+    if not telling:
+        return Abstention("no device counts errors of its memory", ("gpu.{i}.unCorrectedMemoryErrors",))
+    failing: list[tuple[Device, int, str, float]] = []
+    for device in telling:
+        for signal in ("uncorrected", "critical"):
+            growth = device.growth(signal)
+            first = above(growth, 0.5)
+            total = float(np.nansum(growth))
+            if signal == "critical" and device.has("critical") and not first.any():
+                value = device.high("critical")
+                first, total = above(value, 0.5), float(np.nanmax(value)) if known(value).any() else 0.0
+            if first.any():
+                failing.append((device, int(np.argmax(first)), str(device.key(signal)), total))
+        for name in names:
+            value = device.value(name)
+            present = value[known(value)]
+            rises = name == "remapFailed" or (len(present) and present[-1] > present[0])
+            if above(value, 0.5).any() and rises:
+                failing.append(
+                    (device, int(np.argmax(above(value, 0.5))), device.prefix + name, float(np.nanmax(value)))
+                )
+    if not failing:
+        return []
+    device, first_window, key, total = min(failing, key=lambda each: each[1])
+    devices = list({id(each): each for each, *_ in failing}.values())
+    what = (
+        "errors that the driver calls critical (Xid)"
+        if "critical" in key
+        else "errors of memory that could not be corrected"
+    )
+    if "remap" in key:
+        what = "rows of memory that failed"
+    span = Span(first_window, run.windows.count - 1)
+    return [
+        Occurrence(
+            "critical",
+            "certain",
+            [span],
+            f"{capitalised(names_of(devices, run))} had {total:.0f} {what}.",
+            evidence(device.host, key, [span], 0.0, value=np.full(run.windows.count, total)),
+            devices,
+        )
+    ]
+
+
+def judge_needs_reset(run: ObservedRun) -> Judgement:
+    """Find devices that the driver, or the vendor's tool, says are broken."""
+    telling = [
+        device
+        for device in run.devices
+        if any(
+            device.host.has(device.prefix + name) for name in ("recoveryAction", "healthy", "remapPending")
+        )
+    ]
+    if not telling:
+        return Abstention(
+            "no driver tells whether a device needs a reset", ("gpu.{i}.recoveryAction", "gpu.{i}.healthy")
+        )
+    broken = []
+    for device in telling:
+        action, healthy, pending = (
+            device.value("recoveryAction"),
+            device.value("healthy"),
+            device.value("remapPending"),
+        )
+        bad = above(action, 0.5) | below(healthy, 0.5)
+        spans = find_spans(bad, known(action) | known(healthy), min_windows=2)
+        if not spans and above(pending, 0.5).any():
+            spans = find_spans(above(pending, 0.5), known(pending), min_windows=2)
+        if spans:
+            broken.append((device, spans))
+    if not broken:
+        return []
+    device, spans = broken[0]
+    where = mask_of(spans, run.windows.count)
+    action_number = median(device.value("recoveryAction"), where)
+    needs = RECOVERY.get(int(action_number), "a reset") if action_number >= 1 else "a reset"
+    devices = [each for each, _ in broken]
+    busy, memory = median(device.work, where), median(device.mean("memory"), where)
+    contradiction = ""
+    if busy > 0.3 and memory < 2:
+        contradiction = (
+            f" It reports {100 * busy:.0f} % utilisation without memory in use: do not believe it."
+        )
+    key = device.prefix + (
+        "recoveryAction" if device.host.has(device.prefix + "recoveryAction") else "healthy"
+    )
+    return [
+        Occurrence(
+            "critical",
+            "certain",
+            spans,
+            f"{capitalised(names_of(devices, run))} "
+            f"{'needs' if len(devices) == 1 else 'need'} {needs}, the driver says.{contradiction}",
+            evidence(device.host, key, spans, 0.0 if "recovery" in key else 1.0)
+            + (evidence(device.host, device.key("busy"), spans) if contradiction else []),
+            devices,
+            cost_s=seconds_of(spans, run.windows) * len(devices),
+        )
+    ]
+
+
+def judge_sensor(run: ObservedRun) -> Judgement:
+    """Find readings that cannot be true."""
+    if not run.devices:
+        return Abstention("the run has no devices that report")
+    implausible: list[tuple[Device, list[Span], str]] = []
+    for device in run.devices:
+        share = device.mean("power")
+        if not known(share).any() and device.has("watts", "limit"):
+            share = 100 * device.mean("watts") / device.mean("limit")
+        checks: list[tuple[Floats, float, str]] = [
+            (device.value("powerSuspect"), 0.5, device.prefix + "powerSuspect"),
+            (device.value("busySuspect"), 0.5, device.prefix + "busySuspect"),
+            (share, 200.0, device.key("watts") or device.prefix + "powerPercent"),
+        ]
+        for column, most, key in checks:
+            spans = find_spans(above(column, most), known(column), min_windows=2, close_windows=4)
+            if spans:
+                implausible.append((device, spans, key))
+                break
+    if not implausible:
+        return []
+    device, spans, key = implausible[0]
+    devices = list({id(each): each for each, *_ in implausible}.values())
+    watts, limit = (
+        median(device.mean("watts"), mask_of(spans, run.windows.count)),
+        median(device.mean("limit")),
+    )
+    what = (
+        f"the power sensor reads {watts:.0f} W" + (f" at a limit of {limit:.0f} W" if limit > 0 else "")
+        if "busy" not in key
+        else "utilisation reads 100 % at little power"
+    )
+    return [
+        Occurrence(
+            "info",
+            "certain",
+            spans,
+            f"A sensor of {names_of(devices, run)} is implausible: {what}. Its values are not counted.",
+            evidence(device.host, device.key("watts"), spans, _or_none(limit)),
+            devices,
+        )
+    ]
+
+
+def judge_held_memory(run: ObservedRun) -> Judgement:
+    """Find memory of devices that is in use though no process holds it."""
+    telling = [
+        device
+        for device in run.devices
+        if device.has("memory_bytes") and (device.has("other_bytes") or device.has("own_bytes"))
+    ]
+    if not telling:
+        return Abstention(
+            "which processes hold a device's memory is unknown",
+            ("gpu.{i}.otherMemoryBytes", "gpu.process.{i}.memoryAllocatedBytes"),
+        )
+    held = []
+    for device in telling:
+        bytes_used = device.mean("memory_bytes")
+        accounted = np.nan_to_num(device.mean("own_bytes")) + np.nan_to_num(device.mean("other_bytes"))
+        nobody = (
+            above(bytes_used, 4 * 2**30) & (accounted < 0.05 * np.nan_to_num(bytes_used)) & is_idle(device)[0]
+        )
+        spans = find_spans(nobody & known(bytes_used), known(bytes_used), min_windows=run.windows.number(120))
+        if spans and held_by_nobody(device, spans[-1]):
+            held.append((device, spans))
+    if not held:
+        return []
+    device, spans = held[0]
+    devices = [each for each, _ in held]
+    used = median(device.mean("memory_bytes"), mask_of(spans, run.windows.count)) / 2**30
+    seconds = sum(seconds_of(each, run.windows) for _, each in held)
+    return [
+        Occurrence(
+            "critical",
+            "likely",
+            spans,
+            f"{used:.1f} GiB of {names_of(devices, run)} are in use, and no process holds them: a process "
+            "died without giving them back.",
+            evidence(device.host, device.key("memory_bytes"), spans, 0.0)
+            + evidence(device.host, device.key("busy"), spans),
+            devices,
+            cost_s=seconds,
+        )
+    ]
+
+
+RULES = (
+    Rule(
+        "device_needs_reset",
+        "A device needs a reset",
+        "The driver says that a device must be reset, or its host rebooted, before it can be trusted again.",
+        "The driver's recovery action is not “none”, the vendor's tool reports the device as unhealthy, or "
+        "memory rows wait for replacement, in two windows or more.",
+        "Drain the host, reset the device (nvidia-smi --gpu-reset) or reboot, and run its diagnostics "
+        "before the next job.",
+        ("gpu.{i}.recoveryAction", "gpu.{i}.healthy"),
+        judge_needs_reset,
+        order=0,
+    ),
+    Rule(
+        "memory_errors",
+        "A device's memory fails",
+        "A device reported errors that it could not correct, or critical errors (Xid).",
+        "The counters of uncorrected errors or of critical errors grow during the run, or the replacement "
+        "of a row failed.",
+        "Stop using the device, keep the last checkpoint from before the error, run the vendor's "
+        "diagnostics (dcgmi diag -r 3).",
+        ("gpu.{i}.unCorrectedMemoryErrors",),
+        judge_memory_errors,
+        order=0,
+    ),
+    Rule(
+        "pcie_degraded",
+        "A PCI Express link is slow",
+        "The link between host and device runs with fewer lanes or at a lower generation than both can do.",
+        "Generation or width under load are below their maximum. Idle links save power and are not looked "
+        "at; systems on a chip have no such link.",
+        "Reseat the device or its riser, check the slot and the BIOS; pcieReplays that grow are a sign of "
+        "a bad contact.",
+        ("gpu.{i}.pcieLinkGen", "gpu.{i}.pcieLinkWidth"),
+        judge_pcie,
+        order=3,
+    ),
+    Rule(
+        "sensor_implausible",
+        "A sensor cannot be right",
+        "A reading contradicts physics or other readings, so it is not counted in means, energy or costs.",
+        "Power above twice its limit, or utilisation of 100 % at less than a quarter of the power limit, "
+        "in two windows or more.",
+        "Update driver and firmware; a cold start of the machine often helps.",
+        ("gpu.{i}.powerPercent",),
+        judge_sensor,
+        order=7,
+    ),
+    Rule(
+        "held_memory_without_process",
+        "Memory of a device is held by nobody",
+        "A process that died, or one in another container, still holds memory of the device; nothing works "
+        "there.",
+        "More than 4 GiB are in use, less than 5 % of it by processes that are known, and the device is "
+        "idle, for 2 minutes (vllm-dashboard: 4 GiB in two scans).",
+        "Look for processes with the device open (fuser -v /dev/nvidia*), end them, or reset the device.",
+        ("gpu.{i}.otherMemoryBytes", "gpu.process.{i}.memoryAllocatedBytes"),
+        judge_held_memory,
+        order=0,
+    ),
+)

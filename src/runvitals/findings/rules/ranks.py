@@ -1,0 +1,218 @@
+"""One device or host that all others wait for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from runvitals.findings.devices import Device
+from runvitals.findings.finding import Confidence
+from runvitals.findings.host_load import pressure
+from runvitals.findings.observed_run import ObservedRun, mean_of
+from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule, evidence, names_of, seconds_of
+from runvitals.findings.spans import Span, above, find_spans, known, mask_of, median
+from runvitals.findings.windows import Bools, Floats
+
+MADS, MIN_DIFFERENCE = 3.0, 0.10
+"""Outside of the median ± 3 MAD and 10 % off (TraceML: a score of 10 %), over minutes."""
+MIN_S = 180.0
+SIGNALS: Mapping[str, str] = {
+    "clock": "low",
+    "watts": "either",
+    "busy": "either",
+    "active": "either",
+    "tensor": "either",
+}
+"""What is compared, and which side of the median is slow: the slow one may be the one that does not wait."""
+
+Difference = tuple[Sequence[Span], float, float]
+"""Where a device differs, its value there, and that of the others."""
+
+
+def judge(run: ObservedRun) -> Judgement:
+    """Find one device, of three or more that do the same, that differs from all others for minutes."""
+    telling = [device for device in run.devices if device.has("busy")]
+    if len(telling) < 3:
+        if len(telling) < 2:
+            return Abstention("the run has fewer than two devices that report")
+        return Abstention("with two devices, which of them is the slow one cannot be told")
+    groups = [[device] for device in telling]
+    occurrences = _slow_groups(run, groups)
+    by_host = [[device for device in telling if device.host is host.columns] for host in run.hosts]
+    by_host = [devices for devices in by_host if devices]
+    if not occurrences and len(by_host) >= 3 and len(telling) > len(by_host):
+        occurrences = _slow_groups(run, by_host)
+    return occurrences
+
+
+def _slow_groups(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[Occurrence]:
+    """Find groups of devices, each one device or those of one host, that differ from all other groups."""
+    outliers: dict[int, dict[str, Difference]] = {}
+    for signal, side in SIGNALS.items():
+        if not all(device.has(signal) for group in groups for device in group):
+            continue
+        names = {device.facts.get("name") for group in groups for device in group}
+        if signal in ("watts", "clock") and len(names) > 1:
+            continue
+        table = np.vstack(
+            [mean_of([device.mean(signal) for device in group], run.windows.count) for group in groups]
+        )
+        work = np.vstack([mean_of([device.work for device in group], run.windows.count) for group in groups])
+        # A device that does nothing is no slow one.
+        at_work = (
+            run.training_windows
+            & above(np.nan_to_num(work, nan=-1.0).min(axis=0), 0.1)
+            & above(run.work, 0.4)
+        )
+        for place, difference in _outside(run, table, at_work, side):
+            outliers.setdefault(place, {})[signal] = difference
+    occurrences = []
+    for place, signals in outliers.items():
+        cause = _cause(run, groups[place][0], signals)
+        if _is_slow(signals, cause):
+            occurrences.append(_occurrence(run, groups[place], signals, cause))
+    # Half of the devices cannot be the exception.
+    return occurrences if len(occurrences) <= max(1, len(groups) // 4) else []
+
+
+def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list[tuple[int, Difference]]:
+    """Return the rows of a table that lie outside of all others for minutes, each with how they differ."""
+    if table.shape[0] < 3:
+        return []
+    result: list[tuple[int, Difference]] = []
+    columns = at_work & known(*table)
+    if not columns.any():
+        return []
+    inner = table[:, columns]
+    for row in range(table.shape[0]):
+        others = np.delete(inner, row, axis=0)
+        middle = np.median(others, axis=0)
+        spread = 1.4826 * np.median(np.abs(others - middle), axis=0)
+        difference = inner[row] - middle
+        far = np.abs(difference) > np.maximum(MADS * spread, MIN_DIFFERENCE * np.abs(middle))
+        far &= np.abs(middle) > 1e-9
+        if side == "low":
+            far &= difference < 0
+        # All samples of the others lie on one side too: an outlier, not the end of a spectrum.
+        nearest = np.maximum(others.min(axis=0) - inner[row], inner[row] - others.max(axis=0))
+        far &= nearest > MIN_DIFFERENCE / 2 * np.abs(middle)
+        holds: Bools = np.zeros(run.windows.count, dtype=np.bool_)
+        told: Bools = np.zeros(run.windows.count, dtype=np.bool_)
+        holds[columns], told[columns] = far, True
+        spans = find_spans(holds, told, min_windows=run.windows.number(MIN_S), close_windows=3)
+        covered = sum(int(holds[span.slice].sum()) for span in spans)
+        if covered < max(0.1 * columns.sum(), 0.7 * sum(len(span) for span in spans), 1):
+            continue
+        where = mask_of(spans, run.windows.count)[columns]
+        same_sign = np.sign(difference[where])
+        if abs(same_sign.mean()) < 0.9:
+            continue
+        value, usual = float(np.median(inner[row][where])), float(np.median(middle[where]))
+        result.append((row, (spans, value, usual)))
+    return result
+
+
+def _is_slow(signals: Mapping[str, Difference], cause: str) -> bool:
+    """Whether what differs is what a slow device has.
+
+    A lower clock is. So is more work than the others, who wait for it, and less, for a device that gets its
+    input late; but less of everything with the same clock may be a smaller share of the work.
+    """
+    if "clock" in signals or cause:
+        return True
+    differing = {name for name in signals if name != "clock"}
+    return len(differing) >= 2 or "busy" in differing
+
+
+def _cause(run: ObservedRun, device: Device, signals: Mapping[str, Difference]) -> str:
+    """Say what of the device's own hardware or host explains that it is slow; empty if nothing does."""
+    spans = next(iter(signals.values()))[0]
+    where = mask_of(spans, run.windows.count)
+    for reasons, text in (
+        (("hwThermal", "swThermal"), "it is throttled by heat"),
+        (("hwPowerBrake", "hwSlowdown"), "hardware slows it down"),
+    ):
+        share, _ = device.throttle_share(*reasons)
+        if median(share, where) > 0.05:
+            return text
+    if "clock" in signals:
+        return "its clock is lower"
+    host = next(host for host in run.hosts if host.columns is device.host)
+    if len(run.hosts) > 1:
+        for resource, text in (("cpu", "processors"), ("io", "its disks"), ("memory", "memory")):
+            own, key = pressure(host, resource)
+            others = [median(pressure(other, resource)[0], where) for other in run.hosts if other is not host]
+            usual = float(np.nanmedian(others)) if others and not np.isnan(others).all() else float("nan")
+            if key and median(own, where) > 20 and median(own, where) > 2 * usual:
+                return f"its host waits for {text}"
+        steal = median(host.columns.mean("cpu.steal"), where)
+        if steal > 5:
+            return "its host's processors are given to others"
+    gen, most = device.value("pcieLinkGen"), device.value("maxPcieLinkGen")
+    if median(gen, where) < median(most, where):
+        return "its PCI Express link is slow"
+    return ""
+
+
+def _occurrence(
+    run: ObservedRun, group: Sequence[Device], signals: Mapping[str, Difference], cause: str
+) -> Occurrence:
+    device = group[0]
+    signal = (
+        "clock"
+        if "clock" in signals
+        else max(signals, key=lambda name: abs(signals[name][1] / signals[name][2] - 1))
+    )
+    spans, value, normal = signals[signal]
+    confidence: Confidence = "likely" if cause else "possible"
+    behind = min(abs(1 - value / normal), 0.9)
+    seconds = seconds_of(spans, run.windows)
+    rank = f" (rank {device.rank})" if device.rank is not None and len(group) == 1 else ""
+    why = f": {cause}" if cause else ", and nothing of its own hardware or host explains it"
+    name = {
+        "clock": "clock",
+        "watts": "power",
+        "busy": "utilisation",
+        "active": "activity",
+        "tensor": "activity of tensor cores",
+    }[signal]
+    unit = {"clock": " MHz", "watts": " W"}.get(signal, " %")
+    return Occurrence(
+        "warning",
+        confidence,
+        spans,
+        f"{_name(run, group)}{rank} differs from the other {len(run.devices) - len(group)} "
+        f"{device.plural}{why}. Its {name} is {value:.0f}{unit}, theirs {normal:.0f}{unit}; all ranks wait "
+        "for the slowest.",
+        [
+            item
+            for each, (its_spans, _, usual) in signals.items()
+            for item in evidence(device.host, device.key(each), its_spans, round(usual, 1))
+        ],
+        group,
+        cost_s=behind * seconds * len(run.devices),
+    )
+
+
+def _name(run: ObservedRun, group: Sequence[Device]) -> str:
+    if len(group) == 1:
+        return names_of(group, run)
+    return f"{group[0].host.name}, with {len(group)} {group[0].plural},"
+
+
+RULES = (
+    Rule(
+        "straggler",
+        "One device is slower than the others",
+        "Ranks that train together wait for the slowest of them. Usually it is the one that does not wait.",
+        "A device differs from the median of its peers by 3 MAD and 10 % for 3 minutes or more (TraceML; "
+        "Minder, FALCON) in clock, power or activity. It is accused with "
+        "a cause from its own hardware or host; without one it is only possible.",
+        "Compare its temperatures, clocks, link and host with the others; exclude the host and run the "
+        "vendor's diagnostics if it comes back.",
+        ("gpu.{i}.gpu", "gpu.{i}.smClock"),
+        judge,
+        order=3,
+    ),
+)

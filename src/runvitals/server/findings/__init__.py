@@ -1,0 +1,1 @@
+"""Findings about the runs that a server shows."""

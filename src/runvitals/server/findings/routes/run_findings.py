@@ -1,0 +1,98 @@
+"""`/runs/{run}/findings`: what is wrong with a run, why, what it costs, and what to do."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import Query, Request
+from fastapi.responses import Response
+from pydantic import Field
+
+from runvitals.server.access.permission import needs
+from runvitals.server.charts.routes.mlflow_names import TheNamedRun
+from runvitals.server.findings.run_findings import judge_view
+from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
+from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import RunView
+from runvitals.server.runs.routes.parameters import TheLibrary
+
+router = Router(responses=RUN_ERRORS)
+
+
+class VerdictSchema(ResponseBody):
+    """The finding that costs most, `healthy` or `unknown`."""
+
+    id: str
+    text: str
+
+
+class EvidenceSchema(ResponseBody):
+    """The value of a series that decided, and what it is compared with."""
+
+    key: str
+    host: str
+    value: float
+    unit: str
+    normal: float | None
+
+
+class CostSchema(ResponseBody):
+    """What a finding cost."""
+
+    device_hours: float
+    money: float | None
+
+
+class FindingSchema(ResponseBody):
+    """Something that is wrong with a run, or worth to know."""
+
+    id: str
+    severity: Literal["critical", "warning", "info"]
+    confidence: Literal["certain", "likely", "possible"]
+    from_ms: int = Field(description="ms UTC.")
+    to_ms: int | None = Field(description="ms UTC; null while it goes on.")
+    share: float = Field(description="Of the run's time, 0 to 1.")
+    hosts: list[str]
+    devices: list[int]
+    ranks: list[int]
+    text: str
+    evidence: list[EvidenceSchema]
+    cost: CostSchema
+    advice: str
+    docs: str
+
+
+class UndecidedSchema(ResponseBody):
+    """A rule that could not decide, and the series that it would need."""
+
+    id: str
+    needs: list[str]
+    why: str
+
+
+class FindingsSchema(ResponseBody):
+    """What the rules say about a run."""
+
+    verdict: VerdictSchema
+    findings: list[FindingSchema]
+    fine: list[str]
+    undecided: list[UndecidedSchema]
+
+
+@router.get("/runs/{run}/findings", response_model=FindingsSchema, dependencies=[needs("run:read")])
+async def run_findings(
+    request: Request,
+    run: TheNamedRun,
+    library: TheLibrary,
+    price: Annotated[
+        float | None, Query(description="Of a device-hour, to tell costs in money too.", ge=0, le=1e9)
+    ] = None,
+) -> Response:
+    """What is wrong with the run, what was looked at and found fine, and what could not be decided."""
+    now_ms = library.clock()
+
+    def read(view: RunView) -> bytes:
+        return json_bytes(judge_view(view, now_ms, price).to_json())
+
+    return await json_response(request, await read_or_422(run, read))

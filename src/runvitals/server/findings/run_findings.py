@@ -1,0 +1,126 @@
+"""The findings about a run, from the library: journals and the store give the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from runvitals.base.buckets import Buckets, Grid
+from runvitals.findings.finding import Findings
+from runvitals.findings.judge import judge
+from runvitals.findings.observation import DEFAULT_INTERVAL_S, reads, reads_logged
+from runvitals.findings.observed_run import ObservedRun, host_of
+from runvitals.findings.training import LoggedColumn, Mark, training_of
+from runvitals.findings.windows import Column, HostColumns, Windows, windows_of
+from runvitals.model.run import Run
+from runvitals.readers.journals.rates import rate_of
+from runvitals.server.library.run_library import BucketedSeries, LoggedColumns, RunView, SeriesSelection
+
+MAX_EVENTS = 10_000
+MAX_LOGGED_NAMES = 20
+
+
+def judge_view(view: RunView, now_ms: int, price_per_device_hour: float | None = None) -> Findings:
+    """Judge a run."""
+    return judge(observe_view(view, now_ms, price_per_device_hour))
+
+
+def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None = None) -> ObservedRun:
+    """Return what rules see of a run: its series in windows, its logged losses, its marks."""
+    facts = view.run(now_ms)
+    rates = {rate.key for key in view.sampled_keys() if (rate := rate_of(key)) is not None}
+    keys = tuple(sorted(key for key in view.sampled_keys() if reads(key) and key not in rates))
+    selection = SeriesSelection(keys=keys)
+    extent = view.extent(selection) if keys else None
+    start_ms, end_ms = facts.started_ms, facts.ended_ms or facts.started_ms
+    if extent is not None:
+        start_ms, end_ms = min(start_ms, extent[0]), facts.ended_ms or extent[1]
+    intervals = {host.name: host.interval_s or DEFAULT_INTERVAL_S for host in facts.hosts}
+    windows = windows_of(
+        start_ms, max(end_ms, start_ms + 1), max(intervals.values(), default=DEFAULT_INTERVAL_S)
+    )
+    series = view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count)) if keys else []
+    marks = [
+        Mark(event.time_ms, event.text)
+        for event in view.events(now_ms, 0, MAX_EVENTS)
+        if event.name == "marker"
+    ]
+    return ObservedRun(
+        windows=windows,
+        hosts=[
+            host_of(
+                _columns(name, bucketed, windows, intervals.get(name, DEFAULT_INTERVAL_S)),
+                facts.machines.get(name, {}),
+                _ranks(facts, name),
+            )
+            for name, bucketed in _by_host(series).items()
+        ],
+        training=training_of(windows, _logged(view), marks),
+        state=facts.state,
+        started_ms=start_ms,
+        ended_ms=facts.ended_ms,
+        now_ms=end_ms if facts.ended_ms else min(now_ms, end_ms + windows.width_ms),
+        out_of_memory=facts.out_of_memory,
+        price_per_device_hour=price_per_device_hour,
+    )
+
+
+def _by_host(series: Iterable[BucketedSeries]) -> dict[str, list[BucketedSeries]]:
+    by_host: dict[str, list[BucketedSeries]] = {}
+    for each in series:
+        by_host.setdefault(each.host, []).append(each)
+    return by_host
+
+
+def _columns(name: str, series: Iterable[BucketedSeries], windows: Windows, interval_s: float) -> HostColumns:
+    samples = np.zeros(windows.count, dtype=np.int64)
+    columns: dict[str, Column] = {}
+    for each in series:
+        positions = (each.buckets.t - windows.start_ms) // windows.width_ms
+        np.maximum.at(samples, positions, each.buckets.n)
+        if each.key not in columns and each.buckets.n.any():
+            columns[each.key] = _column(each.buckets, positions, windows.count)
+    return HostColumns(name, windows, columns, samples, interval_s)
+
+
+def _column(buckets: Buckets, positions: np.ndarray, count: int) -> Column:
+    arrays = [np.full(count, np.nan) for _ in range(3)]
+    for array, values in zip(arrays, (buckets.mean, buckets.min, buckets.max), strict=True):
+        array[positions] = values
+    return Column(*arrays)
+
+
+def _ranks(facts: Run, host: str) -> dict[int, int]:
+    return {
+        rank.local_rank: rank.rank
+        for rank in facts.ranks
+        if rank.host == host and rank.rank is not None and rank.local_rank is not None
+    }
+
+
+def _logged(view: RunView) -> dict[str, LoggedColumn]:
+    """The logged values that rules read, and one more, which tells the steps, of all processes."""
+    names = sorted(view.logged_names())
+    chosen = [name for name in names if reads_logged(name)][:MAX_LOGGED_NAMES]
+    chosen += [name for name in names if name not in chosen][: max(1, 3 - len(chosen))]
+    if not chosen:
+        return {}
+    return join_processes(view.logged_columns(chosen))
+
+
+def join_processes(processes: Iterable[LoggedColumns]) -> dict[str, LoggedColumn]:
+    """Join what several processes logged under the same names, by time."""
+    parts: dict[str, list[tuple[np.ndarray, np.ndarray, np.ndarray]]] = {}
+    for process in processes:
+        for name, (steps, times, values) in process.columns.items():
+            parts.setdefault(name, []).append((times, steps, values))
+    joined = {}
+    for name, columns in parts.items():
+        times, steps, values = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
+        order = np.argsort(times, kind="stable")
+        whole = np.where(np.isfinite(steps), steps, -1).astype(np.int64)
+        joined[name] = LoggedColumn(
+            times[order].astype(np.int64), whole[order], values[order].astype(np.float64)
+        )
+    return joined

@@ -1,0 +1,44 @@
+// Findings of a run as the page shows them.
+
+import type { Evidence, Finding } from '../../base/wire';
+import { formatDuration } from '../../base/time';
+
+/** The time that a finding needs at least around it in charts. */
+const AROUND_MS = 60_000;
+
+/** Which hosts and devices a finding is about: `GPU 3 of node0`, `8 devices of node0`; empty for one host without devices. */
+export function subjectText(finding: Finding, hosts: number): string {
+  const { devices } = finding;
+  const on = hosts > 1 && finding.hosts.length > 0 ? (finding.hosts.length > 2 ? `${finding.hosts.length} hosts` : finding.hosts.join(' and ')) : '';
+  const what = devices.length === 0 ? '' : devices.length > 4 ? `${devices.length} devices` : `device ${devices.join(', ')}`;
+  return [what, on].filter(Boolean).join(' of ');
+}
+
+/** How long a finding has held, and whether it goes on: `for 35 min`, `since 12 min`. */
+export function spanText(finding: Finding, now: number): string {
+  const end = finding.to_ms ?? now;
+  return `${finding.to_ms === null ? 'since' : 'for'} ${formatDuration(Math.max(end - finding.from_ms, 0))}`;
+}
+
+/** What a finding cost; empty if no time of a device was lost. */
+export function costText(finding: Finding): string {
+  const { device_hours: hours, money } = finding.cost;
+  if (hours <= 0) return '';
+  const text = `${hours < 10 ? hours.toPrecision(2) : Math.round(hours).toLocaleString('en')} device-hours lost`;
+  return money === null ? text : `${text}, ${money.toFixed(2)} in money`;
+}
+
+/** The value of a series that decided: `gpu.3.smClock 1,110 MHz, normally 1,980`. */
+export function evidenceText(evidence: Evidence): string {
+  const value = `${number(evidence.value)}${evidence.unit && evidence.unit !== '1' ? ` ${evidence.unit}` : ''}`;
+  return evidence.normal === null ? value : `${value}, normally ${number(evidence.normal)}`;
+}
+
+const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 });
+
+/** The range of time that charts show for a finding, with some room around it. */
+export function rangeOf(finding: Finding, now: number): { min: number; max: number } {
+  const end = finding.to_ms ?? now;
+  const room = Math.max(AROUND_MS, (end - finding.from_ms) * 0.1);
+  return { min: finding.from_ms - room, max: end + room };
+}
