@@ -16,7 +16,7 @@ from runvitals.cli.data_folder import add_dir, directory
 from runvitals.monitoring.settings.settings import resolve
 
 if TYPE_CHECKING:
-    from runvitals.tools.doctor import Finding, Report
+    from runvitals.tools.doctor import Check, Report
 
 _WIDTH = 110
 _NAME_WIDTH = 18
@@ -27,7 +27,8 @@ def add(subparsers: Any) -> None:
     parser = subparsers.add_parser(
         "doctor",
         help=COMMANDS["doctor"],
-        description="Checks all sources, the system, the data folder, the destinations and the terminal, and "
+        description="Checks all sources, the system, the data folder, the destinations and the terminal, "
+        "and "
         "records a short run with a real monitor. The exit code is 1 if a check fails.",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
@@ -74,7 +75,7 @@ class _Printer:
     def __init__(self) -> None:
         self._section = ""
 
-    def __call__(self, finding: Finding) -> None:
+    def __call__(self, finding: Check) -> None:
         if finding.section != self._section:
             print(f"{chr(10) if self._section else ''}{finding.section.upper()}")
             self._section = finding.section

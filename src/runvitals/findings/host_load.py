@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runvitals.findings.observed_run import Host
+from runvitals.findings.observed_run import ObservedHost
 from runvitals.findings.spans import above, known
 from runvitals.findings.windows import Bools, Floats
 
@@ -15,7 +15,7 @@ THROTTLED = 25.0
 """Percent of the scheduler's periods in which the quota was exhausted."""
 
 
-def busy_processors(host: Host) -> tuple[Bools, str]:
+def busy_processors(host: ObservedHost) -> tuple[Bools, str]:
     """Return where the run's processes use all processors that they may use, and the key that tells."""
     columns = host.columns
     for key, bound in (("cpu.ofLimit", 90.0), ("cpu", CPU_BOUND)):
@@ -26,7 +26,7 @@ def busy_processors(host: Host) -> tuple[Bools, str]:
     return above(columns.mean("cpu.mean"), 90.0), "cpu.mean"
 
 
-def pressure(host: Host, resource: str) -> tuple[Floats, str | None]:
+def pressure(host: ObservedHost, resource: str) -> tuple[Floats, str | None]:
     """Return the share of time in which tasks waited for a resource, in percent, and its key.
 
     It follows from the counter of the kernel, else from its mean of 10 seconds.
@@ -38,7 +38,7 @@ def pressure(host: Host, resource: str) -> tuple[Floats, str | None]:
     return columns.mean(key), key if columns.has(key) else None
 
 
-def busy_disk(host: Host) -> tuple[Bools, list[str]]:
+def busy_disk(host: ObservedHost) -> tuple[Bools, list[str]]:
     """Return where tasks wait for a disk that is read, and the keys that tell."""
     columns = host.columns
     reads, writes = read_rate(host), write_rate(host)
@@ -63,7 +63,7 @@ def busy_disk(host: Host) -> tuple[Bools, list[str]]:
     return waiting & reading, keys
 
 
-def read_rate(host: Host) -> Floats:
+def read_rate(host: ObservedHost) -> Floats:
     """MiB read from disks per second."""
     columns = host.columns
     for key in ("disk.in", "proc.io.readMB"):
@@ -72,7 +72,7 @@ def read_rate(host: Host) -> Floats:
     return columns.mean("disk.readMBps")
 
 
-def write_rate(host: Host) -> Floats:
+def write_rate(host: ObservedHost) -> Floats:
     """MiB written to disks per second."""
     columns = host.columns
     for key in ("disk.out", "proc.io.writeMB"):
@@ -81,7 +81,7 @@ def write_rate(host: Host) -> Floats:
     return columns.mean("disk.writeMBps")
 
 
-def network_rates(host: Host) -> tuple[Floats, Floats]:
+def network_rates(host: ObservedHost) -> tuple[Floats, Floats]:
     """MiB received and sent per second."""
     columns = host.columns
     if columns.has("network.recv"):
@@ -89,7 +89,7 @@ def network_rates(host: Host) -> tuple[Floats, Floats]:
     return columns.mean("network.recvMBps"), columns.mean("network.sentMBps")
 
 
-def busy_network(host: Host) -> tuple[Bools, list[str]]:
+def busy_network(host: ObservedHost) -> tuple[Bools, list[str]]:
     """Return where the host receives steadily near the most that it ever received, and sends much less."""
     columns = host.columns
     received, sent = network_rates(host)
@@ -109,7 +109,7 @@ def busy_network(host: Host) -> tuple[Bools, list[str]]:
     return full, keys
 
 
-def is_throttled(host: Host) -> Bools:
+def is_throttled(host: ObservedHost) -> Bools:
     """Return where a container's quota of processor time is exhausted."""
     columns = host.columns
     throttled = above(columns.mean("proc.cpu.throttledPercent"), THROTTLED)

@@ -11,15 +11,15 @@ import numpy as np
 
 from runvitals.findings.devices import Device, devices_of
 from runvitals.findings.spans import above, below, known
-from runvitals.findings.training import MAX_START_S, Training
-from runvitals.findings.windows import Bools, Floats, HostColumns, Windows
+from runvitals.findings.training import MAX_START_S, LoggedTraining
+from runvitals.findings.windows import Bools, Floats, HostColumns, TimeWindows
 
 _AT_WORK = 0.20
 """A device at this utilisation does some work."""
 
 
 @dataclass(frozen=True, eq=False)
-class Host:
+class ObservedHost:
     """A host of a run.
 
     Args:
@@ -67,9 +67,9 @@ class ObservedRun:
         price_per_device_hour: None without prices.
     """
 
-    windows: Windows
-    hosts: Sequence[Host]
-    training: Training
+    windows: TimeWindows
+    hosts: Sequence[ObservedHost]
+    training: LoggedTraining
     state: str
     started_ms: int
     ended_ms: int | None
@@ -158,6 +158,8 @@ def mean_of(columns: Sequence[Floats], count: int) -> Floats:
     return np.where(present > 0, np.nansum(stacked, axis=0) / np.maximum(present, 1), np.nan)
 
 
-def host_of(columns: HostColumns, machine: Mapping[str, Any], ranks: Mapping[int, int] | None = None) -> Host:
+def host_of(
+    columns: HostColumns, machine: Mapping[str, Any], ranks: Mapping[int, int] | None = None
+) -> ObservedHost:
     """Return a host with its devices."""
-    return Host(columns, machine, devices_of(columns, machine, ranks))
+    return ObservedHost(columns, machine, devices_of(columns, machine, ranks))

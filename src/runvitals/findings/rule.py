@@ -9,9 +9,9 @@ import numpy as np
 
 from runvitals.findings.devices import Device
 from runvitals.findings.finding import Confidence, Evidence, Finding, Severity, Undecided
-from runvitals.findings.observed_run import Host, ObservedRun
+from runvitals.findings.observed_run import ObservedHost, ObservedRun
 from runvitals.findings.spans import Span, from_to_ms, mask_of, median
-from runvitals.findings.windows import Floats, HostColumns, Windows
+from runvitals.findings.windows import Floats, HostColumns, TimeWindows
 from runvitals.model.metrics import DEFINITIONS
 
 DOCS = "reference/findings.md#"
@@ -54,7 +54,7 @@ Judgement = Sequence[Occurrence] | Abstention
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class FindingRule:
     """A rule.
 
     Args:
@@ -194,7 +194,7 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {rest:02} min" if hours < 48 else f"{round(hours / 24)} days"
 
 
-def seconds_of(spans: Sequence[Span], windows: Windows) -> float:
+def seconds_of(spans: Sequence[Span], windows: TimeWindows) -> float:
     """Return how long spans are together."""
     return sum(len(span) for span in spans) * windows.width_s
 
@@ -216,6 +216,6 @@ def joined(occurrences: Iterable[Occurrence], run: ObservedRun) -> list[Occurren
     return result
 
 
-def hosts_with(run: ObservedRun, *keys: str) -> list[Host]:
+def hosts_with(run: ObservedRun, *keys: str) -> list[ObservedHost]:
     """Return the hosts that have all these keys."""
     return [host for host in run.hosts if all(host.columns.has(key) for key in keys)]

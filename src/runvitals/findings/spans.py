@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from runvitals.findings.windows import Bools, Floats, Windows
+from runvitals.findings.windows import Bools, Floats, TimeWindows
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +126,7 @@ def median(value: Floats, where: Bools | slice | None = None) -> float:
     return float(np.median(part)) if len(part) else float("nan")
 
 
-def from_to_ms(windows: Windows, spans: Sequence[Span]) -> tuple[int, int]:
+def from_to_ms(windows: TimeWindows, spans: Sequence[Span]) -> tuple[int, int]:
     """Return when the first span begins and the last ends, ms UTC."""
     return (
         windows.start_ms + spans[0].first * windows.width_ms,

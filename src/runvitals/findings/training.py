@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals.findings.windows import Bools, Floats, Windows
+from runvitals.findings.windows import Bools, Floats, TimeWindows
 
 MAX_START_S = 20 * 60
 """A first step that comes later is a slow start (SageMaker Debugger: MaxInitializationTime)."""
@@ -37,7 +37,7 @@ class Mark:
 
 
 @dataclass(frozen=True, eq=False)
-class Training:
+class LoggedTraining:
     """The steps of a run.
 
     Args:
@@ -46,7 +46,7 @@ class Training:
         marks: what callbacks marked.
     """
 
-    windows: Windows
+    windows: TimeWindows
     steps_ms: NDArray[np.int64]
     logged: Mapping[str, LoggedColumn] = field(default_factory=dict)
     marks: Sequence[Mark] = ()
@@ -99,7 +99,9 @@ class Training:
         return inside
 
 
-def training_of(windows: Windows, logged: Mapping[str, LoggedColumn], marks: Sequence[Mark] = ()) -> Training:
+def training_of(
+    windows: TimeWindows, logged: Mapping[str, LoggedColumn], marks: Sequence[Mark] = ()
+) -> LoggedTraining:
     """Return the training whose rows these are."""
     best: NDArray[np.int64] = np.empty(0, dtype=np.int64)
     for name, column in logged.items():
@@ -113,10 +115,10 @@ def training_of(windows: Windows, logged: Mapping[str, LoggedColumn], marks: Seq
             times = times[fresh]
         if len(times) > len(best):
             best = times
-    return Training(windows, best, logged, tuple(sorted(marks, key=lambda mark: mark.time_ms)))
+    return LoggedTraining(windows, best, logged, tuple(sorted(marks, key=lambda mark: mark.time_ms)))
 
 
-def data_wait_share(training: Training) -> Floats | None:
+def data_wait_share(training: LoggedTraining) -> Floats | None:
     """The share of each window that the training itself says it waited for data; None if it does not say.
 
     It follows from a logged time (`data_time`, `train/dataloader_wait`) and the time between steps.

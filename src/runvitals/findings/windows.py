@@ -19,7 +19,7 @@ SAMPLES_PER_WINDOW = 2
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class TimeWindows:
     """Consecutive windows of the same width.
 
     Args:
@@ -56,7 +56,7 @@ class Windows:
         return max(2, round(seconds * 1000 / self.width_ms))
 
 
-def windows_of(start_ms: int, end_ms: int, interval_s: float) -> Windows:
+def windows_of(start_ms: int, end_ms: int, interval_s: float) -> TimeWindows:
     """Return the windows for a run of this extent, sampled every `interval_s`.
 
     They hold two samples or more, and are at least 10 seconds wide and at most 2,880.
@@ -66,11 +66,11 @@ def windows_of(start_ms: int, end_ms: int, interval_s: float) -> Windows:
     )
     width_ms = 1000 * next((width for width in _WIDTHS_S if width >= least_s), _WIDTHS_S[-1])
     first_ms = start_ms // width_ms * width_ms
-    return Windows(first_ms, width_ms, max(1, -(-(end_ms - first_ms) // width_ms)))
+    return TimeWindows(first_ms, width_ms, max(1, -(-(end_ms - first_ms) // width_ms)))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class WindowColumn:
     """A series reduced to windows; NaN where a window has no value."""
 
     mean: Floats
@@ -89,8 +89,8 @@ class HostColumns:
     """
 
     name: str
-    windows: Windows
-    columns: Mapping[str, Column]
+    windows: TimeWindows
+    columns: Mapping[str, WindowColumn]
     samples: NDArray[np.int64]
     interval_s: float
     _growth: dict[str, Floats] = field(default_factory=dict, repr=False)
@@ -130,7 +130,7 @@ class HostColumns:
         return np.full(self.windows.count, np.nan)
 
 
-def _growth(column: Column) -> Floats:
+def _growth(column: WindowColumn) -> Floats:
     """The growth of a counter from the last value of one window to the last of the next that has any."""
     last = column.high
     present = np.flatnonzero(~np.isnan(last))
@@ -146,14 +146,14 @@ def _growth(column: Column) -> Floats:
 
 
 def reduce_samples(
-    name: str, series: Mapping[str, tuple[NDArray[np.int64], Floats]], windows: Windows, interval_s: float
+    name: str, series: Mapping[str, tuple[NDArray[np.int64], Floats]], windows: TimeWindows, interval_s: float
 ) -> HostColumns:
     """Reduce the samples of one host to windows.
 
     Args:
         series: times (ms UTC, ascending) and values by key. NaN is a gap.
     """
-    columns: dict[str, Column] = {}
+    columns: dict[str, WindowColumn] = {}
     cuts: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
     samples = np.zeros(windows.count, dtype=np.int64)
     sampled_ms: NDArray[np.int64] = np.empty(0, dtype=np.int64)
@@ -178,18 +178,18 @@ def reduce_samples(
     return HostColumns(name, windows, columns, samples, interval_s)
 
 
-def _cut(times_ms: NDArray[np.int64], windows: Windows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def _cut(times_ms: NDArray[np.int64], windows: TimeWindows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return where the values of each filled window begin, then the end, and which windows these are."""
     bounds = np.searchsorted(times_ms, windows.edges_ms)
     filled = np.flatnonzero(np.diff(bounds))
     return np.append(bounds[filled], bounds[-1]), filled
 
 
-def _reduce(values: Floats, first: NDArray[np.int64], filled: NDArray[np.int64], count: int) -> Column:
+def _reduce(values: Floats, first: NDArray[np.int64], filled: NDArray[np.int64], count: int) -> WindowColumn:
     begins, end = first[:-1], int(first[-1])
     inside = values[:end]
     arrays = [np.full(count, np.nan) for _ in range(3)]
     arrays[0][filled] = np.add.reduceat(inside, begins) / np.diff(first)
     arrays[1][filled] = np.minimum.reduceat(inside, begins)
     arrays[2][filled] = np.maximum.reduceat(inside, begins)
-    return Column(*arrays)
+    return WindowColumn(*arrays)

@@ -15,7 +15,7 @@ from runvitals.monitoring.settings.settings import resolve
 from runvitals.sdk.probe import MachineReading
 from runvitals.tools.doctor import bundle
 from runvitals.tools.doctor.examination import Report
-from runvitals.tools.doctor.finding import Finding
+from runvitals.tools.doctor.finding import Check
 from runvitals.tools.doctor.scrubber import Scrubber
 from tests.readers.journals.journals import T0, Monitor
 
@@ -70,7 +70,7 @@ def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]
     monitor.end(T0 + 10, "finished")
     (data / "relay.log").write_text(f"ConnectionError: token {SECRETS['kept by login']} was rejected\n")
     path = tmp_path / name
-    finding = Finding("storage", "data folder", "PASS", f"{environ['HOME']}/runs, {environ['WANDB_API_KEY']}")
+    finding = Check("storage", "data folder", "PASS", f"{environ['HOME']}/runs, {environ['WANDB_API_KEY']}")
     reading = MachineReading(metrics={"cpu": 3.5}, states={"cpu": {"state": "on"}})
     values = resolve({}, environ, str(tmp_path))
     bundle.write(str(path), Report([finding], reading), values, str(data), environ)

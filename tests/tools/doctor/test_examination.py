@@ -14,14 +14,14 @@ import pytest
 from runvitals.monitoring.settings.settings import resolve
 from runvitals.tools.doctor import delivery, storage, system, terminal, trial_run
 from runvitals.tools.doctor.examination import Report, _safely
-from runvitals.tools.doctor.finding import Finding
+from runvitals.tools.doctor.finding import Check
 
 
 def settings(**given: Any) -> dict[str, Any]:
     return {**resolve({}, {"HOME": "/nowhere"}, "/"), **given}
 
 
-def by_name(findings: Iterator[Finding]) -> dict[str, Finding]:
+def by_name(findings: Iterator[Check]) -> dict[str, Check]:
     return {finding.name: finding for finding in findings}
 
 
@@ -76,7 +76,7 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def delivered(folder: Path, environ: Mapping[str, str], **given: Any) -> dict[str, Finding]:
+def delivered(folder: Path, environ: Mapping[str, str], **given: Any) -> dict[str, Check]:
     environ = {"XDG_CONFIG_HOME": str(folder), "RUNVITALS_SERVER": str(given.get("server", "")), **environ}
     return by_name(delivery.findings(settings(**given), str(folder), environ))
 
@@ -121,8 +121,8 @@ def test_ascii_terminal() -> None:
 
 
 def test_check_that_raises_is_reported_as_a_failure() -> None:
-    def broken() -> Iterator[Finding]:
-        yield Finding("system", "python", "PASS", "3.11")
+    def broken() -> Iterator[Check]:
+        yield Check("system", "python", "PASS", "3.11")
         raise RuntimeError("out of luck")
 
     findings = list(_safely("system", broken))

@@ -12,14 +12,14 @@ import pytest
 from runvitals.monitoring.settings.settings import resolve
 from runvitals.sdk.probe import MachineReading, read_once
 from runvitals.tools.doctor import sources
-from runvitals.tools.doctor.finding import Finding
+from runvitals.tools.doctor.finding import Check
 from tests.monitoring.collectors.trees import BARE_VM, mount, plant
 from tests.patience import PATIENCE_S
 
 
 def examined(
     root: Path, states: dict[str, dict[str, str]], counts: dict[str, int] | None = None, **settings: Any
-) -> dict[str, Finding]:
+) -> dict[str, Check]:
     values = {**resolve({}, {"HOME": str(root)}, "/"), "host_root": str(root), **settings}
     reading = MachineReading(states=states, counts=counts or {})
     return {

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from runvitals.findings.rule import Rule
+from runvitals.findings.rule import FindingRule
 from runvitals.findings.rules import (
     activity,
     coverage,
     efficiency,
+    hang,
     hardware,
     input_bound,
     limits,
@@ -17,8 +18,9 @@ from runvitals.findings.rules import (
     throttling,
 )
 
-RULES: tuple[Rule, ...] = (
+RULES: tuple[FindingRule, ...] = (
     *hardware.RULES,
+    *hang.RULES,
     *activity.RULES,
     *ranks.RULES,
     *limits.RULES,

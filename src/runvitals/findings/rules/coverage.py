@@ -6,7 +6,7 @@ import numpy as np
 
 from runvitals.findings.finding import Evidence
 from runvitals.findings.observed_run import ObservedRun
-from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule, duration_text
+from runvitals.findings.rule import Abstention, FindingRule, Judgement, Occurrence, duration_text
 from runvitals.findings.spans import Span, find_spans
 
 MIN_MISSING = 0.05
@@ -47,7 +47,7 @@ def judge_missing(run: ObservedRun) -> Judgement:
 
 
 RULES = (
-    Rule(
+    FindingRule(
         "missing_samples",
         "Samples are missing",
         "A host was measured before and after, but not for a while in between.",

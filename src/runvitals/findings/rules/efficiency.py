@@ -8,12 +8,12 @@ import numpy as np
 
 from runvitals.findings.devices import Device
 from runvitals.findings.host_load import network_rates, write_rate
-from runvitals.findings.observed_run import Host, ObservedRun
+from runvitals.findings.observed_run import ObservedHost, ObservedRun
 from runvitals.findings.rule import (
     Abstention,
+    FindingRule,
     Judgement,
     Occurrence,
-    Rule,
     capitalised,
     evidence,
     names_of,
@@ -59,7 +59,7 @@ def _traffic(device: Device) -> tuple[Floats, str | None]:
     return best, best_key
 
 
-def _fabric(host: Host) -> tuple[Floats, str | None]:
+def _fabric(host: ObservedHost) -> tuple[Floats, str | None]:
     """MiB per second that a host exchanges with others, both ways, and the key that tells."""
     columns = host.columns
     best, best_key, most = columns.nothing(), None, 0.0
@@ -83,7 +83,7 @@ def _fabric(host: Host) -> tuple[Floats, str | None]:
     return best, best_key
 
 
-def communicates(run: ObservedRun, host: Host) -> tuple[Bools, str | None, Floats]:
+def communicates(run: ObservedRun, host: ObservedHost) -> tuple[Bools, str | None, Floats]:
     """Return where a host's devices exchange much with others, the key that tells, and how much, MiB/s."""
     if len(run.devices) < 2:
         return np.zeros(run.windows.count, dtype=np.bool_), None, host.columns.nothing()
@@ -204,6 +204,11 @@ def judge_communication(run: ObservedRun) -> Judgement:
         )
     if len(bound) < max(2, len(telling) // 2):
         return []
+    return _communication(run, bound)
+
+
+def _communication(run: ObservedRun, bound: list[tuple[Device, list[Span], str, Floats]]) -> list[Occurrence]:
+    """Return that devices wait for each other."""
     device, spans, key, rate = bound[0]
     devices = [each for each, *_ in bound]
     where = mask_of(spans, run.windows.count)
@@ -303,6 +308,13 @@ def judge_compute_bound(run: ObservedRun) -> Judgement:
     )
 
 
+def _near_marks(run: ObservedRun) -> Bools:
+    """The windows in which a checkpoint was marked, with those before and after."""
+    marked = run.training.is_marked("checkpoint", "save")
+    near = marked | np.concatenate([marked[1:], [False]]) | np.concatenate([[False], marked[:-1]])
+    return np.asarray(near, dtype=np.bool_)
+
+
 def judge_checkpoints(run: ObservedRun) -> Judgement:
     """Find pauses that come again and again while a checkpoint is written."""
     telling = [device for device in run.devices if device.has("busy")]
@@ -316,8 +328,7 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
     if np.isnan(usual) or usual < 0.3:
         return []
     pauses = inside & below(work, 0.5 * usual)
-    marked = run.training.is_marked("checkpoint", "save")
-    marked = marked | np.concatenate([marked[1:], [False]]) | np.concatenate([[False], marked[:-1]])
+    marked = _near_marks(run)
     writes = np.zeros(run.windows.count, dtype=np.bool_)
     told_writes = False
     rates: list[Floats] = []
@@ -349,12 +360,20 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
     total = float(inside.sum()) * run.windows.width_s
     if lost < 0.05 * total:
         return []
+    return _stalls(run, telling, spans, lost, usual, rates)
+
+
+def _stalls(
+    run: ObservedRun, telling: list[Device], spans: list[Span], lost: float, usual: float, rates: list[Floats]
+) -> list[Occurrence]:
+    """Return that checkpoints stop the training."""
+    total = float(run.training_windows.sum()) * run.windows.width_s
     mean_s = seconds_of(spans, run.windows) / len(spans)
     device = telling[0]
     return [
         Occurrence(
             "warning",
-            "likely" if marked.any() else "possible",
+            "likely" if run.training.is_marked("checkpoint", "save").any() else "possible",
             spans,
             f"The devices stand still for about {mean_s:.0f} s while a checkpoint is written, {len(spans)} "
             f"times: {100 * lost / total:.0f} % of the training.",
@@ -372,7 +391,7 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
 
 
 RULES = (
-    Rule(
+    FindingRule(
         "launch_bound",
         "Small kernels, launched one by one",
         "The devices are occupied all the time by kernels that use little of the chip: launching them "
@@ -386,7 +405,7 @@ RULES = (
         judge_launch,
         order=6,
     ),
-    Rule(
+    FindingRule(
         "communication_bound",
         "The devices wait for each other",
         "Much of the time goes into exchanging gradients or activations.",
@@ -398,7 +417,7 @@ RULES = (
         judge_communication,
         order=5,
     ),
-    Rule(
+    FindingRule(
         "checkpoint_stalls",
         "Checkpoints stop the training",
         "The devices stand still while a checkpoint is written.",
@@ -410,7 +429,7 @@ RULES = (
         judge_checkpoints,
         order=4,
     ),
-    Rule(
+    FindingRule(
         "memory_bound",
         "The work is bound by memory",
         "Kernels wait for the device's memory. That describes the work; it is no fault.",
@@ -421,7 +440,7 @@ RULES = (
         judge_memory_bound,
         order=7,
     ),
-    Rule(
+    FindingRule(
         "compute_bound",
         "The work is bound by computation",
         "The chip computes most of the time: this is how a device should be used.",

@@ -8,9 +8,9 @@ from runvitals.findings.devices import Device
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rule import (
     Abstention,
+    FindingRule,
     Judgement,
     Occurrence,
-    Rule,
     capitalised,
     evidence,
     names_of,
@@ -56,6 +56,11 @@ def judge_pcie(run: ObservedRun) -> Judgement:
             degraded.append((device, spans))
     if not degraded:
         return []
+    return _slow_link(run, degraded)
+
+
+def _slow_link(run: ObservedRun, degraded: list[tuple[Device, list[Span]]]) -> list[Occurrence]:
+    """Return that links are slow."""
     device, spans = degraded[0]
     where = mask_of(spans, run.windows.count)
     devices = [each for each, _ in degraded]
@@ -127,6 +132,11 @@ def judge_memory_errors(run: ObservedRun) -> Judgement:
                 )
     if not failing:
         return []
+    return _memory_errors(run, failing)
+
+
+def _memory_errors(run: ObservedRun, failing: list[tuple[Device, int, str, float]]) -> list[Occurrence]:
+    """Return that memory of devices fails."""
     device, first_window, key, total = min(failing, key=lambda each: each[1])
     devices = list({id(each): each for each, *_ in failing}.values())
     what = (
@@ -177,6 +187,11 @@ def judge_needs_reset(run: ObservedRun) -> Judgement:
             broken.append((device, spans))
     if not broken:
         return []
+    return _needs_reset(run, broken)
+
+
+def _needs_reset(run: ObservedRun, broken: list[tuple[Device, list[Span]]]) -> list[Occurrence]:
+    """Return that devices need a reset."""
     device, spans = broken[0]
     where = mask_of(spans, run.windows.count)
     action_number = median(device.value("recoveryAction"), where)
@@ -294,7 +309,7 @@ def judge_held_memory(run: ObservedRun) -> Judgement:
 
 
 RULES = (
-    Rule(
+    FindingRule(
         "device_needs_reset",
         "A device needs a reset",
         "The driver says that a device must be reset, or its host rebooted, before it can be trusted again.",
@@ -306,7 +321,7 @@ RULES = (
         judge_needs_reset,
         order=0,
     ),
-    Rule(
+    FindingRule(
         "memory_errors",
         "A device's memory fails",
         "A device reported errors that it could not correct, or critical errors (Xid).",
@@ -318,7 +333,7 @@ RULES = (
         judge_memory_errors,
         order=0,
     ),
-    Rule(
+    FindingRule(
         "pcie_degraded",
         "A PCI Express link is slow",
         "The link between host and device runs with fewer lanes or at a lower generation than both can do.",
@@ -330,7 +345,7 @@ RULES = (
         judge_pcie,
         order=3,
     ),
-    Rule(
+    FindingRule(
         "sensor_implausible",
         "A sensor cannot be right",
         "A reading contradicts physics or other readings, so it is not counted in means, energy or costs.",
@@ -341,7 +356,7 @@ RULES = (
         judge_sensor,
         order=7,
     ),
-    Rule(
+    FindingRule(
         "held_memory_without_process",
         "Memory of a device is held by nobody",
         "A process that died, or one in another container, still holds memory of the device; nothing works "

@@ -17,12 +17,12 @@ from runvitals.findings.host_load import (
     pressure,
     read_rate,
 )
-from runvitals.findings.observed_run import Host, ObservedRun, mean_of
+from runvitals.findings.observed_run import ObservedHost, ObservedRun, mean_of
 from runvitals.findings.rule import (
     Abstention,
+    FindingRule,
     Judgement,
     Occurrence,
-    Rule,
     evidence,
     joined,
     seconds_of,
@@ -53,7 +53,7 @@ class Wait:
     is_certain: bool
 
 
-def wait_of(run: ObservedRun, host: Host) -> Wait | None:
+def wait_of(run: ObservedRun, host: ObservedHost) -> Wait | None:
     """Return where a host's devices wait during the training; None if nothing tells."""
     said = data_wait_share(run.training)
     if said is not None:
@@ -75,10 +75,10 @@ def of_checkpoints(run: ObservedRun) -> Bools:
     return np.asarray(marked | np.concatenate([[False], marked[:-1]]), dtype=np.bool_)
 
 
-Cause = Callable[[Host], tuple[Bools, list[str]]]
+Cause = Callable[[ObservedHost], tuple[Bools, list[str]]]
 
 
-def _cpu_cause(host: Host) -> tuple[Bools, list[str]]:
+def _cpu_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
     busy, key = busy_processors(host)
     cpu_pressure, pressure_key = pressure(host, "cpu")
     if pressure_key and host.columns.has("cpu"):
@@ -90,7 +90,7 @@ def _cpu_cause(host: Host) -> tuple[Bools, list[str]]:
     return busy & ~is_throttled(host), [key, *([pressure_key] if pressure_key else [])]
 
 
-def _one_thread(host: Host) -> Bools:
+def _one_thread(host: ObservedHost) -> Bools:
     """Where each process of a rank uses one processor: a loader without workers."""
     cpus, columns = host.cpus, host.columns
     if not cpus or not columns.has("cpu") or not host.devices:
@@ -105,7 +105,10 @@ def _one_thread(host: Host) -> Bools:
 
 
 def judge(
-    run: ObservedRun, cause: Cause, needs: Sequence[str], say: Callable[[ObservedRun, Host, list[Span]], str]
+    run: ObservedRun,
+    cause: Cause,
+    needs: Sequence[str],
+    say: Callable[[ObservedRun, ObservedHost, list[Span]], str],
 ) -> Judgement:
     """Find hosts whose devices wait while one cause holds.
 
@@ -147,7 +150,13 @@ def judge(
 
 
 def _occurrence(
-    run: ObservedRun, host: Host, spans: list[Span], keys: list[str], wait: Wait, lost: float, text: str
+    run: ObservedRun,
+    host: ObservedHost,
+    spans: list[Span],
+    keys: list[str],
+    wait: Wait,
+    lost: float,
+    text: str,
 ) -> Occurrence:
     proof: list[Evidence] = []
     for device in host.devices[:1]:
@@ -199,22 +208,22 @@ def _of_all_hosts(occurrences: list[Occurrence], run: ObservedRun) -> list[Occur
     ]
 
 
-def _has(host: Host, key: str) -> bool:
+def _has(host: ObservedHost, key: str) -> bool:
     if "{" not in key:
         return host.columns.has(key)
     begin, _, end = key.partition("{")[0], "", key.rpartition("}")[2]
     return any(each.startswith(begin) and each.endswith(end) for each in host.columns.columns)
 
 
-def _who(run: ObservedRun, host: Host) -> str:
+def _who(run: ObservedRun, host: ObservedHost) -> str:
     return f"The {host.devices[0].plural}" if host.devices else "The training"
 
 
-def _verb(host: Host) -> str:
+def _verb(host: ObservedHost) -> str:
     return "wait" if host.devices else "waits"
 
 
-def _say_cpu(run: ObservedRun, host: Host, spans: list[Span]) -> str:
+def _say_cpu(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
     where = mask_of(spans, run.windows.count)
     processes = median(host.columns.mean("proc.count"), where)
     cpus = host.cpus
@@ -227,25 +236,25 @@ def _say_cpu(run: ObservedRun, host: Host, spans: list[Span]) -> str:
     return f"{_who(run, host)} {_verb(host)} for the data loader: {workers} {total}."
 
 
-def _say_disk(run: ObservedRun, host: Host, spans: list[Span]) -> str:
+def _say_disk(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
     rate = median(read_rate(host), mask_of(spans, run.windows.count))
     tail = f" at {rate:.0f} MiB/s" if rate >= 1 else ""
     return f"{_who(run, host)} {_verb(host)} for data that is read from disk{tail}."
 
 
-def _say_network(run: ObservedRun, host: Host, spans: list[Span]) -> str:
+def _say_network(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
     rate = median(network_rates(host)[0], mask_of(spans, run.windows.count))
     return f"{_who(run, host)} {_verb(host)} for data that comes over the network at {rate:.0f} MiB/s."
 
 
-def _network_cause(host: Host) -> tuple[Bools, list[str]]:
+def _network_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
     full, keys = busy_network(host)
     processors, _ = busy_processors(host)
     disk, _ = busy_disk(host)
     return full & ~processors & ~disk, keys
 
 
-def _disk_cause(host: Host) -> tuple[Bools, list[str]]:
+def _disk_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
     disk, keys = busy_disk(host)
     processors, _ = busy_processors(host)
     return disk & ~processors, [*keys]
@@ -262,12 +271,12 @@ def judge_cpu(run: ObservedRun) -> Judgement:
     return judge(run, _no_cause, ("cpu", "cpu.ofLimit", "cpu.mean"), _say_loader)
 
 
-def _no_cause(host: Host) -> tuple[Bools, list[str]]:
+def _no_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
     busy, key = busy_processors(host)
     return ~busy & ~is_throttled(host), [key]
 
 
-def _say_loader(run: ObservedRun, host: Host, spans: list[Span]) -> str:
+def _say_loader(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
     return (
         f"{_who(run, host)} {_verb(host)} for the data loader, though processors, disks and network have "
         "room: "
@@ -291,7 +300,7 @@ def judge_network(run: ObservedRun) -> Judgement:
 
 
 RULES = (
-    Rule(
+    FindingRule(
         "input_bound_cpu",
         "The devices wait for processors that prepare data",
         "The data loader cannot prepare batches as fast as the devices use them: it uses all processors "
@@ -308,7 +317,7 @@ RULES = (
         judge_cpu,
         order=4,
     ),
-    Rule(
+    FindingRule(
         "input_bound_disk",
         "The devices wait for a disk",
         "Data is read from a disk that cannot give it as fast as the devices use it.",
@@ -321,7 +330,7 @@ RULES = (
         judge_disk,
         order=4,
     ),
-    Rule(
+    FindingRule(
         "input_bound_network",
         "The devices wait for the network",
         "Data comes over a network that is used up to its limit, or up to what the provider allows.",

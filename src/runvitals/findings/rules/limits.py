@@ -5,19 +5,19 @@ from __future__ import annotations
 import numpy as np
 
 from runvitals.findings.host_load import is_throttled, pressure
-from runvitals.findings.observed_run import ObservedRun
+from runvitals.findings.observed_run import ObservedHost, ObservedRun
 from runvitals.findings.rule import (
     Abstention,
+    FindingRule,
     Judgement,
     Occurrence,
-    Rule,
     evidence,
     hosts_with,
     names_of,
     seconds_of,
 )
 from runvitals.findings.rules.input_bound import wait_of
-from runvitals.findings.spans import above, find_spans, known, mask_of, median
+from runvitals.findings.spans import Span, above, find_spans, known, mask_of, median
 
 OTHERS = 30.0
 """Percent of the host's processors that others use."""
@@ -91,26 +91,35 @@ def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
         if seconds < 0.05 * run.duration_ms / 1000:
             continue
         where = mask_of(spans, run.windows.count)
-        by_steal = stolen[where].mean() > 0.5
         lost = seconds * 0.2 if wait is None else float(np.nansum(wait.share[where])) * run.windows.width_s
-        text = (
-            f"The hypervisor of {host.name} gives {median(steal, where):.0f} % of its processor time to "
-            "other machines."
-            if by_steal
-            else f"Processes outside of the run use {median(others, where):.0f} % of the processors of "
-            f"{host.name}, and none are free."
-        )
-        proof = (
-            evidence(columns, "cpu.steal", spans, 0.0)
-            if by_steal
-            else evidence(columns, "cpu.mean", spans) + evidence(columns, "cpu", spans)
-        )
-        return [
-            Occurrence(
-                "warning", "likely", spans, text, proof, host.devices, [host.name], lost * len(host.devices)
-            )
-        ]
+        return _neighbour(run, host, spans, bool(stolen[where].mean() > 0.5), lost)
     return []
+
+
+def _neighbour(
+    run: ObservedRun, host: ObservedHost, spans: list[Span], by_steal: bool, lost: float
+) -> list[Occurrence]:
+    """Return that others take the processors of a host."""
+    columns = host.columns
+    where = mask_of(spans, run.windows.count)
+    steal, others = columns.mean("cpu.steal"), columns.mean("cpu.mean") - columns.mean("cpu")
+    text = (
+        f"The hypervisor of {host.name} gives {median(steal, where):.0f} % of its processor time to "
+        "other machines."
+        if by_steal
+        else f"Processes outside of the run use {median(others, where):.0f} % of the processors of "
+        f"{host.name}, and none are free."
+    )
+    proof = (
+        evidence(columns, "cpu.steal", spans, 0.0)
+        if by_steal
+        else evidence(columns, "cpu.mean", spans) + evidence(columns, "cpu", spans)
+    )
+    return [
+        Occurrence(
+            "warning", "likely", spans, text, proof, host.devices, [host.name], lost * len(host.devices)
+        )
+    ]
 
 
 def judge_device_used_by_others(run: ObservedRun) -> Judgement:
@@ -153,7 +162,7 @@ def judge_device_used_by_others(run: ObservedRun) -> Judgement:
 
 
 RULES = (
-    Rule(
+    FindingRule(
         "cpu_limit",
         "A container's limit throttles the run",
         "The container may use less processor time than the run wants: the kernel stops its threads until "
@@ -166,7 +175,7 @@ RULES = (
         judge_cpu_limit,
         order=3,
     ),
-    Rule(
+    FindingRule(
         "noisy_neighbour",
         "Others use the host's processors",
         "Processes that do not belong to the run, or other virtual machines on the same hardware, use the "
@@ -178,7 +187,7 @@ RULES = (
         judge_noisy_neighbour,
         order=3,
     ),
-    Rule(
+    FindingRule(
         "device_used_by_others",
         "Others use the run's devices",
         "Another process computes on a device of the run: both are slower, and memory may run out.",

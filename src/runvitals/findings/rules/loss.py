@@ -8,9 +8,10 @@ import numpy as np
 
 from runvitals.findings.finding import Evidence
 from runvitals.findings.observed_run import ObservedRun
-from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule
+from runvitals.findings.rule import Abstention, FindingRule, Judgement, Occurrence
 from runvitals.findings.spans import Span
 from runvitals.findings.training import LoggedColumn
+from runvitals.findings.windows import Integers
 
 _LOSS = re.compile(r"(^|[/_.\s-])(loss|nll|perplexity|ppl|objective)($|[/_.\s-])", re.I)
 _OTHER = re.compile(r"scale|scaler|weight|aux|lr|ratio", re.I)
@@ -96,29 +97,37 @@ def judge_diverged(run: ObservedRun) -> Judgement:
         first = next((i for i in range(len(high)) if high[i:].all()), None)
         if first is None or len(high) - first < 2:
             continue
-        row = (best + 1 + first) * block
-        from_ms = int(times[row])
-        window = run.windows.index(from_ms)
-        lost_s = ((run.ended_ms or run.now_ms) - from_ms) / 1000
-        step = int(steps[row])
-        at = f" since step {step:,}" if step >= 0 else ""
-        return [
-            Occurrence(
-                "critical",
-                "likely",
-                [Span(window, max(run.windows.count - 1, window))],
-                f"{name} has diverged{at}: it is {after[-1]:.3g}, and was {middles[best]:.3g}.",
-                [Evidence(name, "", float(after[-1]), "", float(middles[best]))],
-                run.devices,
-                cost_s=lost_s * len(run.devices),
-                from_ms=from_ms,
-            )
-        ]
+        return _divergence(
+            run, name, (best + 1 + first) * block, times, steps, float(after[-1]), float(middles[best])
+        )
     return []
 
 
+def _divergence(
+    run: ObservedRun, name: str, row: int, times: Integers, steps: Integers, now: float, best: float
+) -> list[Occurrence]:
+    """Return that a loss has diverged from a row on."""
+    from_ms = int(times[row])
+    window = run.windows.index(from_ms)
+    lost_s = ((run.ended_ms or run.now_ms) - from_ms) / 1000
+    step = int(steps[row])
+    at = f" since step {step:,}" if step >= 0 else ""
+    return [
+        Occurrence(
+            "critical",
+            "likely",
+            [Span(window, max(run.windows.count - 1, window))],
+            f"{name} has diverged{at}: it is {now:.3g}, and was {best:.3g}.",
+            [Evidence(name, "", now, "", best)],
+            run.devices,
+            cost_s=lost_s * len(run.devices),
+            from_ms=from_ms,
+        )
+    ]
+
+
 RULES = (
-    Rule(
+    FindingRule(
         "loss_not_finite",
         "The loss is not a number",
         "The loss is NaN or infinite and stays so: every step that follows changes nothing, or destroys "
@@ -130,7 +139,7 @@ RULES = (
         judge_not_finite,
         order=0,
     ),
-    Rule(
+    FindingRule(
         "loss_diverged",
         "The loss has diverged",
         "The loss rose far above what it had reached and did not come back.",

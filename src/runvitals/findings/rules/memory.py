@@ -8,12 +8,12 @@ from itertools import pairwise
 import numpy as np
 
 from runvitals.findings.host_load import pressure
-from runvitals.findings.observed_run import Host, ObservedRun
+from runvitals.findings.observed_run import ObservedHost, ObservedRun
 from runvitals.findings.rule import (
     Abstention,
+    FindingRule,
     Judgement,
     Occurrence,
-    Rule,
     duration_text,
     evidence,
     names_of,
@@ -92,7 +92,7 @@ def _warm(run: ObservedRun) -> int:
     return min(max(warm, first + run.windows.number(60)), run.windows.count - 1)
 
 
-def limit_mib(host: Host) -> float | None:
+def limit_mib(host: ObservedHost) -> float | None:
     """Return the MiB that the run may use: the container's limit, else all; None if unknown."""
     limit = host.columns.mean("cgroup.memory.limitMB")
     if known(limit).any():
@@ -148,6 +148,19 @@ def judge_growth(run: ObservedRun) -> Judgement:
     if not grown:
         return _device_growth(run)
     host, key, trend, first, left_s = min(grown, key=lambda each: each[4] if each[4] is not None else 1e12)
+    return _growth(run, host, key, trend, first, left_s, [each[0].name for each in grown])
+
+
+def _growth(
+    run: ObservedRun,
+    host: ObservedHost,
+    key: str,
+    trend: Trend,
+    first: int,
+    left_s: float | None,
+    hosts: list[str],
+) -> list[Occurrence]:
+    """Return that the memory of a host grows."""
     per_hour = trend.slope * 3600 / run.windows.width_s
     span = Span(first, run.windows.count - 1)
     end = ""
@@ -171,7 +184,7 @@ def judge_growth(run: ObservedRun) -> Judgement:
                 [Span(max(run.windows.count - 5, 0), run.windows.count - 1)],
                 median(host.columns.mean(key), slice(first, first + 5)),
             ),
-            hosts=[each[0].name for each in grown],
+            hosts=hosts,
         )
     ]
 
@@ -243,29 +256,36 @@ def judge_swapping(run: ObservedRun) -> Judgement:
         spans = find_spans(swapping, known(used), min_windows=run.windows.number(60), close_windows=4)
         if not spans:
             continue
-        seconds = seconds_of(spans, run.windows)
-        amount = np.nanmax(grown) / 2**20 if key == "swap.used" else None
-        text = (
-            f"{host.name} swaps"
-            + (f" {_amount(float(amount))} of memory to disk" if amount is not None else "")
-            + ": the run waits for it."
-        )
-        return [
-            Occurrence(
-                "critical",
-                "likely",
-                spans,
-                text,
-                evidence(columns, key, spans, float(base[0]) if len(base) else None)
-                + (
-                    evidence(columns, pressure_key, spans, 0.0, value=waits, unit="%") if pressure_key else []
-                ),
-                hosts=[host.name],
-                devices=host.devices,
-                cost_s=0.5 * seconds * len(host.devices),
-            )
-        ]
+        return _swapping(run, host, key, spans, base, grown)
     return []
+
+
+def _swapping(
+    run: ObservedRun, host: ObservedHost, key: str, spans: list[Span], base: Floats, grown: Floats
+) -> list[Occurrence]:
+    """Return that a host swaps."""
+    columns = host.columns
+    waits, pressure_key = pressure(host, "memory")
+    seconds = seconds_of(spans, run.windows)
+    amount = np.nanmax(grown) / 2**20 if key == "swap.used" else None
+    text = (
+        f"{host.name} swaps"
+        + (f" {_amount(float(amount))} of memory to disk" if amount is not None else "")
+        + ": the run waits for it."
+    )
+    return [
+        Occurrence(
+            "critical",
+            "likely",
+            spans,
+            text,
+            evidence(columns, key, spans, float(base[0]) if len(base) else None)
+            + (evidence(columns, pressure_key, spans, 0.0, value=waits, unit="%") if pressure_key else []),
+            hosts=[host.name],
+            devices=host.devices,
+            cost_s=0.5 * seconds * len(host.devices),
+        )
+    ]
 
 
 def judge_near(run: ObservedRun) -> Judgement:
@@ -277,22 +297,9 @@ def judge_near(run: ObservedRun) -> Judgement:
     ]
     if not hosts and run.out_of_memory is None:
         return Abstention("how much memory is used is unknown", ("memory_percent",))
-    for host in hosts:
-        kills = host.columns.growth("proc.memory.oomKills")
-        if above(kills, 0.5).any():
-            window = int(np.argmax(above(kills, 0.5)))
-            span = Span(max(window - 1, 0), window)
-            return [
-                Occurrence(
-                    "critical",
-                    "certain",
-                    [span],
-                    f"The kernel killed a process on {host.name}: memory ran out.",
-                    evidence(host.columns, "proc.memory.oomKills", [span], 0.0, value=kills)
-                    + evidence(host.columns, "memory_percent", [span]),
-                    hosts=[host.name],
-                )
-            ]
+    killed = _killed(hosts)
+    if killed:
+        return killed
     for host in hosts:
         used = host.columns.mean("memory_percent")
         spans = find_spans(above(used, NEAR), known(used), min_windows=2, close_windows=4)
@@ -325,8 +332,29 @@ def judge_near(run: ObservedRun) -> Judgement:
     return []
 
 
+def _killed(hosts: list[ObservedHost]) -> list[Occurrence]:
+    """Return that the kernel killed a process because memory ran out; nothing if it did not."""
+    for host in hosts:
+        kills = host.columns.growth("proc.memory.oomKills")
+        if above(kills, 0.5).any():
+            window = int(np.argmax(above(kills, 0.5)))
+            span = Span(max(window - 1, 0), window)
+            return [
+                Occurrence(
+                    "critical",
+                    "certain",
+                    [span],
+                    f"The kernel killed a process on {host.name}: memory ran out.",
+                    evidence(host.columns, "proc.memory.oomKills", [span], 0.0, value=kills)
+                    + evidence(host.columns, "memory_percent", [span]),
+                    hosts=[host.name],
+                )
+            ]
+    return []
+
+
 RULES = (
-    Rule(
+    FindingRule(
         "memory_growth",
         "Memory grows without end",
         "The memory of the run's processes grows steadily: something is kept that is not needed any more.",
@@ -341,7 +369,7 @@ RULES = (
         judge_growth,
         order=3,
     ),
-    Rule(
+    FindingRule(
         "swapping",
         "Memory is swapped to a disk",
         "The host moves memory to a disk and reads it back: everything waits for it.",
@@ -353,7 +381,7 @@ RULES = (
         judge_swapping,
         order=3,
     ),
-    Rule(
+    FindingRule(
         "out_of_memory_near",
         "Memory is almost used up",
         "The memory that the run may use is almost full, or was: the kernel ends the largest process next.",

@@ -10,7 +10,15 @@ from runvitals.findings.devices import Device
 from runvitals.findings.finding import Confidence
 from runvitals.findings.host_load import pressure
 from runvitals.findings.observed_run import ObservedRun, mean_of
-from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule, evidence, names_of, seconds_of
+from runvitals.findings.rule import (
+    Abstention,
+    FindingRule,
+    Judgement,
+    Occurrence,
+    evidence,
+    names_of,
+    seconds_of,
+)
 from runvitals.findings.spans import Span, above, find_spans, known, mask_of, median
 from runvitals.findings.windows import Bools, Floats
 
@@ -202,7 +210,7 @@ def _name(run: ObservedRun, group: Sequence[Device]) -> str:
 
 
 RULES = (
-    Rule(
+    FindingRule(
         "straggler",
         "One device is slower than the others",
         "Ranks that train together wait for the slowest of them. Usually it is the one that does not wait.",

@@ -6,8 +6,8 @@ import re
 
 import numpy as np
 
-from runvitals.findings.observed_run import ObservedRun
-from runvitals.findings.rule import Abstention, Judgement, Occurrence, Rule, duration_text, evidence
+from runvitals.findings.observed_run import ObservedHost, ObservedRun
+from runvitals.findings.rule import Abstention, FindingRule, Judgement, Occurrence, duration_text, evidence
 from runvitals.findings.rules.memory import trend_of
 from runvitals.findings.spans import Span, known, median
 
@@ -32,7 +32,6 @@ def judge_full(run: ObservedRun) -> Judgement:
             last = median(used, slice(max(int(places[-1]) - 2, 0), None))
             first = float(used[places[0]])
             trend = trend_of(used, int(places[0]))
-            path = match[1]
             growing = trend is not None and trend.rises >= 2 and trend.growth > 0.5
             left_s = None
             if trend is not None and growing and trend.last_slope > 0:
@@ -41,39 +40,52 @@ def judge_full(run: ObservedRun) -> Judgement:
             soon = left_s is not None and last > 50 and left_s < min(HORIZON_S, 4 * run.duration_ms / 1000)
             if not is_full and not (soon and last - first >= 1.0):
                 continue
-            if is_full:
-                text = f"The file system {path} of {host.name} is full ({last:.0f} %)."
-                begin = int(np.argmax(np.nan_to_num(used) >= ALMOST_FULL))
-            else:
-                assert left_s is not None
-                when = (
-                    f"in {duration_text(left_s)}"
-                    if run.ended_ms is None
-                    else f"{duration_text(left_s)} after the end"
-                )
-                filled = f"{last:.0f} % full"
-                text = f"The file system {path} of {host.name} is {filled}, and at this rate full {when}."
-                begin = int(places[0])
-            span = Span(min(begin, run.windows.count - 2), run.windows.count - 1)
-            return [
-                Occurrence(
-                    "critical" if is_full or (left_s or 1e9) < 3600 else "warning",
-                    "certain" if is_full else "likely",
-                    [span],
-                    text,
-                    evidence(
-                        host.columns, key, [Span(max(run.windows.count - 4, 0), run.windows.count - 1)], first
-                    ),
-                    hosts=[host.name],
-                )
-            ]
+            return _filling(run, host, key, last, first, is_full, left_s)
     return (
         [] if told else Abstention("how full the file systems are is unknown", ("disk.{path}.usagePercent",))
     )
 
 
+def _filling(
+    run: ObservedRun,
+    host: ObservedHost,
+    key: str,
+    last: float,
+    first: float,
+    is_full: bool,
+    left_s: float | None,
+) -> list[Occurrence]:
+    """Return that a file system is full, or will be."""
+    used = host.columns.mean(key)
+    path = key.removeprefix("disk.").removesuffix(".usagePercent")
+    if is_full:
+        text = f"The file system {path} of {host.name} is full ({last:.0f} %)."
+        begin = int(np.argmax(np.nan_to_num(used) >= ALMOST_FULL))
+    else:
+        assert left_s is not None
+        when = (
+            f"in {duration_text(left_s)}"
+            if run.ended_ms is None
+            else f"{duration_text(left_s)} after the end"
+        )
+        filled = f"{last:.0f} % full"
+        text = f"The file system {path} of {host.name} is {filled}, and at this rate full {when}."
+        begin = int(np.argmax(known(used)))
+    span = Span(min(begin, run.windows.count - 2), run.windows.count - 1)
+    return [
+        Occurrence(
+            "critical" if is_full or (left_s or 1e9) < 3600 else "warning",
+            "certain" if is_full else "likely",
+            [span],
+            text,
+            evidence(host.columns, key, [Span(max(run.windows.count - 4, 0), run.windows.count - 1)], first),
+            hosts=[host.name],
+        )
+    ]
+
+
 RULES = (
-    Rule(
+    FindingRule(
         "disk_full_soon",
         "A file system fills up",
         "A file system that the run uses is full, or will be: checkpoints and logs can then not be written.",

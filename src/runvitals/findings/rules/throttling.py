@@ -11,9 +11,9 @@ from runvitals.findings.finding import Severity
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rule import (
     Abstention,
+    FindingRule,
     Judgement,
     Occurrence,
-    Rule,
     capitalised,
     evidence,
     joined,
@@ -186,6 +186,11 @@ def judge_clock(run: ObservedRun) -> Judgement:
         return Abstention("neither the highest clock nor the clocks of peers are known", ("gpu.{i}.smClock",))
     if not limited:
         return []
+    return _limited_clock(run, limited)
+
+
+def _limited_clock(run: ObservedRun, limited: list[tuple[Device, list[Span], float]]) -> list[Occurrence]:
+    """Return that clocks are low."""
     device, spans, usual = limited[0]
     devices = [each for each, *_ in limited]
     now = median(device.mean("clock"), mask_of(spans, run.windows.count))
@@ -217,7 +222,7 @@ def judge_clock(run: ObservedRun) -> Judgement:
 
 
 RULES = (
-    Rule(
+    FindingRule(
         "thermal_throttling",
         "Heat slows devices down",
         "A device lowers its clocks because it, or its memory, is too hot. Ranks of one training wait for "
@@ -231,7 +236,7 @@ RULES = (
         judge_thermal,
         order=3,
     ),
-    Rule(
+    FindingRule(
         "power_capped",
         "The power limit holds clocks down",
         "The device runs at its power limit. That is usual under full load, and a choice where the limit "
@@ -243,7 +248,7 @@ RULES = (
         judge_power,
         order=7,
     ),
-    Rule(
+    FindingRule(
         "hw_slowdown",
         "Hardware slows devices down",
         "A signal from outside of the chip halves its clocks or worse: a power brake of the server, or a "
@@ -255,7 +260,7 @@ RULES = (
         judge_brake,
         order=3,
     ),
-    Rule(
+    FindingRule(
         "clock_limited",
         "Clocks stay far below their maximum",
         "The device is under load, and its clock is far below what it can do, without heat or a brake.",

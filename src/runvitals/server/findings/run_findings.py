@@ -12,7 +12,7 @@ from runvitals.findings.judge import judge
 from runvitals.findings.observation import DEFAULT_INTERVAL_S, reads, reads_logged
 from runvitals.findings.observed_run import ObservedRun, host_of
 from runvitals.findings.training import LoggedColumn, Mark, training_of
-from runvitals.findings.windows import Column, HostColumns, Windows, windows_of
+from runvitals.findings.windows import HostColumns, TimeWindows, WindowColumn, windows_of
 from runvitals.model.run import Run
 from runvitals.readers.journals.rates import rate_of
 from runvitals.server.library.run_library import BucketedSeries, LoggedColumns, RunView, SeriesSelection
@@ -40,7 +40,9 @@ def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None
     windows = windows_of(
         start_ms, max(end_ms, start_ms + 1), max(intervals.values(), default=DEFAULT_INTERVAL_S)
     )
-    series = view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count)) if keys else []
+    series = (
+        view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count)) if keys else []
+    )
     marks = [
         Mark(event.time_ms, event.text)
         for event in view.events(now_ms, 0, MAX_EVENTS)
@@ -73,9 +75,11 @@ def _by_host(series: Iterable[BucketedSeries]) -> dict[str, list[BucketedSeries]
     return by_host
 
 
-def _columns(name: str, series: Iterable[BucketedSeries], windows: Windows, interval_s: float) -> HostColumns:
+def _columns(
+    name: str, series: Iterable[BucketedSeries], windows: TimeWindows, interval_s: float
+) -> HostColumns:
     samples = np.zeros(windows.count, dtype=np.int64)
-    columns: dict[str, Column] = {}
+    columns: dict[str, WindowColumn] = {}
     for each in series:
         positions = (each.buckets.t - windows.start_ms) // windows.width_ms
         np.maximum.at(samples, positions, each.buckets.n)
@@ -84,11 +88,11 @@ def _columns(name: str, series: Iterable[BucketedSeries], windows: Windows, inte
     return HostColumns(name, windows, columns, samples, interval_s)
 
 
-def _column(buckets: Buckets, positions: np.ndarray, count: int) -> Column:
+def _column(buckets: Buckets, positions: np.ndarray, count: int) -> WindowColumn:
     arrays = [np.full(count, np.nan) for _ in range(3)]
     for array, values in zip(arrays, (buckets.mean, buckets.min, buckets.max), strict=True):
         array[positions] = values
-    return Column(*arrays)
+    return WindowColumn(*arrays)
 
 
 def _ranks(facts: Run, host: str) -> dict[int, int]:

@@ -4,6 +4,6 @@ Each module checks one subject. `examination` runs all checks; `bundle` writes a
 """
 
 from runvitals.tools.doctor.examination import Report, examine
-from runvitals.tools.doctor.finding import Finding
+from runvitals.tools.doctor.finding import Check
 
-__all__ = ["Finding", "Report", "examine"]
+__all__ = ["Check", "Report", "examine"]

@@ -17,7 +17,7 @@ from runvitals.monitoring.monitor import relay_connection
 from runvitals.relay.destination import Context, Rejected
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.sdk.delivery import destinations
-from runvitals.tools.doctor.finding import Finding
+from runvitals.tools.doctor.finding import Check
 from runvitals.tools.doctor.remedies import remedy_of
 
 # Timeout for connecting and for each read; deadline for all of a destination, including name resolution.
@@ -27,7 +27,7 @@ _RELAY_TIMEOUT_S = 2.0
 _SKEW_S = 5.0
 
 
-def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, str]) -> Iterator[Finding]:
+def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, str]) -> Iterator[Check]:
     """Yield a finding for each destination of the settings, and one for the relay.
 
     Args:
@@ -38,30 +38,30 @@ def findings(values: Mapping[str, Any], directory: str, environ: Mapping[str, st
     addresses = destinations(values)
     if not addresses:
         why = "`mode` is not online" if values["mode"] != "online" else "no server or destination is set"
-        yield Finding("delivery", "destinations", "ABSENT", f"{why}: runs stay on this machine")
+        yield Check("delivery", "destinations", "ABSENT", f"{why}: runs stay on this machine")
         return
     for text in addresses:
         yield _in_time(redaction.text(text), lambda text=text: _destination(text, environ))  # type: ignore[misc]
     response = relay_connection.ask(directory, {"op": "hello"}, _RELAY_TIMEOUT_S)
     if response is None:
-        yield Finding("delivery", "relay", "PASS", "not running; it starts with the next run")
+        yield Check("delivery", "relay", "PASS", "not running; it starts with the next run")
     else:
-        yield Finding("delivery", "relay", "PASS", f"running, process {response['pid']}")
+        yield Check("delivery", "relay", "PASS", f"running, process {response['pid']}")
 
 
-def _in_time(name: str, check: Callable[[], Finding]) -> Finding:
+def _in_time(name: str, check: Callable[[], Check]) -> Check:
     """Return the finding of a check, or that it timed out: name resolution has no timeout."""
-    results: list[Finding] = []
+    results: list[Check] = []
     thread = threading.Thread(target=lambda: results.append(check()), daemon=True)
     thread.start()
     thread.join(DEADLINE_S)
     if results:
         return results[0]
     text = f"no response within {DEADLINE_S:g} s"
-    return Finding("delivery", name, "FAIL", text, "check the network, the proxy settings and the resolver")
+    return Check("delivery", name, "FAIL", text, "check the network, the proxy settings and the resolver")
 
 
-def _destination(text: str, environ: Mapping[str, str]) -> Finding:
+def _destination(text: str, environ: Mapping[str, str]) -> Check:
     spec = DestinationSpec(text)
     text = spec.shown
     try:
@@ -73,14 +73,14 @@ def _destination(text: str, environ: Mapping[str, str]) -> Finding:
     except ModuleNotFoundError as error:
         package = error.name or "a package"
         why = f"requires {package}, which is not installed"
-        return Finding("delivery", text, "FAIL", why, spec.installation(package))
+        return Check("delivery", text, "FAIL", why, spec.installation(package))
     except (ValueError, ImportError, Rejected, OSError) as error:
         why = str(error) or type(error).__name__
-        return Finding("delivery", text, "FAIL", why, remedy_of(error))
-    return Finding("delivery", text, "PASS", "valid; not contacted before the first delivery")
+        return Check("delivery", text, "FAIL", why, remedy_of(error))
+    return Check("delivery", text, "PASS", "valid; not contacted before the first delivery")
 
 
-def _server(url: str, environ: Mapping[str, str]) -> Finding:
+def _server(url: str, environ: Mapping[str, str]) -> Check:
     """Check a runvitals server: reachable, ready, accepts our token, clocks in sync.
 
     Raises:
@@ -94,7 +94,7 @@ def _server(url: str, environ: Mapping[str, str]) -> Finding:
         took_ms = (time.monotonic() - began_s) * 1e3
         if health.status != 200:
             text = f"/healthz returned {health.status}: {health.text()}"
-            return Finding("delivery", url, "FAIL", text, "check that this is the URL of a runvitals server")
+            return Check("delivery", url, "FAIL", text, "check that this is the URL of a runvitals server")
         secret = stored_keys.token(url, environ)
         headers = {} if secret is None else {"Authorization": f"Bearer {secret}"}
         response = web.request("GET", "/api/v1/runs?limit=1", None, headers)
@@ -103,20 +103,18 @@ def _server(url: str, environ: Mapping[str, str]) -> Finding:
     return _judge(url, response, secret is not None, f"responds in {took_ms:.0f} ms")
 
 
-def _judge(url: str, response: ServerResponse, has_token: bool, text: str) -> Finding:
+def _judge(url: str, response: ServerResponse, has_token: bool, text: str) -> Check:
     if response.status in (401, 403):
         why = "rejects our token" if has_token else "requires a token, and none is stored"
-        return Finding(
-            "delivery", url, "FAIL", f"{text}, {why} ({response.status})", f"runvitals login {url}"
-        )
+        return Check("delivery", url, "FAIL", f"{text}, {why} ({response.status})", f"runvitals login {url}")
     if response.status != 200:
         text += f", but returned {response.status}: {response.text()}"
-        return Finding("delivery", url, "FAIL", text)
+        return Check("delivery", url, "FAIL", text)
     skew_s = _skew_s(response)
     if skew_s is not None and abs(skew_s) > _SKEW_S:
         text += f"; its clock is off by {skew_s:+.0f} s"
-        return Finding("delivery", url, "PARTIAL", text, "synchronise both clocks (NTP)")
-    return Finding("delivery", url, "PASS", f"{text}, accepts our token" if has_token else text)
+        return Check("delivery", url, "PARTIAL", text, "synchronise both clocks (NTP)")
+    return Check("delivery", url, "PASS", f"{text}, accepts our token" if has_token else text)
 
 
 def _skew_s(response: ServerResponse) -> float | None:

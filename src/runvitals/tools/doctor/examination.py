@@ -10,14 +10,14 @@ from typing import Any
 
 from runvitals.sdk.probe import MachineReading, read_once
 from runvitals.tools.doctor import delivery, sources, storage, system, terminal, trial_run
-from runvitals.tools.doctor.finding import STATES, Finding, State
+from runvitals.tools.doctor.finding import STATES, Check, State
 
 
 @dataclass(slots=True)
 class Report:
     """The findings, and the reading they are based on."""
 
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[Check] = field(default_factory=list)
     reading: MachineReading = field(default_factory=MachineReading)
 
     @property
@@ -34,7 +34,7 @@ def examine(
     values: Mapping[str, Any],
     directory: str,
     environ: Mapping[str, str] = os.environ,
-    on_finding: Callable[[Finding], None] = lambda finding: None,
+    on_finding: Callable[[Check], None] = lambda finding: None,
 ) -> Report:
     """Run all checks. Takes 2 to 3 s, longer if drivers or destinations are slow.
 
@@ -51,12 +51,12 @@ def examine(
     """
     report = Report()
 
-    def take(section: str, ask: Callable[[], Iterable[Finding]]) -> None:
+    def take(section: str, ask: Callable[[], Iterable[Check]]) -> None:
         for finding in _safely(section, ask):
             report.findings.append(finding)
             on_finding(finding)
 
-    def from_sources() -> Iterator[Finding]:
+    def from_sources() -> Iterator[Check]:
         report.reading = read_once(values)
         yield from sources.findings(report.reading, values)
 
@@ -69,9 +69,9 @@ def examine(
     return report
 
 
-def _safely(section: str, ask: Callable[[], Iterable[Finding]]) -> Iterator[Finding]:
+def _safely(section: str, ask: Callable[[], Iterable[Check]]) -> Iterator[Check]:
     try:
         yield from ask()
     except Exception as error:  # noqa: BLE001 - on a machine that breaks one check, the others are needed most
         text = f"the check itself failed: {type(error).__name__}: {error}"
-        yield Finding(section, "check", "FAIL", text, "please report this with a bundle: --bundle FILE")
+        yield Check(section, "check", "FAIL", text, "please report this with a bundle: --bundle FILE")

@@ -10,7 +10,7 @@ STATES: tuple[State, ...] = ("PASS", "PARTIAL", "ABSENT", "FAIL")
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class Check:
     """The result of one check.
 
     Args:

@@ -10,7 +10,7 @@ from runvitals.monitoring.collectors.base import Scope
 from runvitals.monitoring.collectors.sources import FAULTS, is_partial
 from runvitals.monitoring.environment import hardware
 from runvitals.sdk.probe import MachineReading
-from runvitals.tools.doctor.finding import Finding, State
+from runvitals.tools.doctor.finding import Check, State
 from runvitals.tools.doctor.remedies import remedy
 
 # Sources for each vendor of PCI cards. One active source is enough.
@@ -49,7 +49,7 @@ _NODES = (
 )  # fmt: skip
 
 
-def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
+def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Check]:
     """Yield a finding for each source, then for accelerators that are present but not measured.
 
     Args:
@@ -62,24 +62,22 @@ def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Fin
     yield from _permissions()
 
 
-def _source(
-    name: str, state: Mapping[str, str], reading: MachineReading, values: Mapping[str, Any]
-) -> Finding:
+def _source(name: str, state: Mapping[str, str], reading: MachineReading, values: Mapping[str, Any]) -> Check:
     reason = state.get("reason", "")
     count, took_ms = reading.counts.get(name, 0), reading.took_ms.get(name, 0.0)
     read = f"{count} {'value' if count == 1 else 'values'} in {took_ms:.1f} ms"
     if state["state"] == "failing":
-        return Finding("sources", name, "FAIL", reason, remedy(reason))
+        return Check("sources", name, "FAIL", reason, remedy(reason))
     if state["state"] == "absent":
         requested = name in values["collectors"] or bool(values.get(_REQUESTED_BY.get(name, "")))
         broken = reason.startswith(FAULTS) or requested
-        return Finding("sources", name, "FAIL" if broken else "ABSENT", reason, remedy(reason))
+        return Check("sources", name, "FAIL" if broken else "ABSENT", reason, remedy(reason))
     outcome: State = "PARTIAL" if is_partial(state) or not count else "PASS"
     text = f"{read}; {reason}" if reason else read
-    return Finding("sources", name, outcome, text, remedy(reason))
+    return Check("sources", name, outcome, text, remedy(reason))
 
 
-def _find_unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Finding]:
+def _find_unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Check]:
     """Yield a finding for accelerators on the PCI bus without an active source."""
     on = {name for name, state in reading.states.items() if state["state"] != "absent"}
     by_vendor: dict[str, list[str]] = {}
@@ -96,18 +94,16 @@ def _find_unmeasured(reading: MachineReading, values: Mapping[str, Any]) -> Iter
         ]
         why = "; ".join(reasons) or f"no source for {vendor} cards is enabled"
         text = f"{len(cards)} on the PCI bus, not measured: {', '.join(cards[:4])}: {why}"
-        yield Finding("sources", f"{vendor} cards", "PARTIAL", text, remedy(why))
+        yield Check("sources", f"{vendor} cards", "PARTIAL", text, remedy(why))
 
 
-def _permissions() -> Iterator[Finding]:
+def _permissions() -> Iterator[Check]:
     """Yield a finding for each device file: whether this user may open it."""
     for node in _NODES:
         if not os.path.exists(node):
             continue
         if os.access(node, os.R_OK | os.W_OK):
-            yield Finding("sources", node, "PASS", "accessible")
+            yield Check("sources", node, "PASS", "accessible")
         else:
             reason = f"{node}: permission denied for user {os.getuid()}"
-            yield Finding(
-                "sources", node, "PARTIAL", reason, remedy(reason) or "request access to the device"
-            )
+            yield Check("sources", node, "PARTIAL", reason, remedy(reason) or "request access to the device")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from runvitals.monitoring.collectors.base import Scope
 from runvitals.monitoring.collectors.plumbing.mounts import mount_of, read_mounts
-from runvitals.tools.doctor.finding import Finding
+from runvitals.tools.doctor.finding import Check
 
 _MIB, _GIB = 2**20, 2**30
 LITTLE_BYTES = 1 * _GIB
@@ -23,7 +23,7 @@ _NETWORK = (
 _IN_MEMORY = ("tmpfs", "ramfs", "devtmpfs")
 
 
-def findings(directory: str) -> Iterator[Finding]:
+def findings(directory: str) -> Iterator[Check]:
     """Check a data folder, which need not exist yet.
 
     Args:
@@ -43,13 +43,13 @@ def _existing(directory: str) -> str:
     return directory
 
 
-def _write_test(directory: str, folder: str) -> Finding:
+def _write_test(directory: str, folder: str) -> Check:
     """Write a file as a monitor would, and measure the disk's latency and clock."""
     path = os.path.join(folder, f".runvitals-doctor-{os.getpid()}")
     try:
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except OSError as error:
-        return Finding(
+        return Check(
             "storage", "data folder", "FAIL", f"{directory} is not writable: {error.strerror}",
             "set RUNVITALS_DIR to a writable folder",
         )  # fmt: skip
@@ -60,7 +60,7 @@ def _write_test(directory: str, folder: str) -> Finding:
         took_s = time.monotonic() - began_s
         skew_s = os.fstat(fd).st_mtime - time.time()
     except OSError as error:
-        return Finding(
+        return Check(
             "storage", "data folder", "FAIL", f"{directory}: {error.strerror}",
             "set RUNVITALS_DIR to a writable folder",
         )  # fmt: skip
@@ -70,13 +70,13 @@ def _write_test(directory: str, folder: str) -> Finding:
     text = f"{directory} is writable; writing 4 KiB took {took_s * 1e3:.1f} ms"
     if abs(skew_s) > _SKEW_S:
         text += f"; its clock is off by {skew_s:+.0f} s"
-        return Finding("storage", "data folder", "PARTIAL", text, "synchronise both clocks (NTP)")
+        return Check("storage", "data folder", "PARTIAL", text, "synchronise both clocks (NTP)")
     if took_s > _FSYNC_SLOW_S:
-        return Finding("storage", "data folder", "PARTIAL", text, "set RUNVITALS_DIR to a faster disk")
-    return Finding("storage", "data folder", "PASS", text)
+        return Check("storage", "data folder", "PARTIAL", text, "set RUNVITALS_DIR to a faster disk")
+    return Check("storage", "data folder", "PASS", text)
 
 
-def _free_space(folder: str) -> Iterator[Finding]:
+def _free_space(folder: str) -> Iterator[Check]:
     if not hasattr(os, "statvfs"):
         return
     status = os.statvfs(folder)
@@ -84,38 +84,38 @@ def _free_space(folder: str) -> Iterator[Finding]:
     text = f"{free / _GIB:.1f} of {size / _GIB:.1f} GiB free"
     remedy = "free disk space, or set RUNVITALS_DIR to another disk; a day of 8 GPUs takes about 90 MB"
     if free < TOO_LITTLE_BYTES:
-        yield Finding("storage", "free space", "FAIL", text, remedy)
+        yield Check("storage", "free space", "FAIL", text, remedy)
     elif free < LITTLE_BYTES:
-        yield Finding("storage", "free space", "PARTIAL", text, remedy)
+        yield Check("storage", "free space", "PARTIAL", text, remedy)
     else:
-        yield Finding("storage", "free space", "PASS", text)
+        yield Check("storage", "free space", "PASS", text)
     if status.f_files and not status.f_favail:
         text = "no inodes left: no file can be created, even with free space"
-        yield Finding("storage", "inodes", "FAIL", text, "delete unneeded files")
+        yield Check("storage", "inodes", "FAIL", text, "delete unneeded files")
 
 
-def _kind(folder: str) -> Finding:
+def _kind(folder: str) -> Check:
     mount = mount_of(read_mounts(Scope()), os.path.realpath(folder))
     if mount is None:
-        return Finding("storage", "file system", "ABSENT", "unknown: the system does not report it")
+        return Check("storage", "file system", "ABSENT", "unknown: the system does not report it")
     where = f"{mount.kind} at {mount.point}"
     if mount.kind in _NETWORK:
         text = f"{where}: a network file system; safe, but writes wait when it is slow"
-        return Finding(
+        return Check(
             "storage", "file system", "PARTIAL", text,
             "set RUNVITALS_DIR to a local disk and deliver to a server, if the network is slow",
         )  # fmt: skip
     if mount.kind in _IN_MEMORY:
         text = f"{where}: in memory, lost at the next reboot"
-        return Finding("storage", "file system", "PARTIAL", text, "set RUNVITALS_DIR to a disk")
-    return Finding("storage", "file system", "PASS", where)
+        return Check("storage", "file system", "PARTIAL", text, "set RUNVITALS_DIR to a disk")
+    return Check("storage", "file system", "PASS", where)
 
 
-def _privacy(directory: str) -> Iterator[Finding]:
+def _privacy(directory: str) -> Iterator[Check]:
     """Yield a finding if the folder is another user's: journals contain command lines and output."""
     if not hasattr(os, "getuid") or not os.path.isdir(directory):
         return
     status = os.stat(directory)
     if status.st_uid != os.getuid():
         text = f"{directory} belongs to user {status.st_uid}, but this is user {os.getuid()}"
-        yield Finding("storage", "owner", "PARTIAL", text, "use a folder that you own")
+        yield Check("storage", "owner", "PARTIAL", text, "use a folder that you own")

@@ -14,7 +14,7 @@ import runvitals
 from runvitals.monitoring.collectors.base import Scope, read_text
 from runvitals.monitoring.collectors.plumbing.cgroup import available_cpu_count, locate
 from runvitals.monitoring.environment.container import container
-from runvitals.tools.doctor.finding import Finding
+from runvitals.tools.doctor.finding import Check
 from runvitals.version import __version__
 
 _GIB = 2.0**30
@@ -30,7 +30,7 @@ _ADJTIMEX_BYTES = 256
 _TIME_ERROR = 5
 
 
-def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
+def findings(values: Mapping[str, Any]) -> Iterator[Check]:
     """Check this machine, with the files below `values["host_root"]`."""
     scope = Scope(values["host_root"], [os.getpid()])
     yield from _versions(scope)
@@ -41,17 +41,17 @@ def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
     yield _clock()
 
 
-def _versions(scope: Scope) -> Iterator[Finding]:
-    yield Finding("system", "runvitals", "PASS", f"{__version__} in {os.path.dirname(runvitals.__file__)}")
+def _versions(scope: Scope) -> Iterator[Check]:
+    yield Check("system", "runvitals", "PASS", f"{__version__} in {os.path.dirname(runvitals.__file__)}")
     interpreter = f"{platform.python_implementation()} {platform.python_version()} ({sys.executable})"
-    yield Finding("system", "python", "PASS", interpreter)
+    yield Check("system", "python", "PASS", interpreter)
     kernel = read_text(scope.path("/proc/sys/kernel/osrelease")) or platform.release()
-    yield Finding("system", "kernel", "PASS", f"{platform.system()} {kernel} {platform.machine()}")
+    yield Check("system", "kernel", "PASS", f"{platform.system()} {kernel} {platform.machine()}")
     for module in _MODULES:
         folder = scope.path(f"/sys/module/{module}")
         if os.path.isdir(folder):
             version = read_text(f"{folder}/version") or "part of the kernel"
-            yield Finding("system", f"driver {module}", "PASS", version)
+            yield Check("system", f"driver {module}", "PASS", version)
 
 
 def extras() -> dict[str, dict[str, str]]:
@@ -74,10 +74,10 @@ def extras() -> dict[str, dict[str, str]]:
     return packages
 
 
-def _extras() -> Iterator[Finding]:
+def _extras() -> Iterator[Check]:
     by_extra = extras()
     if not by_extra:
-        yield Finding(
+        yield Check(
             "system", "extras", "PARTIAL", "runvitals runs from source and is not installed",
             "run pip install -e . in its folder",
         )  # fmt: skip
@@ -86,11 +86,11 @@ def _extras() -> Iterator[Finding]:
         there = ", ".join(f"{name} {version}" for name, version in sorted(packages.items()) if version)
         name = f"extra {extra}"
         if not missing:
-            yield Finding("system", name, "PASS", there)
+            yield Check("system", name, "PASS", there)
         else:
             text = f"{', '.join(missing)} not installed"
             remedy = f"if you need it: pip install 'runvitals[{extra}]'"
-            yield Finding("system", name, "PARTIAL" if there else "ABSENT", text, remedy)
+            yield Check("system", name, "PARTIAL" if there else "ABSENT", text, remedy)
 
 
 def _name(requirement: str) -> str:
@@ -106,57 +106,57 @@ def _version(package: str) -> str:
         return ""
 
 
-def _container(scope: Scope) -> Finding:
+def _container(scope: Scope) -> Check:
     about = container(scope, os.environ)
     if not about:
-        return Finding("system", "container", "PASS", "none")
-    return Finding("system", "container", "PASS", ", ".join(f"{key} {text}" for key, text in about.items()))
+        return Check("system", "container", "PASS", "none")
+    return Check("system", "container", "PASS", ", ".join(f"{key} {text}" for key, text in about.items()))
 
 
-def _pid_namespace() -> Finding:
+def _pid_namespace() -> Check:
     try:
         namespace = os.readlink("/proc/self/ns/pid")
     except OSError:
-        return Finding("system", "PID namespace", "ABSENT", f"{sys.platform} has none")
+        return Check("system", "PID namespace", "ABSENT", f"{sys.platform} has none")
     if namespace == _HOST_NAMESPACE:
-        return Finding("system", "PID namespace", "PASS", "the host's")
+        return Check("system", "PID namespace", "PASS", "the host's")
     if not os.path.exists(_NVIDIA):
-        return Finding("system", "PID namespace", "PASS", "not the host's; not relevant for the drivers here")
-    return Finding(
+        return Check("system", "PID namespace", "PASS", "not the host's; not relevant for the drivers here")
+    return Check(
         "system", "PID namespace", "PARTIAL",
         "not the host's: metrics of single processes (GPU memory, GPU share) may be unavailable",
         "if gpu.process.* is missing: docker run --pid=host, Kubernetes hostPID: true",
     )  # fmt: skip
 
 
-def _limits(scope: Scope) -> Iterator[Finding]:
+def _limits(scope: Scope) -> Iterator[Check]:
     cgroup = locate(scope)
     versions = {folder.version for folder in (cgroup.cpu, cgroup.memory) if folder is not None}
     if not versions:
-        yield Finding("system", "cgroup", "ABSENT", "no cgroup file system is mounted: limits are unknown")
+        yield Check("system", "cgroup", "ABSENT", "no cgroup file system is mounted: limits are unknown")
         return
     cpu, memory = cgroup.cpu_limit(), cgroup.memory_limit()
     kind = " and ".join(f"v{version}" for version in sorted(versions))
     cpus = f"{available_cpu_count(scope, cgroup):g} CPUs available"
     cpu_text = f"quota of {cpu.value:g} CPUs ({cpu.folder})" if cpu else "no quota"
-    yield Finding("system", "cgroup CPU", "PASS", f"{kind}: {cpu_text}, {cpus}")
+    yield Check("system", "cgroup CPU", "PASS", f"{kind}: {cpu_text}, {cpus}")
     if memory:
         text = f"{kind}: limit of {memory.value / _GIB:.1f} GiB ({memory.folder})"
     else:
         text = f"{kind}: no limit, the machine has {cgroup.total_memory / _GIB:.1f} GiB"
-    yield Finding("system", "cgroup memory", "PASS", text)
+    yield Check("system", "cgroup memory", "PASS", text)
 
 
-def _clock() -> Finding:
+def _clock() -> Check:
     now_s = time.time()
     shown = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(now_s))
     if now_s < _EARLIEST_S:
         text = f"{shown}: the clock was never set; samples would get wrong times"
-        return Finding("system", "clock", "FAIL", text, "set it: timedatectl set-ntp true, or chronyd")
+        return Check("system", "clock", "FAIL", text, "set it: timedatectl set-ntp true, or chronyd")
     if _is_synchronized() is False:
         text = f"{shown}; the kernel reports that it is not synchronized: hosts may disagree about the time"
-        return Finding("system", "clock", "PARTIAL", text, "run an NTP client: chronyd, systemd-timesyncd")
-    return Finding("system", "clock", "PASS", shown)
+        return Check("system", "clock", "PARTIAL", text, "run an NTP client: chronyd, systemd-timesyncd")
+    return Check("system", "clock", "PASS", shown)
 
 
 def _is_synchronized() -> bool | None:

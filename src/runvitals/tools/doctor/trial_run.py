@@ -16,7 +16,7 @@ from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.sdk.attachment import monitor_spec
 from runvitals.sdk.identity import new_run_id
-from runvitals.tools.doctor.finding import Finding
+from runvitals.tools.doctor.finding import Check
 
 _INTERVAL_S = 0.1
 _LASTS_S = 0.5
@@ -24,7 +24,7 @@ _END_TIMEOUT_S = 10.0
 _IMPORT_TIMEOUT_S = 10.0
 
 
-def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
+def findings(values: Mapping[str, Any]) -> Iterator[Check]:
     """Monitor a trial run for half a second, in a temporary folder, and read it back.
 
     Args:
@@ -37,7 +37,7 @@ def findings(values: Mapping[str, Any]) -> Iterator[Finding]:
         shutil.rmtree(folder)
 
 
-def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
+def _run(values: Mapping[str, Any], folder: str) -> Iterator[Check]:
     run_id = f"doctor-{new_run_id()}"
     attach = {"pid": os.getpid(), "role": "train", "writer": "doctor"}
     began_s = time.monotonic()
@@ -48,7 +48,7 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
     except launch.Unavailable as error:
         text = f"the monitor could not be started: {error}"
         hint = "without a monitor, log() is recorded but no system metrics are"
-        yield Finding("monitor", "start", "FAIL", text, hint)
+        yield Check("monitor", "start", "FAIL", text, hint)
         return
     began_ms = (time.monotonic() - began_s) * 1e3
     time.sleep(_LASTS_S)
@@ -62,7 +62,7 @@ def _run(values: Mapping[str, Any], folder: str) -> Iterator[Finding]:
     yield from _judge(run_id, folder, f"started in {began_ms:.1f} ms, ended in {ended_ms:.1f} ms")
 
 
-def _explain_silence(run_id: str, folder: str) -> Finding:
+def _explain_silence(run_id: str, folder: str) -> Check:
     """Return the finding about a monitor that started but did not confirm the end, with its reason."""
     reader = RunReader(run_id, folder)
     try:
@@ -71,7 +71,7 @@ def _explain_silence(run_id: str, folder: str) -> Finding:
     except FileNotFoundError:  # it failed before it created a journal
         why = ""
     text = f"the monitor started but does not respond: {why or _import_error() or 'reason unknown'}"
-    return Finding("monitor", "start", "FAIL", text, "reinstall runvitals for this Python interpreter")
+    return Check("monitor", "start", "FAIL", text, "reinstall runvitals for this Python interpreter")
 
 
 def _import_error() -> str:
@@ -86,18 +86,18 @@ def _import_error() -> str:
     return done.stderr.strip().rpartition("\n")[2]
 
 
-def _judge(run_id: str, folder: str, took: str) -> Iterator[Finding]:
+def _judge(run_id: str, folder: str, took: str) -> Iterator[Check]:
     opened = open_run(run_id, folder)
     costs = {statistic.key: statistic for statistic in opened.statistics("monitor.*")}
     cost, memory = costs.get("monitor.sampleMs"), costs.get("monitor.rssMB")
     if opened.state != "finished" or cost is None or cost.mean is None:
         text = f"the monitor started, but its run is {opened.state} and has no samples"
         hint = "create a bundle with `runvitals doctor --bundle FILE` and report it"
-        yield Finding("monitor", "start", "FAIL", text, hint)
+        yield Check("monitor", "start", "FAIL", text, hint)
         return
-    yield Finding("monitor", "start", "PASS", f"{took}, {cost.n} samples")
+    yield Check("monitor", "start", "PASS", f"{took}, {cost.n} samples")
     size = f", {memory.max:.1f} MiB of memory" if memory is not None and memory.max is not None else ""
-    yield Finding("monitor", "cost", "PASS", f"{cost.mean:.2f} ms of CPU per sample{size}")
+    yield Check("monitor", "cost", "PASS", f"{cost.mean:.2f} ms of CPU per sample{size}")
     trouble = [event.text for event in opened.events if event.level != "info"]
     if trouble or opened.problems:
-        yield Finding("monitor", "records", "PARTIAL", "; ".join([*trouble, *opened.problems]))
+        yield Check("monitor", "records", "PARTIAL", "; ".join([*trouble, *opened.problems]))

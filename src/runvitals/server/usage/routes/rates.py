@@ -43,7 +43,7 @@ class RateEnd(RequestBody):
     valid_to: date
 
 
-class Rate(ResponseBody):
+class RateSchema(ResponseBody):
     """A price, in the organisation's currency for one unit."""
 
     id: int
@@ -61,7 +61,7 @@ class Rate(ResponseBody):
 class RatesPage(ResponseBody):
     """A page of prices, the newest first."""
 
-    rates: list[Rate]
+    rates: list[RateSchema]
     total: int
     next: str | None
 
@@ -73,7 +73,9 @@ def rates(reports: TheReports, page: ThePage) -> dict[str, Any]:
     return page_in_order("rates", [_rate_json(row, currency) for row in reports.rates.all()], page)
 
 
-@router.post("/billing/rates", response_model=Rate, dependencies=[needs("billing:manage")], status_code=201)
+@router.post(
+    "/billing/rates", response_model=RateSchema, dependencies=[needs("billing:manage")], status_code=201
+)
 def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: TheRequester) -> Any:
     """Set a price from a day on. The most specific one applies, then the newest."""
     if new.valid_to is not None and new.valid_to < new.valid_from:
@@ -94,7 +96,7 @@ def add_rate(new: NewRate, reports: TheReports, access: TheAccess, requester: Th
     return _rate_json(added, reports.settings().currency)
 
 
-@router.patch("/billing/rates/{rate}", response_model=Rate, dependencies=[needs("billing:manage")])
+@router.patch("/billing/rates/{rate}", response_model=RateSchema, dependencies=[needs("billing:manage")])
 def end_rate(
     rate: RateId, change: RateEnd, reports: TheReports, access: TheAccess, requester: TheRequester
 ) -> Any:
