@@ -6,6 +6,7 @@ from runvitals.findings.rule import FindingRule
 from runvitals.findings.rules import (
     activity,
     coverage,
+    disks,
     efficiency,
     hang,
     hardware,
@@ -14,7 +15,6 @@ from runvitals.findings.rules import (
     loss,
     memory,
     ranks,
-    storage,
     throttling,
 )
 
@@ -28,7 +28,7 @@ RULES: tuple[FindingRule, ...] = (
     *input_bound.RULES,
     *efficiency.RULES,
     *memory.RULES,
-    *storage.RULES,
+    *disks.RULES,
     *loss.RULES,
     *coverage.RULES,
 )

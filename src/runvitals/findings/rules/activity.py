@@ -34,7 +34,7 @@ HELD_MEMORY = 5.0
 
 
 def is_idle(device: Device) -> tuple[Bools, Bools]:
-    """Return where a device does nothing, and where that can be told."""
+    """Return where a device does nothing, and where that is known."""
     busy, active, watts = device.work, device.mean("active"), device.mean("watts")
     told = known(busy)
     idle = below(busy, IDLE_BUSY)

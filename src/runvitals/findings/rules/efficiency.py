@@ -99,7 +99,7 @@ def communicates(run: ObservedRun, host: ObservedHost) -> tuple[Bools, str | Non
 
 
 def _low_use(device: Device) -> tuple[Bools, Bools]:
-    """Return where kernels run most of the time and use little of the chip, and where that can be told."""
+    """Return where kernels run most of the time and use little of the chip, and where that is known."""
     occupied, active, dram, tensor = (device.mean(name) for name in ("occupied", "active", "dram", "tensor"))
     low = above(occupied, OCCUPIED) & below(active, LOW_ACTIVE)
     low &= ~above(dram, LOW_DRAM) & ~above(tensor, LOW_TENSOR)

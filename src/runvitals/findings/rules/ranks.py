@@ -44,7 +44,7 @@ def judge(run: ObservedRun) -> Judgement:
     if len(telling) < 3:
         if len(telling) < 2:
             return Abstention("the run has fewer than two devices that report")
-        return Abstention("with two devices, which of them is the slow one cannot be told")
+        return Abstention("with two devices, which of them is the slow one is unknown")
     groups = [[device] for device in telling]
     occurrences = _slow_groups(run, groups)
     by_host = [[device for device in telling if device.host is host.columns] for host in run.hosts]
