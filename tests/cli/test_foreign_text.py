@@ -38,7 +38,7 @@ EVIL = "a\x1b[31mb\x1b]0;title\x07c\bd\x9b2Je\u202ef\u2066g\rh\x7fi\u200bj\u3164
 BELOW = f"{EVIL}\nrunvitals: all is well"
 # Commands that are tried somewhere below, or print nothing of others.
 TRIED = {
-    "run", "runs", "show", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
+    "run", "runs", "show", "findings", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
     "project", "files", "leet", "usage", "alerts", "automations", "artifact", "sweep", "agent",
@@ -167,7 +167,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
     "words",
     [
         ["runs"], ["runs", "--json"], ["runs", "--project", EVIL], ["show", "abc"],
-        ["show", "abc", "--json"], ["show", EVIL], ["export", EVIL],
+        ["show", "abc", "--json"], ["show", EVIL], ["findings", "abc"], ["findings", EVIL], ["export", EVIL],
         ["export", "abc", "--format", "jsonl"], ["relay", "status"], ["relay", "status", "--json"],
         ["relay", EVIL, "--to", "files:out"], ["sync", "abc", "--to", f"nosuch:{EVIL}"],
         ["sync", "abc", "--to", EVIL], ["sync", EVIL], ["sync", "--all", "--to", "files:out"],
