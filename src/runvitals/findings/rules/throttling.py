@@ -199,7 +199,7 @@ def _limited_clock(run: ObservedRun, limited: list[tuple[Device, list[Span], flo
     reason = (
         f", held down by the power limit {100 * share:.0f} % of the time"
         if share > MOSTLY_CAPPED
-        else ", and no reason is told"
+        else ", and no reason is known"
     )
     seconds = seconds_of(spans, run.windows)
     return [
