@@ -38,7 +38,8 @@ EVIL = "a\x1b[31mb\x1b]0;title\x07c\bd\x9b2Je\u202ef\u2066g\rh\x7fi\u200bj\u3164
 BELOW = f"{EVIL}\nrunvitals: all is well"
 # Commands that are tried somewhere below, or print nothing of others.
 TRIED = {
-    "run", "runs", "show", "findings", "export", "import", "doctor", "settings", "trust", "sync", "login", "logout",
+    "run", "runs", "show", "findings", "export", "import", "doctor", "settings", "trust", "sync", "login",
+    "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
     "project", "files", "leet", "usage", "alerts", "automations", "artifact", "sweep", "agent",
