@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 from runvitals.findings.observed_run import ObservedRun, host_of
 from runvitals.findings.training import LoggedColumn, Mark, training_of
 from runvitals.findings.windows import Floats, Integers, reduce_samples, windows_of
+from runvitals.model.run import Event, Run
 
 DEFAULT_INTERVAL_S = 15.0
 
@@ -85,6 +86,20 @@ def observe(
         out_of_memory=out_of_memory,
         price_per_device_hour=price_per_device_hour,
     )
+
+
+def ranks_on(facts: Run, host: str) -> dict[int, int]:
+    """Return the ranks of a run's processes on a host, by local rank."""
+    return {
+        rank.local_rank: rank.rank
+        for rank in facts.ranks
+        if rank.host == host and rank.rank is not None and rank.local_rank is not None
+    }
+
+
+def marks_of(events: Iterable[Event]) -> list[Mark]:
+    """Return what the training marked, from the events of a run."""
+    return [Mark(event.time_ms, event.text) for event in events if event.name == "marker"]
 
 
 _READ = re.compile(

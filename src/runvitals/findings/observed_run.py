@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from runvitals.findings.devices import Device, devices_of
-from runvitals.findings.spans import above, below, known
+from runvitals.findings.spans import above, known
 from runvitals.findings.training import MAX_START_S, LoggedTraining
 from runvitals.findings.windows import Bools, Floats, HostColumns, TimeWindows
 
@@ -132,21 +132,6 @@ class ObservedRun:
         first = self.windows.count if self.first_work is None else self.first_work
         inside[: min(first, self.windows.number(MAX_START_S))] = True
         return inside
-
-    @cached_property
-    def waiting(self) -> Bools:
-        """The windows of the training in which its devices are not used fully: the mean is below 75 %.
-
-        Windows that are almost without work belong to other rules (idle, hang, checkpoints) unless steps are
-        made in them.
-        """
-        steps = self.training.steps_per_window()
-        going_on = above(self.work, 0.03) | (steps > 0)
-        return self.training_windows & below(self.work, 0.75) & going_on
-
-    def device_hours(self, seconds: float, devices: int | None = None) -> float:
-        """The hours of some devices, by default all, in so many seconds."""
-        return seconds / 3600 * (len(self.devices) if devices is None else devices)
 
 
 def mean_of(columns: Sequence[Floats], count: int) -> Floats:

@@ -38,7 +38,7 @@ def find_spans(
 
     Args:
         holds: per window, whether it holds.
-        known: per window, whether it is known. By default always.
+        known: the windows of which it is known. By default all.
         min_windows: shorter spans are left out.
         close_windows: so many windows in a row without the condition end a span; fewer are part of it.
         max_gap_windows: so many windows in a row of which nothing is known end it too.

@@ -32,7 +32,7 @@ from runvitals.server.doors.mlflow.door import MlflowDoor
 from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
 from runvitals.server.doors.project_rules import ProjectRules
-from runvitals.server.doors.promql.server import PromqlServer
+from runvitals.server.doors.promql.series_source import PromqlServer
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.remote_write import routes as remote_write
 from runvitals.server.doors.remote_write.receiver import RemoteWrite

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from runvitals.server.doors.mlflow.door import MlflowDoor
     from runvitals.server.doors.otlp.receiver import OtlpReceiver
     from runvitals.server.doors.project_rules import ProjectRules
-    from runvitals.server.doors.promql.server import PromqlServer
+    from runvitals.server.doors.promql.series_source import PromqlServer
     from runvitals.server.doors.recording import DoorRecorder
     from runvitals.server.doors.remote_write.receiver import RemoteWrite
     from runvitals.server.doors.wandb.resuming_clients import ResumingClients

@@ -36,7 +36,7 @@ HELD_MEMORY = 5.0
 def is_idle(device: Device) -> tuple[Bools, Bools]:
     """Return where a device does nothing, and where that is known."""
     busy, active, watts = device.work, device.mean("active"), device.mean("watts")
-    told = known(busy)
+    decidable = known(busy)
     idle = below(busy, IDLE_BUSY)
     idle &= ~above(active, IDLE_ACTIVE)
     # A sensor of utilisation that fails at 0 is contradicted by power near that of work.
@@ -44,7 +44,7 @@ def is_idle(device: Device) -> tuple[Bools, Bools]:
     lowest = np.nanmin(watts) if known(watts).any() else np.nan
     if highest > 2 * lowest:
         idle &= ~above(watts, lowest + 0.5 * (highest - lowest))
-    return idle, told
+    return idle, decidable
 
 
 def judge_idle(run: ObservedRun) -> Judgement:
@@ -115,14 +115,14 @@ def clock_text(seconds: float) -> str:
 def _idle_together(run: ObservedRun, devices: list[Device]) -> list[tuple[Span, list[Device]]]:
     """Return spans in which the same devices are idle, each with these devices."""
     states = [is_idle(device) for device in devices]
-    every = np.logical_and.reduce([idle | ~told for idle, told in states])
-    told = np.logical_or.reduce([told for _, told in states])
+    every = np.logical_and.reduce([idle | ~decidable for idle, decidable in states])
+    decidable = np.logical_or.reduce([decidable for _, decidable in states])
     minimum = run.windows.number(IDLE_S)
     if run.training.has_steps and run.first_work is not None:
         every[: run.first_work] = False  # a slow start has a rule of its own
     elif run.first_work is None:
         every &= ~(run.start_windows & _prepares(run))
-    return [(span, devices) for span in find_spans(every & told, told, min_windows=minimum)]
+    return [(span, devices) for span in find_spans(every & decidable, decidable, min_windows=minimum)]
 
 
 def _prepares(run: ObservedRun) -> Bools:
@@ -170,12 +170,12 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
     idle_devices: list[Device] = []
     spans_of: dict[int, list[Span]] = {}
     for place, device in enumerate(telling):
-        idle, told = is_idle(device)
+        idle, decidable = is_idle(device)
         others = [each.work for each in telling if each is not device]
         others_work = above(mean_of(others, run.windows.count), 0.1) if others else np.zeros_like(idle)
         never = not _was_used(device) and (others_work.any() or any(map(_was_used, telling)))
         going_on = others_work | _filled(steps, run) | never
-        spans = find_spans(idle & going_on & started, told, min_windows=minimum)
+        spans = find_spans(idle & going_on & started, decidable, min_windows=minimum)
         if spans:
             idle_devices.append(device)
             spans_of[place] = spans

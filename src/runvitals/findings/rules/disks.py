@@ -18,13 +18,13 @@ _USAGE = re.compile(r"disk\.(/.*|[A-Za-z]:.*)\.usagePercent$")
 
 def judge_full(run: ObservedRun) -> Judgement:
     """Find file systems that are full, or will be soon."""
-    told = False
+    has_signal = False
     for host in run.hosts:
         for key in host.columns.columns:
             match = _USAGE.match(key)
             if match is None:
                 continue
-            told = True
+            has_signal = True
             used = host.columns.mean(key)
             places = np.flatnonzero(known(used))
             if len(places) < 2:
@@ -42,7 +42,9 @@ def judge_full(run: ObservedRun) -> Judgement:
                 continue
             return _filling(run, host, key, last, first, is_full, left_s)
     return (
-        [] if told else Abstention("how full the file systems are is unknown", ("disk.{path}.usagePercent",))
+        []
+        if has_signal
+        else Abstention("how full the file systems are is unknown", ("disk.{path}.usagePercent",))
     )
 
 

@@ -106,12 +106,16 @@ def _low_use(device: Device) -> tuple[Bools, Bools]:
     return low, known(occupied, active)
 
 
-def _longest(run: ObservedRun, device: Device, where: Bools, told: Bools, min_s: float = 120.0) -> list[Span]:
+def _longest(
+    run: ObservedRun, device: Device, where: Bools, decidable: Bools, min_s: float = 120.0
+) -> list[Span]:
     """Return the spans of the training where a condition holds, if they are half of it or more."""
     inside = run.training_windows
-    spans = find_spans(where & inside, told & inside, min_windows=run.windows.number(min_s), close_windows=3)
+    spans = find_spans(
+        where & inside, decidable & inside, min_windows=run.windows.number(min_s), close_windows=3
+    )
     covered = sum(int((where & inside)[span.slice].sum()) for span in spans)
-    return spans if covered >= 0.4 * max(int((told & inside).sum()), 1) else []
+    return spans if covered >= 0.4 * max(int((decidable & inside).sum()), 1) else []
 
 
 def judge_launch(run: ObservedRun) -> Judgement:
@@ -125,9 +129,9 @@ def judge_launch(run: ObservedRun) -> Judgement:
         for device in telling:
             if device.host is not host.columns:
                 continue
-            low, told = _low_use(device)
+            low, decidable = _low_use(device)
             low &= ~talks & ~_draws_much(device)
-            spans = _longest(run, device, low, told)
+            spans = _longest(run, device, low, decidable)
             if spans:
                 small.append((device, spans))
     if not small:
@@ -261,8 +265,8 @@ def _describe(run: ObservedRun, bound: Bound, signals: Sequence[str], say: str) 
         return Abstention("the activity of multiprocessors and of memory is unknown", PROFILE_KEYS)
     described = []
     for device in telling:
-        where, told = bound(device)
-        spans = _longest(run, device, where & above(device.work, 0.5), told, 60.0)
+        where, decidable = bound(device)
+        spans = _longest(run, device, where & above(device.work, 0.5), decidable, 60.0)
         if spans:
             described.append((device, spans))
     if len(described) <= len(telling) // 2:
@@ -330,15 +334,15 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
     pauses = inside & below(work, 0.5 * usual)
     marked = _near_marks(run)
     writes = np.zeros(run.windows.count, dtype=np.bool_)
-    told_writes = False
+    has_writes = False
     rates: list[Floats] = []
     for host in run.hosts:
         rate = write_rate(host)
         if known(rate).any():
-            told_writes = True
+            has_writes = True
             rates.append(rate)
             writes |= above(rate, max(20.0, 3 * float(np.nanmedian(rate))))
-    if not told_writes and not marked.any():
+    if not has_writes and not marked.any():
         return Abstention(
             "neither writes to disks nor marks of callbacks are known",
             ("disk.out", "a mark named checkpoint"),

@@ -79,7 +79,7 @@ def judge_hang(run: ObservedRun) -> Judgement:
         works_on = median(cpu, late.slice) > 0.6 * max(median(cpu, before), 1e-9)
         late_s = len(late) * run.windows.width_s
         if works_on and late_s < max(30 * 60, 60 * run.training.median_gap_ms / 1000):
-            return []  # processors is unknown from processors that spin
+            return []  # processors at work look like processors that spin
     return _hang(run, telling, late, before, spins)
 
 
@@ -139,7 +139,7 @@ def _flat_devices(run: ObservedRun, devices: list[Device]) -> Judgement:
     """Find many devices that are equal, flat and fully used at little power: all wait for each other."""
     if len(devices) < 2 or not all(device.has("watts") for device in devices):
         return Abstention(
-            "no steps were logged, so a hang is unknown from a long step", ("a logged row per step",)
+            "no steps were logged, so a hang looks like a long step", ("a logged row per step",)
         )
     busy = np.vstack([device.mean("busy") for device in devices])
     watts = np.vstack([device.mean("watts") for device in devices])

@@ -43,12 +43,13 @@ class Wait:
 
     Args:
         where: the windows.
+        decidable: the windows of which it is known.
         share: how much of each window is lost, 0 to 1.
         is_certain: the training itself says that it waits for data.
     """
 
     where: Bools
-    told: Bools
+    decidable: Bools
     share: Floats
     is_certain: bool
 
@@ -116,19 +117,19 @@ def judge(
         needs: keys of which the cause needs one.
     """
     occurrences: list[Occurrence] = []
-    told, asked = False, False
+    has_wait, has_load = False, False
     for host in run.hosts:
         wait = wait_of(run, host)
         if wait is None:
             continue
-        told = True
+        has_wait = True
         if not any(_has(host, key) for key in needs):
             continue
-        asked = True
+        has_load = True
         holds, keys = cause(host)
         both = wait.where & holds
         training_windows = max(int(run.training_windows.sum()), 1)
-        spans = find_spans(both, wait.told & run.training_windows, min_windows=2, close_windows=3)
+        spans = find_spans(both, wait.decidable & run.training_windows, min_windows=2, close_windows=3)
         covered = sum(int(both[span.slice].sum()) for span in spans)
         if covered < MIN_SHARE * training_windows or covered < run.windows.number(60):
             continue
@@ -140,11 +141,11 @@ def judge(
         if lost / (training_windows * run.windows.width_s) < MIN_SHARE / 2:
             continue
         occurrences.append(_occurrence(run, host, spans, keys, wait, lost, say(run, host, spans)))
-    if not told:
+    if not has_wait:
         return Abstention(
             "neither a device's utilisation nor the training tells whether it waits for data", BUSY_KEYS
         )
-    if not asked:
+    if not has_load:
         return Abstention("the host's load is unknown, so what the devices wait for is unknown", tuple(needs))
     return joined(_of_all_hosts(occurrences, run), run)
 

@@ -35,7 +35,7 @@ def judge_cpu_limit(run: ObservedRun) -> Judgement:
         throttled = is_throttled(host) & ~run.start_windows
         wait = wait_of(run, host)
         if wait is not None:
-            throttled &= wait.where | ~wait.told
+            throttled &= wait.where | ~wait.decidable
         spans = find_spans(throttled, min_windows=run.windows.number(60), close_windows=3)
         seconds = seconds_of(spans, run.windows)
         if seconds < 0.05 * run.duration_ms / 1000:

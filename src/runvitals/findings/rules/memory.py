@@ -28,7 +28,7 @@ NEAR, VERY_NEAR = 92.0, 97.0
 MIN_GROWTH_MIB, MIN_GROWTH_SHARE = 256.0, 0.03
 HORIZON_S = 48 * 3600
 ENOUGH_S = 45 * 60
-"""Of growth that are watched before a far end is foretold."""
+"""Of growth are watched before an end that is far away is forecast."""
 STRAIGHT = 0.75
 
 

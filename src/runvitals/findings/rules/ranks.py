@@ -106,9 +106,9 @@ def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list
         nearest = np.maximum(others.min(axis=0) - inner[row], inner[row] - others.max(axis=0))
         far &= nearest > MIN_DIFFERENCE / 2 * np.abs(middle)
         holds: Bools = np.zeros(run.windows.count, dtype=np.bool_)
-        told: Bools = np.zeros(run.windows.count, dtype=np.bool_)
-        holds[columns], told[columns] = far, True
-        spans = find_spans(holds, told, min_windows=run.windows.number(MIN_S), close_windows=3)
+        decidable: Bools = np.zeros(run.windows.count, dtype=np.bool_)
+        holds[columns], decidable[columns] = far, True
+        spans = find_spans(holds, decidable, min_windows=run.windows.number(MIN_S), close_windows=3)
         covered = sum(int(holds[span.slice].sum()) for span in spans)
         if covered < max(0.1 * columns.sum(), 0.7 * sum(len(span) for span in spans), 1):
             continue

@@ -34,17 +34,17 @@ def _throttled(
     run: ObservedRun, reasons: Sequence[str], min_share: float
 ) -> tuple[list[tuple[Device, list[Span], Floats, str]], bool]:
     """Return the devices that are throttled for one of these reasons, and whether any device tells."""
-    throttled, told = [], False
+    throttled, has_signal = [], False
     for device in run.devices:
         share, key = device.throttle_share(*reasons)
         if key is None:
             continue
-        told = True
+        has_signal = True
         spans = find_spans(above(share, min_share), known(share), min_windows=2, close_windows=3)
         total = float(np.nansum(share[mask_of(spans, run.windows.count)])) * run.windows.width_s
         if spans and total >= max(20.0, 0.01 * run.duration_ms / 1000):
             throttled.append((device, spans, share, key))
-    return throttled, told
+    return throttled, has_signal
 
 
 def _lost_share(device: Device, spans: Sequence[Span], share: Floats) -> float:
@@ -108,15 +108,15 @@ def _clock_text(device: Device, spans: Sequence[Span], usual: float | None) -> s
 
 def judge_thermal(run: ObservedRun) -> Judgement:
     """Find devices that are throttled because they are hot."""
-    throttled, told = _throttled(run, ("hwThermal", "swThermal"), MIN_THROTTLED)
+    throttled, has_signal = _throttled(run, ("hwThermal", "swThermal"), MIN_THROTTLED)
     for device in run.devices:
         if device.kind == "tpu" and device.host.has(f"tpu.{device.index}.throttleScore"):
-            told = True
+            has_signal = True
             score = device.value("throttleScore") / 10
             spans = find_spans(above(score, 0.1), known(score), min_windows=2, close_windows=3)
             if spans:
                 throttled.append((device, spans, score, f"tpu.{device.index}.throttleScore"))
-    if not told:
+    if not has_signal:
         return Abstention(
             "no device tells for how long it was throttled", ("gpu.{i}.throttle.{reason}Seconds",)
         )
@@ -127,8 +127,8 @@ def judge_thermal(run: ObservedRun) -> Judgement:
 
 def judge_power(run: ObservedRun) -> Judgement:
     """Find devices whose clocks the power limit holds down, which is a choice."""
-    throttled, told = _throttled(run, ("swPowerCap",), MOSTLY_CAPPED)
-    if not told:
+    throttled, has_signal = _throttled(run, ("swPowerCap",), MOSTLY_CAPPED)
+    if not has_signal:
         return Abstention(
             "no device tells for how long it was capped", ("gpu.{i}.throttle.swPowerCapSeconds",)
         )
@@ -143,8 +143,8 @@ def judge_power(run: ObservedRun) -> Judgement:
 
 def judge_brake(run: ObservedRun) -> Judgement:
     """Find devices that hardware slows down: a brake of the power supply, or a failing board."""
-    throttled, told = _throttled(run, ("hwPowerBrake", "hwSlowdown"), MIN_THROTTLED)
-    if not told:
+    throttled, has_signal = _throttled(run, ("hwPowerBrake", "hwSlowdown"), MIN_THROTTLED)
+    if not has_signal:
         return Abstention(
             "no device tells for how long hardware slowed it down", ("gpu.{i}.throttle.hwSlowdownSeconds",)
         )

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runvitals.findings.observation import HostSamples, observe
+from runvitals.findings.observation import HostSamples, marks_of, observe, ranks_on
 from runvitals.findings.observed_run import ObservedRun
-from runvitals.findings.training import LoggedColumn, Mark
+from runvitals.findings.training import LoggedColumn
 
 if TYPE_CHECKING:
     from runvitals.model.run import Run
@@ -41,11 +41,13 @@ def observe_run(
     intervals = {host.name: host.interval_s for host in facts.hosts}
     return observe(
         [
-            HostSamples(name, columns, intervals.get(name), facts.machines.get(name, {}), _ranks(facts, name))
+            HostSamples(
+                name, columns, intervals.get(name), facts.machines.get(name, {}), ranks_on(facts, name)
+            )
             for name, columns in by_host.items()
         ],
         logged_columns(rows),
-        [Mark(event.time_ms, event.text) for event in facts.events if event.name == "marker"],
+        marks_of(facts.events),
         state=facts.state,
         started_ms=facts.started_ms,
         ended_ms=facts.ended_ms,
@@ -53,14 +55,6 @@ def observe_run(
         out_of_memory=facts.out_of_memory,
         price_per_device_hour=price_per_device_hour,
     )
-
-
-def _ranks(facts: Run, host: str) -> dict[int, int]:
-    return {
-        rank.local_rank: rank.rank
-        for rank in facts.ranks
-        if rank.host == host and rank.rank is not None and rank.local_rank is not None
-    }
 
 
 def logged_columns(rows: Sequence[LoggedRow]) -> dict[str, LoggedColumn]:

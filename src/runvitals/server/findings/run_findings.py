@@ -9,11 +9,10 @@ import numpy as np
 from runvitals.base.buckets import Buckets, Grid
 from runvitals.findings.finding import Findings
 from runvitals.findings.judge import judge
-from runvitals.findings.observation import DEFAULT_INTERVAL_S, reads, reads_logged
+from runvitals.findings.observation import DEFAULT_INTERVAL_S, marks_of, ranks_on, reads, reads_logged
 from runvitals.findings.observed_run import ObservedRun, host_of
-from runvitals.findings.training import LoggedColumn, Mark, training_of
+from runvitals.findings.training import LoggedColumn, training_of
 from runvitals.findings.windows import HostColumns, TimeWindows, WindowColumn, windows_of
-from runvitals.model.run import Run
 from runvitals.readers.journals.rates import rate_of
 from runvitals.server.library.run_library import BucketedSeries, LoggedColumns, RunView, SeriesSelection
 
@@ -43,18 +42,14 @@ def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None
     series = (
         view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count)) if keys else []
     )
-    marks = [
-        Mark(event.time_ms, event.text)
-        for event in view.events(now_ms, 0, MAX_EVENTS)
-        if event.name == "marker"
-    ]
+    marks = marks_of(view.events(now_ms, 0, MAX_EVENTS))
     return ObservedRun(
         windows=windows,
         hosts=[
             host_of(
                 _columns(name, bucketed, windows, intervals.get(name, DEFAULT_INTERVAL_S)),
                 facts.machines.get(name, {}),
-                _ranks(facts, name),
+                ranks_on(facts, name),
             )
             for name, bucketed in _by_host(series).items()
         ],
@@ -93,14 +88,6 @@ def _column(buckets: Buckets, positions: np.ndarray, count: int) -> WindowColumn
     for array, values in zip(arrays, (buckets.mean, buckets.min, buckets.max), strict=True):
         array[positions] = values
     return WindowColumn(*arrays)
-
-
-def _ranks(facts: Run, host: str) -> dict[int, int]:
-    return {
-        rank.local_rank: rank.rank
-        for rank in facts.ranks
-        if rank.host == host and rank.rank is not None and rank.local_rank is not None
-    }
 
 
 def _logged(view: RunView) -> dict[str, LoggedColumn]:

@@ -24,6 +24,7 @@ from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.syntax import Matcher, QueryError
 from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
 from runvitals.server.doors.routing import writer_host
+from runvitals.server.http.workers import Workers
 from runvitals.server.library.stored.lanes import Lane, lanes
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.run_rows import RunRow
@@ -32,6 +33,7 @@ from runvitals.store.samples.interface import SampleStore
 MAX_RUNS: Final = 2000
 MAX_SERIES: Final = 20_000
 MAX_SAMPLES: Final = 5_000_000
+_THREADS: Final = 2
 _EXTERNAL = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?", re.DOTALL)
 _LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)",?', re.DOTALL)
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
@@ -225,3 +227,21 @@ def _match(matcher: Matcher) -> Match:
 
 def _equals(value: str, text: str) -> bool:
     return value == text
+
+
+class PromqlServer:
+    """The stores and threads that the routes of Prometheus' query API work with.
+
+    Args:
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(self, store: SampleStore, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
+        self._store = store
+        self._metadata_store = metadata_store
+        self.clock = clock
+        self.workers = Workers(_THREADS)
+
+    def source(self, readable: ReadableRuns | None) -> SeriesSource:
+        """Return the series of the runs that a requester may read; None: of all runs."""
+        return SeriesSource(self._store, self._metadata_store, readable, self.clock())
