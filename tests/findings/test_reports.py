@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from runvitals.findings.finding import Findings
 from runvitals.findings.judge import judge
 from runvitals.findings.observation import HostSamples, observe
+from runvitals.findings.windows import MAX_WINDOWS, windows_of
 
 GIB = 2.0**30
 START_MS = 1_790_000_000_000
@@ -203,3 +205,45 @@ def test_without_profiling_counters_nothing_is_guessed(
     findings = findings_of(np.arange(0, 300, 2), {"gpu.0.gpu": busy, "gpu.0.powerWatts": 200})
     assert ids(findings) == set(), name
     assert {"memory_bound", "compute_bound", "launch_bound"} <= {each.id for each in findings.undecided}
+
+
+@pytest.mark.parametrize("reading", [np.inf, -np.inf, 1e308], ids=str)
+@pytest.mark.parametrize(
+    "key",
+    [
+        "gpu.0.unCorrectedMemoryErrors",
+        "gpu.0.recoveryAction",
+        "gpu.0.gpu",
+        "cpu",
+        "memory_percent",
+        "disk./.usagePercent",
+    ],
+)
+def test_an_impossible_reading_counts_as_a_gap(key: str, reading: float) -> None:
+    seconds = np.arange(0, 600, 5)
+    series = {"gpu.0.gpu": 95, "gpu.0.smClock": 1900, "cpu": 20, key: np.where(seconds > 300, reading, 0.0)}
+    findings = findings_of(seconds, series, gpu={"index": 0, "max_sm_clock_mhz": np.inf})
+    json.dumps(findings.to_json(), allow_nan=False)
+    assert ids(findings, "critical", "warning") == set()
+
+
+def test_a_time_that_is_far_away_makes_no_endless_list_of_windows() -> None:
+    windows = windows_of(0, 2**62, 1.0)
+    assert windows.count <= MAX_WINDOWS
+    assert windows.end_ms >= 2**62
+
+
+def test_what_goes_on_explains_what_goes_on() -> None:
+    """Swapping that begins a window after the reads that it causes is one finding with them."""
+    seconds = np.arange(0, 3600, 5)
+    late, later = seconds >= 1800, seconds >= 1830
+    series = {
+        "gpu.0.gpu": np.where(late, 40, 95),
+        "cpu.iowait": np.where(late, 45, 0.0),
+        "disk.in": np.cumsum(np.where(late, 900.0, 5.0)),
+        "swap.used": np.where(later, (seconds - 1800) * 1e7, 0.0),
+        "memory.pressureSeconds": np.cumsum(np.where(later, 2.0, 0.0)),
+    }
+    findings = findings_of(seconds, series)
+    assert "swapping" in ids(findings)
+    assert "input_bound_disk" not in ids(findings)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -160,7 +161,7 @@ class Device:
         """The highest clock in MHz, by its facts; None if unknown."""
         for name in ("max_sm_clock_mhz", "max_clock_mhz", "max_graphics_clock_mhz"):
             value = self.facts.get(name)
-            if isinstance(value, int | float) and value > 0:
+            if isinstance(value, int | float) and 0 < value < inf:
                 return float(value)
         return None
 

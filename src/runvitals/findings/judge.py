@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import inf
 
 from runvitals.findings.finding import HEALTHY, UNKNOWN, Finding, Findings, Undecided
 from runvitals.findings.observed_run import ObservedRun
@@ -102,15 +103,8 @@ def _without_consequences(findings: Sequence[Finding]) -> list[Finding]:
 
 def _overlaps(finding: Finding, cause: Finding) -> bool:
     """Whether a finding lies, for the most part, in the time and on the devices of another."""
-    far = (
-        max(
-            finding.from_ms,
-            cause.from_ms,
-            *(each.to_ms for each in (finding, cause) if each.to_ms is not None),
-        )
-        + 1
-    )
-    end, cause_end = finding.to_ms or far, cause.to_ms or far
+    end = inf if finding.to_ms is None else finding.to_ms
+    cause_end = inf if cause.to_ms is None else cause.to_ms
     common = min(end, cause_end) - max(finding.from_ms, cause.from_ms)
     if common < 0.5 * max(end - finding.from_ms, 1):
         return False

@@ -97,7 +97,7 @@ class FindingRule:
             covered_ms = min(covered_ms, to_ms - from_ms)
         share = occurrence.share
         if share is None:
-            share = min(1.0, covered_ms / run.duration_ms)
+            share = covered_ms / run.duration_ms
         devices = occurrence.devices
         hosts = tuple(dict.fromkeys([*occurrence.hosts, *(device.host.name for device in devices)]))
         hours = occurrence.cost_s / 3600
@@ -108,7 +108,7 @@ class FindingRule:
             confidence=occurrence.confidence,
             from_ms=from_ms,
             to_ms=None if is_open else to_ms,
-            share=share,
+            share=min(max(share, 0.0), 1.0),
             hosts=hosts or tuple(host.name for host in run.hosts),
             devices=tuple(sorted({device.index for device in devices})),
             ranks=tuple(sorted({device.rank for device in devices if device.rank is not None})),
@@ -140,7 +140,7 @@ def evidence(
         return []
     column = columns.mean(key) if value is None else value
     middle = median(column, mask_of(where, len(column)))
-    if np.isnan(middle):
+    if not np.isfinite(middle):
         return []
     match = DEFINITIONS.find(key)
     known_unit = match.metric.unit if match else ""

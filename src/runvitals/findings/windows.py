@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +16,8 @@ Integers = NDArray[np.int64]
 _WIDTHS_S = (10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 43_200, 86_400)
 MAX_WINDOWS = 2880
 MIN_WIDTH_S = 10
+MAX_VALUE = 1e300
+"""No metric is larger: a reading beyond it, or an infinite one, is a fault and counts as a gap."""
 SAMPLES_PER_WINDOW = 2
 
 
@@ -64,7 +67,8 @@ def windows_of(start_ms: int, end_ms: int, interval_s: float) -> TimeWindows:
     least_s = max(
         MIN_WIDTH_S, SAMPLES_PER_WINDOW * interval_s, (end_ms - start_ms) / 1000 / (MAX_WINDOWS - 1)
     )
-    width_ms = 1000 * next((width for width in _WIDTHS_S if width >= least_s), _WIDTHS_S[-1])
+    width_s = next((width for width in _WIDTHS_S if width >= least_s), None)
+    width_ms = 1000 * (ceil(least_s) if width_s is None else width_s)
     first_ms = start_ms // width_ms * width_ms
     return TimeWindows(first_ms, width_ms, max(1, -(-(end_ms - first_ms) // width_ms)))
 
@@ -160,8 +164,8 @@ def reduce_samples(
     for key, (times_ms, values) in series.items():
         if len(times_ms) > len(sampled_ms):
             sampled_ms = times_ms
-        if np.isnan(values).any():
-            present = ~np.isnan(values)
+        present = np.abs(values) < MAX_VALUE  # False for NaN, a gap
+        if not present.all():
             times, kept = times_ms[present], values[present]
             first, filled = _cut(times, windows)
         else:

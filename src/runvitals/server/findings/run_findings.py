@@ -12,7 +12,7 @@ from runvitals.findings.judge import judge
 from runvitals.findings.observation import DEFAULT_INTERVAL_S, marks_of, ranks_on, reads, reads_logged
 from runvitals.findings.observed_run import ObservedRun, host_of
 from runvitals.findings.training import LoggedColumn, training_of
-from runvitals.findings.windows import HostColumns, TimeWindows, WindowColumn, windows_of
+from runvitals.findings.windows import MAX_VALUE, HostColumns, TimeWindows, WindowColumn, windows_of
 from runvitals.readers.journals.rates import rate_of
 from runvitals.server.library.run_library import BucketedSeries, LoggedColumns, RunView, SeriesSelection
 
@@ -86,7 +86,7 @@ def _columns(
 def _column(buckets: Buckets, positions: np.ndarray, count: int) -> WindowColumn:
     arrays = [np.full(count, np.nan) for _ in range(3)]
     for array, values in zip(arrays, (buckets.mean, buckets.min, buckets.max), strict=True):
-        array[positions] = values
+        array[positions] = np.where(np.abs(values) < MAX_VALUE, values, np.nan)
     return WindowColumn(*arrays)
 
 
