@@ -95,6 +95,13 @@ def gaps(vendor: str, **more: Any) -> Course:
     return course
 
 
+def asleep(vendor: str, **more: Any) -> Course:
+    course = Course(vendor, minutes=120, **more)
+    course.kept = ~course.between(40, 75)
+    course.stop_steps(40, 75)
+    return course
+
+
 def counter_reset(vendor: str, **more: Any) -> Course:
     course = Course(vendor, **more)
     half = len(course.t) // 2
@@ -321,6 +328,7 @@ HEALTHY: dict[str, tuple[Build, tuple[str, ...]]] = {
         (sleeping_links, ("h100", "a100")),
         (soc, ("h100",)),
         (gaps, ("h100", "mi300x", "tpu", "trn")),
+        (asleep, ("h100", "tpu")),
         (counter_reset, ("h100", "a100")),
         (history_in_counters, ("h100", "a100")),
         (long_steps, ("h100", "tpu")),

@@ -58,7 +58,7 @@ def judge_hang(run: ObservedRun) -> Judgement:
             return Abstention("no steps were logged, and no device reports its utilisation")
         return _flat_devices(run, telling)
     late = step_is_late(run)
-    if late is None or len(late) < 2:
+    if late is None or len(late) < 2 or not _is_sampled(run, late):
         return []
     before = np.zeros(run.windows.count, dtype=np.bool_)
     before[: late.first] = run.training_windows[: late.first]
@@ -81,6 +81,14 @@ def judge_hang(run: ObservedRun) -> Judgement:
         if works_on and late_s < max(30 * 60, 60 * run.training.median_gap_ms / 1000):
             return []  # processors at work look like processors that spin
     return _hang(run, telling, late, before, spins)
+
+
+def _is_sampled(run: ObservedRun, late: Span) -> bool:
+    """Whether half of the windows or more have samples: a gap, as of a machine that sleeps, is no hang."""
+    sampled = np.zeros(run.windows.count, dtype=np.bool_)
+    for host in run.hosts:
+        sampled |= host.columns.samples > 0
+    return bool(sampled[late.slice].mean() >= 0.5)
 
 
 def _hang(
