@@ -353,7 +353,7 @@ def find_cursors(folder: str, destinations: Iterable[DestinationSpec] = ()) -> I
     """Yield every cursor in a run's folder that can be read.
 
     Args:
-        known: destinations with their full text; the file of a destination with secrets holds only part of
+        destinations: with their full text; the file of a destination with secrets holds only part of
             it.
     """
     specs = {spec.slug: spec for spec in destinations}

@@ -31,7 +31,7 @@ def find_undelivered(
     Args:
         directory: the data folder.
         host: this host's name.
-        known: destinations whose full text is known. A destination with a secret in its address is left out
+        specs: destinations whose full text is known. A destination with a secret in its address is left out
             unless it is among them. So is any other one if the data folder is one that may come with a
             repository: its cursors could name any server, or any file to write.
     """

@@ -38,7 +38,7 @@ def next_parameters(
     The same arguments give the same parameters.
 
     Args:
-        place: how many runs this search has chosen parameters for.
+        position: how many runs this search has chosen parameters for.
         trials: the runs so far, which only a bayes search reads.
 
     Example:

@@ -66,7 +66,7 @@ def removed_config(
 
     Args:
         text: as sent; None: the client said nothing about the configuration.
-        sent, known: what it has, and what was stored before.
+        sent, config: what it has, and what was stored before.
     """
     missing = sorted(config.keys() - sent.keys()) if text else []
     return {"config": missing} if missing else {}
