@@ -1799,20 +1799,6 @@ export interface components {
             /** @default true */
             errors_pass: boolean;
         };
-        /** @description A price, in the organisation's currency for one unit. */
-        Rate: {
-            id: number;
-            /** @enum {string} */
-            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
-            device_glob: string;
-            price: number;
-            unit: string;
-            currency: string;
-            valid_from: string;
-            valid_to: string | null;
-            note: string;
-            created_by: string;
-        };
         /** @description The last day of a price. */
         RateEnd: {
             /** Format: date */
@@ -3650,6 +3636,20 @@ export interface components {
             out_of_memory: boolean | null;
             ended_ms: number | null;
         };
+        /** @description A price, in the organisation's currency for one unit. */
+        Rate: {
+            id: number;
+            /** @enum {string} */
+            category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest";
+            device_glob: string;
+            price: number;
+            unit: string;
+            currency: string;
+            valid_from: string;
+            valid_to: string | null;
+            note: string;
+            created_by: string;
+        };
         /** @description A rule of a team or user. */
         Rule: {
             id: number;
@@ -4281,7 +4281,6 @@ export type Providers = components['schemas']['Providers'];
 export type ProvidersPage = components['schemas']['ProvidersPage'];
 export type Provisioning = components['schemas']['Provisioning'];
 export type Quiet = components['schemas']['Quiet'];
-export type Rate = components['schemas']['Rate'];
 export type RateEnd = components['schemas']['RateEnd'];
 export type RatesPage = components['schemas']['RatesPage'];
 export type Receiver = components['schemas']['Receiver'];
@@ -4450,6 +4449,7 @@ export type ProjectMember = components['schemas']['ProjectMember'];
 export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
+export type Rate = components['schemas']['Rate'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];
