@@ -74,7 +74,7 @@ def busy_disk(host: ObservedHost) -> tuple[Bools, list[str]]:
 
 
 def network_files(host: ObservedHost) -> tuple[Bools, list[str]]:
-    """Return where tasks wait for files that come over the network and from no disk, and the keys that tell."""
+    """Return where tasks wait for files that come over the network, not from a disk, and the keys."""
     waiting, keys = waits_for_files(host)
     received = "network.recv" if host.columns.has("network.recv") else "network.recvMBps"
     return waiting & _receives(host), [received, *keys]

@@ -9,7 +9,7 @@ from runvitals.findings.spans import Span, T, episodes, held_spans, mostly
 from runvitals.findings.windows import Bools
 
 OPEN_S = 300.0
-"""Five minutes of evidence: validations, checkpoints and epochs that begin are shorter, or come with marks."""
+"""Five minutes of evidence: most validations, checkpoints and beginnings of epochs are shorter."""
 EARLY_S, ENDED_S = 120.0, 60.0
 """So much is enough while it is half of the training so far, and in a run that has ended and was short."""
 CLOSE_S = 300.0

@@ -117,7 +117,9 @@ def held_spans(
     for group in find_spans(
         holds, known, min_windows=least, close_windows=close_windows, max_gap_windows=len(holds)
     ):
-        spans += _opened(holds, known, group, open_windows, max(open_windows, close_windows * leak), leak, at_once)
+        spans += _opened(
+            holds, known, group, open_windows, max(open_windows, close_windows * leak), leak, at_once
+        )
     if to_end and spans and _still_holds(holds, known, spans[-1], close_windows):
         spans[-1] = Span(spans[-1].first, len(holds) - 1)
     return spans
@@ -183,9 +185,7 @@ def episodes(
     longest_pause = 0
     for span, number, member in ordered:
         pause = span.first - groups[-1][0][-1].last - 1 if groups else 0
-        if groups and pause <= max(
-            min_gap_windows, 4 * sum(map(len, groups[-1][0])), 1.5 * longest_pause
-        ):
+        if groups and pause <= max(min_gap_windows, 4 * sum(map(len, groups[-1][0])), 1.5 * longest_pause):
             time = groups[-1][0]
             longest_pause = max(longest_pause, pause)
             if pause <= 0:
