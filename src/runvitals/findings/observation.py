@@ -98,8 +98,8 @@ def ranks_on(facts: Run, host: str) -> dict[int, int]:
 
 
 def marks_of(events: Iterable[Event]) -> list[Mark]:
-    """Return what the training marked, from the events of a run."""
-    return [Mark(event.time_ms, event.text) for event in events if event.name == "marker"]
+    """Return what the training marked, and errors of GPUs that the driver told (Xid), from a run's events."""
+    return [Mark(event.time_ms, event.text) for event in events if event.name in ("marker", "gpu_xid")]
 
 
 _READ = re.compile(
