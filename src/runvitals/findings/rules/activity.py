@@ -235,12 +235,13 @@ def _idle_devices(
     spans = max(spans_of.values(), key=lambda each: seconds_of(each, run.windows))
     seconds = sum(seconds_of(each, run.windows) for each in spans_of.values())
     unused = [device for device in idle_devices if not _was_used(device)]
-    subject = names_of(idle_devices, run)
     never_text = "nothing ever ran there" if len(unused) == len(idle_devices) else "the others work"
     if len(idle_devices) == len(telling):
-        never_text = "steps are logged without them"
-    count = f"{len(idle_devices)} of {len(telling)} {telling[0].plural}"
-    text = f"{count} are allocated and do nothing ({subject}): {never_text}."
+        never_text = f"steps are logged without {'it' if len(telling) == 1 else 'them'}"
+    verbs = "is allocated and does" if len(idle_devices) == 1 else "are allocated and do"
+    subject = capitalised(names_of(idle_devices, run))
+    count = f" ({len(idle_devices)} of {len(telling)})" if 1 < len(idle_devices) < len(telling) else ""
+    text = f"{subject}{count} {verbs} nothing: {never_text}."
     device = idle_devices[0]
     busy_device = next((each for each in telling if each not in idle_devices), device)
     return [
