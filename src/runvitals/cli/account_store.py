@@ -175,9 +175,7 @@ def notices(accounts: AccountStore, now_ms: int) -> Notices:
 
 
 def user_named(accounts: AccountStore, name: str) -> UserRow:
-    """Raises:
-    LookupError: there is no such user; the text names those that there are.
-    """
+    """Return a user by name; a LookupError names the users that there are."""
     from runvitals.store.errors import NotFound
 
     try:
@@ -188,12 +186,7 @@ def user_named(accounts: AccountStore, name: str) -> UserRow:
 
 
 def team_named(accounts: AccountStore, name: str, *, in_trash: bool = False) -> TeamRow:
-    """Args:
-        in_trash: whether it has to be in the trash; if not, it must not be.
-
-    Raises:
-        LookupError: there is no such team; the text names those that there are.
-    """
+    """Return a team by name, from the trash or else from outside it; a LookupError names those there."""
     teams = {row.name: row for row in accounts.teams.all() if (row.deleted_ms is not None) == in_trash}
     found = teams.get(name.lower())
     if found is None:
@@ -226,9 +219,7 @@ def link(accounts: AccountStore, path: str) -> str:
 
 
 def check_confirmation(arguments: argparse.Namespace, name: str) -> None:
-    """Raises:
-    ValueError: `--confirm` is not the name.
-    """
+    """Raise ValueError if `--confirm` is not the name."""
     if arguments.confirm != name:
         raise ValueError(f"--confirm {arguments.confirm!r} is not the name {name!r}")
 

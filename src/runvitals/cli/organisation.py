@@ -29,6 +29,7 @@ _MAX_KEYS_FILE = 100_000
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals organisation` to the parser."""
     parser = subparsers.add_parser(
         "organisation",
         help=COMMANDS["organisation"],
@@ -77,6 +78,7 @@ def _add_outside(actions: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print or change settings of the organisation, or print its audit log; return the exit code."""
     return run_on_accounts(arguments, _WORKS, _CALLS)
 
 

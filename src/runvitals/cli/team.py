@@ -31,6 +31,7 @@ _ROLE = "viewer, member, admin, or a custom role; default: member"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals team` to the parser."""
     parser = subparsers.add_parser(
         "team",
         help=COMMANDS["team"],
@@ -63,6 +64,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on teams or their members; return the exit code."""
     return run_on_accounts(arguments, _WORKS, _CALLS)
 
 

@@ -147,9 +147,7 @@ class MetadataStore:
         return self._database.write_problem
 
     def refresh_statistics(self) -> None:
-        """Update SQLite's statistics for its query planner; call it about once a day. PostgreSQL does so
-        itself.
-        """
+        """Update SQLite's statistics for its query planner, about once a day; PostgreSQL does so itself."""
         if self._database.is_sqlite:
             self._database.write(lambda connection: connection.exec_driver_sql("ANALYZE"), durable=False)
 

@@ -49,6 +49,7 @@ class MadeOnce(Generic[T]):
         self._making = threading.Lock()
 
     def __call__(self) -> T:
+        """Return the value, which the first call makes."""
         if not self._made:
             with self._making:
                 if not self._made:

@@ -29,9 +29,7 @@ def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
 
 
 def check_integers(what: str, **numbers: int | None) -> None:
-    """Raises:
-    ValueError: names the first value that is not a 64-bit integer (or None).
-    """
+    """Raise ValueError for the first value that is not a 64-bit integer or None."""
     for name, number in numbers.items():
         if number is not None and not (type(number) is int and -_INT64 <= number < _INT64):
             raise ValueError(f"invalid {name} {number!r} of {what}; expected an integer of at most 64 bits")

@@ -58,6 +58,7 @@ class JsonLines(logging.Formatter):
     """`{"t", "level", "message", …}`: `t` in ISO 8601, UTC; the fields of the record; ASCII only."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return a record as a JSON object on one line, secrets redacted."""
         message = redaction.text(record.getMessage())
         line = {"t": _moment(record), "level": record.levelname.lower(), "message": message}
         line |= {"logger": record.name, **_fields(record)}
@@ -70,6 +71,7 @@ class TextLines(logging.Formatter):
     """`<time> <level> <message> (<name>=<value>, …)`, followed by an indented traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text without control characters or secrets; a trace is indented below it."""
         fields = ", ".join(f"{name}={value}" for name, value in _fields(record).items())
         line = f"{_moment(record)} {record.levelname.lower()} {redaction.text(record.getMessage())}"
         lines = [inert(f"{line} ({fields})" if fields else line)]
@@ -109,6 +111,7 @@ class AccessLog:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request, and log it with its status and duration."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -146,6 +146,7 @@ class BoundedResponses:
         self._memory = memory
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request, and count the bytes of its response that the client has not taken."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -51,6 +51,7 @@ class JsonRoute(APIRoute):
     """A route that takes no JSON which could not be stored and shown: see `model.json_values`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler, with requests that read JSON strictly."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:

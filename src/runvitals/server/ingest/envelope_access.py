@@ -72,9 +72,11 @@ class Unlimited:
     """An `IngestRights` that admits everything: there are no accounts."""
 
     def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
+        """Return the same for each envelope: all is admitted."""
         return _ADMITTED
 
     async def admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
+        """Admit all envelopes."""
         return [_ADMITTED] * len(envelopes)
 
 
@@ -85,7 +87,9 @@ class WithoutAccounts:
     """The `IngestRightsSource` of a server without accounts."""
 
     def known(self, headers: Iterable[tuple[bytes, bytes]]) -> IngestRights | None:
+        """Return `UNLIMITED`."""
         return UNLIMITED
 
     def of_request(self, scope: Scope) -> IngestRights:
+        """Return `UNLIMITED`."""
         return UNLIMITED

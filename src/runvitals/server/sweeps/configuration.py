@@ -66,6 +66,7 @@ class Objective:
         return value if self.minimizes else -value
 
     def reaches_target(self, value: float) -> bool:
+        """Return whether a value is at least as good as the target; False without a target."""
         return self.target is not None and self.cost(value) <= self.cost(self.target)
 
 

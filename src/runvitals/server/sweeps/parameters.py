@@ -106,9 +106,7 @@ class _Given:
         self._given = fields
 
     def distribution(self) -> Distribution:
-        """Raises:
-        _Wrong: what is said is wrong.
-        """
+        """Return the distribution, or raise _Wrong with the member at fault."""
         name = self._given.get("distribution") or self._implied_distribution()
         if name not in DISTRIBUTIONS:
             raise _Wrong(".distribution", f"{shorten(name)}; expected one of {', '.join(DISTRIBUTIONS)}")

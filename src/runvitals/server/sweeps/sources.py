@@ -45,9 +45,7 @@ def from_yaml(text: str) -> Source:
 
 
 def from_json(sent: object) -> Source:
-    """Raises:
-    InvalidConfiguration: it is none.
-    """
+    """Return the source of a configuration sent as JSON, or raise InvalidConfiguration."""
     source = _source("", sent, MAX_CHARACTERS)
     return source._replace(yaml=yaml.safe_dump(sent, sort_keys=False))
 

@@ -177,8 +177,7 @@ FORECAST_FROM_DAY: Final = 3
 
 
 def expect(value: float, calendar: Calendar, month: Month, now_ms: int) -> float | None:
-    """How much a sum of the month will be at its end, if it goes on as it began; None in its first two days,
-    and if now is not in it.
+    """Return a month's sum at its end if it goes on so; None in its first two days, or in another month.
 
     Example:
         >>> days = Calendar("UTC")

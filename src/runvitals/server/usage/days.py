@@ -121,6 +121,7 @@ class Calendar:
         return datetime.fromtimestamp(time_ms // 1000, self._zone).date()
 
     def day(self, day: date) -> Day:
+        """Return a day from its midnight to the next one: 23 to 25 hours where clocks change."""
         return Day(day, self._midnight_ms(day), self._midnight_ms(day + timedelta(days=1)))
 
     def days(self, from_ms: int, until_ms: int) -> Iterator[Day]:

@@ -67,8 +67,10 @@ class UsageSelection:
 
 @dataclass(slots=True)
 class Atom:
-    """The smallest part of usage: of a run, model and day; the storage of a project and day; the requests of
-    a user or service account and day.
+    """The smallest part of usage.
+
+    That is: of a run, model and day; the storage of a project and day; the requests of a user or service
+    account and day.
     """
 
     day: str

@@ -41,8 +41,9 @@ _MJ_PER_J: Final = 1000.0
 
 @dataclass(slots=True)
 class _DeviceKeys:
-    """The numbers of a device's metrics. `own_use`: only while a process of the run uses it; `suspect`: only
-    while the power is in doubt.
+    """The numbers of a device's metrics.
+
+    `own_use` counts only while a process of the run uses it; `suspect`, only while the power is in doubt.
     """
 
     use: int | None = None

@@ -96,4 +96,5 @@ def system_match(name: str) -> Match | None:
 
 
 def is_system(name: str) -> bool:
+    """Return whether a metric's name is one that MLflow or runvitals gives to system metrics."""
     return name.startswith(mlflow_names.PREFIX) and system_match(name) is not None

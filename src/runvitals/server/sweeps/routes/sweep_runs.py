@@ -160,8 +160,9 @@ def add_agent(sweep: TheSweep, sent: SweepAgentSent, access: TheAccess) -> Any:
 async def report(
     sweep: TheSweep, agent: TheSweepAgent, sent: AgentReport, access: TheAccess, request: Request
 ) -> Any:
-    """What an agent is to do next. It reports every few seconds; without runs it gets the next one. The same
-    report can be sent again.
+    """Answer an agent's report of every few seconds with what to do next; without runs it gets the next one.
+
+    The same report can be sent again.
     """
     todo = AgentCommands(access.metadata_store, shared_services_of(request).library)
     try:

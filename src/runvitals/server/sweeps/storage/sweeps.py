@@ -43,9 +43,7 @@ class SweepTable:
         self._database = database
 
     def get(self, sweep_id: int) -> Sweep:
-        """Raises:
-        UnknownSweep: there is none.
-        """
+        """Return a sweep, or raise UnknownSweep."""
         with self._database.read() as connection:
             return _read_sweep(connection, sweep_id)
 
@@ -73,9 +71,7 @@ class SweepTable:
             return [_sweep(row) for row in connection.execute(statement)]
 
     def create(self, new: NewSweep, now_ms: int) -> Sweep:
-        """Raises:
-        LimitReached: the project has too many sweeps.
-        """
+        """Create a sweep, or raise LimitReached when the project has too many."""
 
         def work(connection: Connection) -> Sweep:
             counted = select(func.count()).select_from(sweep).where(sweep.c.project_id == new.project_id)

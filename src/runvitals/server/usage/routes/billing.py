@@ -46,8 +46,9 @@ class BillingAdministratorsPage(ResponseBody):
     "/billing/administrators", response_model=BillingAdministratorsPage, dependencies=[needs("billing:read")]
 )
 def administrators(access: TheAccess, page: ThePage) -> dict[str, Any]:
-    """The billing administrators and billing viewers, by name. `PATCH /organisation/members/{name}` with
-    `billing_role` changes who they are.
+    """List the billing administrators and billing viewers, by name.
+
+    `PATCH /organisation/members/{name}` with `billing_role` changes who they are.
     """
     users = [listed.user for listed in access.accounts.users.listed() if listed.user.billing_role != "none"]
     return page_of("administrators", users, lambda user: user.name, page)

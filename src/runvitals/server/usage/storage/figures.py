@@ -309,9 +309,7 @@ class UsageFigureTable:
         return self._database.write(lambda connection: connection.execute(rows.values(final=True)).rowcount)
 
     def forget_days(self, first: str, last: str) -> None:
-        """Remove the figures of days that are to be computed again, but those that are final, and those of
-        runs that were deleted for good.
-        """
+        """Remove the figures of days to compute again; final ones and those of runs deleted for good stay."""
         final = select(usage_run_day.c.run_id).where(usage_run_day.c.final)
 
         def work(connection: Connection) -> None:

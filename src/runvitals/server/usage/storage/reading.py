@@ -196,9 +196,7 @@ class UsageReading:
             return [StorageRow(*row) for row in rows]
 
     def names(self) -> Mapping[tuple[str, int], str]:
-        """Names by kind (entity, project, user, service_account) and id: the present ones, and of what is
-        gone the last ones that were copied.
-        """
+        """Return names by kind (entity, project, user, service_account) and id; of what is gone, the last."""
         with self._database.read() as connection:
             return {**copied_names(connection), **present_names(connection)}
 
