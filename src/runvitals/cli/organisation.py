@@ -53,7 +53,7 @@ def add(subparsers: Any) -> None:
 
 
 def _add_outside(actions: Any) -> None:
-    """What other services need: identity providers, and those whose tokens count as keys."""
+    """Add the actions for identity providers, and for services whose tokens count as keys."""
     scim = actions.add_parser(
         "scim-secret", help="print a new secret for provisioning by SCIM, once; the old one stops working"
     )

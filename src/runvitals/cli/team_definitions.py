@@ -1,4 +1,4 @@
-"""What `runvitals alerts` and `runvitals automations` share: what a team defines, and files of it."""
+"""Definitions of a team, and files of them, for `runvitals alerts` and `runvitals automations`."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ def send_definition(
 
 
 def field_errors(fields: Mapping[str, str]) -> str:
-    """What is wrong with which fields, on one line."""
+    """Return the errors on one line, each after the name of its field."""
     return "; ".join(f"{inert(name)}: {inert(text)}" for name, text in fields.items())
 
 

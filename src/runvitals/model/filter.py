@@ -110,7 +110,7 @@ def literal(text: str) -> float | str | bool:
 
 
 def is_field(name: str) -> bool:
-    """Whether a name can be that of a configuration or summary field, or is that of a system statistic."""
+    """Return whether a name can be a configuration or summary field, or is a system statistic."""
     section, dot, rest = name.partition(".")
     if section in fields.SECTIONS and dot and rest:
         return True

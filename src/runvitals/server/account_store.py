@@ -129,7 +129,7 @@ class AccountStore:
         return storage_places(self._database, entity_id)
 
     def file_storage(self, entity_id: int | None) -> dict[int, FileStorage]:
-        """What the media and files of a team or user take, by project id."""
+        """Return the bytes and number of media and files of a team or user, by project id."""
         return file_storage(self._database, entity_id)
 
     def run_storage(self, entity_id: int | None, project_id: int) -> list[StoredRunPlace]:
@@ -137,7 +137,7 @@ class AccountStore:
         return run_storage(self._database, entity_id, project_id)
 
     def contents_of(self, user_id: int) -> AccountContents:
-        """What a deletion of an account would remove."""
+        """Count what a deletion of an account would remove."""
         return account_contents(self._database, user_id)
 
     def generation(self) -> int:

@@ -103,7 +103,7 @@ class MetadataStore:
 
     @cached_property
     def alerts(self) -> AlertStore:
-        """What users are notified of, and by which automations."""
+        """The alert rules, automations, destinations and notifications."""
         return AlertStore(self._database)
 
     @cached_property

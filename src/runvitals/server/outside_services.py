@@ -1,4 +1,4 @@
-"""What the routes that reach other servers work with."""
+"""Services for routes that reach other servers."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class WriterFileEnds:
         return self._signature is not None and self._signature[1] == 0
 
     def has_changed(self, segments: Sequence[int]) -> bool:
-        """Whether the newest file has a different number, size or modification time than when last read."""
+        """Return whether the newest file's number, size or modification time differs from the last read."""
         return self._signature_of(segments[-1]) != self._signature
 
     def _signature_of(self, segment: int) -> Signature | None:

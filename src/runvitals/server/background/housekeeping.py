@@ -36,7 +36,7 @@ log = logging.getLogger("runvitals.server")
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """What a server keeps. None means no limit, if nothing else is said.
+    """Limits on the data that a server keeps. None means no limit, if nothing else is said.
 
     Args:
         samples_ms: how long samples are kept.
@@ -51,7 +51,7 @@ class RetentionPolicy:
 
 @dataclass(slots=True)
 class HousekeepingTotals:
-    """What housekeeping has done since the server started.
+    """Totals of housekeeping since the server started.
 
     Args:
         bytes, samples: dropped from month files.

@@ -41,7 +41,7 @@ class ValueRange(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is one value only, however often."""
+        """Whether all values are equal."""
         return self.low == self.high
 
     def with_values(self, n: int, low: float, high: float) -> ValueRange:

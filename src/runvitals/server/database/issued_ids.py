@@ -51,7 +51,7 @@ class IssuedIds:
         self._database.write(work)
 
     def has_writers(self) -> bool:
-        """Whether any writer was ever registered."""
+        """Return whether any writer was ever registered."""
         with self._database.read() as connection:
             return bool(connection.execute(select(exists(select(writer.c.id)))).scalar())
 

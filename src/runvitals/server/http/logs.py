@@ -50,7 +50,7 @@ def configure(format: LogFormat, stream: TextIO | None = None) -> None:
 
 
 def _is_not_cancelled(record: logging.LogRecord) -> bool:
-    """Whether a record is anything but the traceback of a cancelled request: `AccessLog` logs the request."""
+    """Return False for the traceback of a cancelled request, which `AccessLog` logs."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
@@ -172,7 +172,7 @@ class AccessLog:
 
 
 def _is_stream(scope: Scope) -> bool:
-    """Whether a request waits for news on purpose."""
+    """Return whether a request waits for news on purpose."""
     return scope["path"].endswith("/live") or b"wait=" in scope.get("query_string", b"")
 
 

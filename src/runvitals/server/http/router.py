@@ -124,7 +124,7 @@ class LazyRoute(BaseRoute):
         return pattern, convertors
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether a request is for this route, as Starlette's routes answer it."""
+        """Return whether a request is for this route, as Starlette's routes answer it."""
         path: str = scope["path"]
         if scope["type"] != "http" or not path.startswith(self._beginning):
             return Match.NONE, {}
@@ -292,7 +292,7 @@ class ImportedRoutes(BaseRoute):
         return self.routes if begins else ()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether a request is for one of the routes, or may be, while they are not loaded."""
+        """Return whether a request is for one of the routes, or may be, while they are not loaded."""
         if scope["type"] != "http" or not scope["path"].startswith(self._beginnings):
             return Match.NONE, {}
         if not self._loaded:

@@ -98,7 +98,7 @@ def start_listening(bound: socket.socket) -> None:
 
 
 def is_loopback_address(listener: socket.socket) -> bool:
-    """Whether a socket listens on loopback, where only this machine can reach it."""
+    """Return whether a socket listens on loopback, where only this machine can reach it."""
     return ipaddress.ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 

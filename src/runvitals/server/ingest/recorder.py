@@ -388,7 +388,7 @@ class Recorder:
             self._metadata_store.pending_summaries.gather(rows)
 
     def _gathers(self, registered: RegisteredWriter, envelope: Envelope, names: int) -> bool:
-        """Whether rows with a list of names are gathered for the summary of their run."""
+        """Return whether rows with a list of names are gathered for the summary of their run."""
         return self._metadata_store.pending_summaries.gathers(registered.run_id, envelope.writer, names)
 
     def _commit_metadata(self, requests: Sequence[Sequence[EnvelopeMetadata]]) -> list[None]:

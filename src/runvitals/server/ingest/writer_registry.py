@@ -95,7 +95,7 @@ def registration(
 
 
 def writer_key(envelope: Envelope, admitted: AdmittedEnvelope) -> WriterKey:
-    """What distinguishes a writer from all others."""
+    """Return the owner, run and writer id, which together are unique."""
     return admitted.sender.entity_id, envelope.run, envelope.writer
 
 

@@ -62,7 +62,7 @@ class Blocked(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OutboundPolicy:
-    """What is allowed beyond public addresses by https.
+    """Exceptions to the rule that only public addresses may be reached, by https.
 
     Attributes:
         networks: private networks that may be reached.

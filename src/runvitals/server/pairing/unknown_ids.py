@@ -12,7 +12,7 @@ from runvitals.store.samples.interface import END_OF_TIME_MS, LatestSample, Read
 
 
 class RepairableStore(PairedStore, Protocol):
-    """What `store repair` needs of a sample store of any engine."""
+    """A sample store of any engine that `store repair` can repair."""
 
     def runs(self) -> list[int]:
         """The ids of the runs that have samples, ascending."""

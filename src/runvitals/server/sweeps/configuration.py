@@ -51,7 +51,7 @@ class InvalidConfiguration(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What a sweep looks for: the least or greatest value of a metric in the summaries of runs.
+    """The goal of a sweep: the least or greatest value of a metric in the summaries of runs.
 
     Args:
         target: the sweep has finished once a run reached it; None: it goes on.

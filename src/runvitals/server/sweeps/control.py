@@ -50,7 +50,7 @@ def require(access: AccessControl, requester: Requester, action: Action, row: Sw
 
 
 def may(access: AccessControl, requester: Requester, row: Sweep) -> list[str]:
-    """What a requester may do with a sweep."""
+    """Return the names of the actions that a requester may do with a sweep."""
     actions = (Action.SWEEP_CONTROL, Action.SWEEP_DELETE)
     if isinstance(requester.principal, Operator):
         return [action.value for action in actions]

@@ -43,7 +43,7 @@ class Hyperband:
         return [min(finite[:bracket]) for bracket in self.brackets if len(finite) >= bracket]
 
     def ends(self, marks: Sequence[float], others: Sequence[Sequence[float]]) -> bool:
-        """Whether a run is to end.
+        """Return whether a run is too bad to go on.
 
         Args:
             marks: of the run.

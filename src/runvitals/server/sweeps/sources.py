@@ -66,7 +66,7 @@ def _source(text: str, sent: Any, most: int = _MAX_JSON) -> Source:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects are nested more deeply."""
+    """Return whether lists and objects are nested more deeply."""
     inside = [value]
     for _ in range(levels):
         inside = [

@@ -93,7 +93,7 @@ class PriceList:
 
 @dataclass(frozen=True, slots=True)
 class UsedAmount:
-    """What was used of a category on a day.
+    """An amount used of a category on a day.
 
     Args:
         quantity: ms, millijoules or bytes; of storage, the bytes of the day.
@@ -109,7 +109,7 @@ class UsedAmount:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What an amount costs.
+    """The cost of an amount.
 
     Attributes:
         included: the part of the quantity that the plan includes.
@@ -143,7 +143,7 @@ def charge(
     included: Callable[[str], float],
     prices: PriceList,
 ) -> list[Charge]:
-    """What an entity's amounts of a month cost. What is included is used up in the order of the days.
+    """Charge an entity's amounts of a month; included amounts are used up in the order of the days.
 
     Args:
         included: units of a category that the plan includes.

@@ -59,7 +59,7 @@ NO_STEPS: Final = _NOTHING
 
 @dataclass(frozen=True, slots=True)
 class DeviceSeries:
-    """What is known of a device in a window.
+    """The samples of a device in a window.
 
     Args:
         utilisation: percent.

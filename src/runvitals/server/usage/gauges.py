@@ -1,4 +1,4 @@
-"""What teams have used this month, in the Prometheus text format, for tools that charge for it."""
+"""This month's use of teams in the Prometheus text format, for tools that charge for it."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ class SeriesPlan:
         return tuple(sorted(metrics))
 
     def device_series(self, series: Mapping[int, SeriesSamples]) -> dict[str, DeviceSeries]:
-        """What the devices did, by index; and the host."""
+        """Return the series of each device and of the host, by index."""
         device_series = {}
         for index, keys in self.devices.items():
             joules = _series(series, keys.joules)

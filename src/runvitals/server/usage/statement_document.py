@@ -1,4 +1,4 @@
-"""What a statement says, and as HTML; `printed_statements` prints the same."""
+"""The text of a statement, and the same as HTML; `printed_statements` prints it."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ class BetaFeaturesPage(ResponseBody):
 
 
 class SwitchedFeature(ResponseBody):
-    """What a user chose for a feature."""
+    """A user's choice for a feature."""
 
     name: str
     on: bool

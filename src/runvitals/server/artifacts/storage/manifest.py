@@ -1,4 +1,4 @@
-"""What a manifest of an artifact may be: the rules for its entries, and for all of them together."""
+"""Rules for the entries of an artifact's manifest, and for all of them together."""
 
 from __future__ import annotations
 
@@ -94,11 +94,11 @@ class Contents:
 
     @property
     def digest(self) -> str:
-        """Of the manifest, as wandb computes it: an MD5 of paths and digests, by path."""
+        """Return the manifest's digest as wandb computes it: an MD5 of paths and digests, by path."""
         return self._digest.hexdigest()
 
     def fault(self) -> str | None:
-        """What no client could download; None: nothing is wrong."""
+        """Return why no client could download the entries; None if one could."""
         if self.files > MAX_ENTRIES:
             return f"the artifact would have {self.files:,} files; at most {MAX_ENTRIES:,} are allowed"
         if self.bytes > MAX_VERSION_BYTES:

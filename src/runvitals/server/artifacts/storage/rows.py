@@ -121,7 +121,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """What a client says about a version that it begins to log. See `Version`."""
+    """A client's description of a version that it begins to log. See `Version`."""
 
     project_id: int
     type: str

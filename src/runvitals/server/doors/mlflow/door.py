@@ -1,4 +1,4 @@
-"""What the routes of MLflow's door share: sessions of runs, stored names, histories read page by page."""
+"""State of MLflow's routes: sessions of runs, stored names, histories read page by page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NO_METRICS: Final = StoredMetrics(MetricColumns.of_objects(()), False)
 
 
 class MlflowDoor:
-    """What the routes of this door share.
+    """State that the routes of this door share.
 
     Args:
         metadata_store: of the server.

@@ -108,7 +108,7 @@ class ProjectMemberTable:
             return [ListedProject(**row._asdict()) for row in connection.execute(statement)]
 
     def sole_author(self, project_id: int) -> bool:
-        """Whether every run of a project is its owner's, who may then delete it. Reads all its runs."""
+        """Return whether every run of a project is its owner's, who may then delete it; read all runs."""
         with self._database.read() as connection:
             owner_id = _project(connection, project_id).owner_id
             others = select(run.c.id).where(

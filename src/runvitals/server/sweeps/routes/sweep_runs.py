@@ -72,7 +72,7 @@ class SweepAgentSchema(ResponseBody):
 
 
 class AgentReport(RequestBody):
-    """What an agent reports of the runs that it started."""
+    """An agent's report of the runs that it started."""
 
     running: list[Annotated[str, Field(max_length=128)]] = Field(
         max_length=MAX_REPORTED, description="The ids of the runs that the agent has."
@@ -81,7 +81,7 @@ class AgentReport(RequestBody):
 
 
 class AgentCommand(ResponseBody):
-    """What an agent is to do."""
+    """A command to an agent."""
 
     do: Literal["run", "stop", "exit"] = Field(
         description="`run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds."
@@ -92,7 +92,7 @@ class AgentCommand(ResponseBody):
 
 
 class AgentCommandsSchema(ResponseBody):
-    """What an agent is to do next."""
+    """The next commands to an agent."""
 
     commands: list[AgentCommand]
 

@@ -259,7 +259,7 @@ class InvitationsPage(ResponseBody):
 
 
 class InvitationResult(ResponseBody):
-    """What became of an invitation."""
+    """The result of an invitation."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
@@ -272,7 +272,7 @@ class InvitationResult(ResponseBody):
 
 
 class InvitationResults(ResponseBody):
-    """What became of each invitation."""
+    """The result of each invitation."""
 
     results: list[InvitationResult]
 

@@ -55,7 +55,7 @@ def administrators(access: TheAccess, page: ThePage) -> dict[str, Any]:
 
 
 class SettlementForm(RequestBody):
-    """What statements are to say about who sends them and who pays."""
+    """The sender and payer to name on statements."""
 
     heading: PlainText = Field("", max_length=200, description='"": that it is not a tax invoice.')
     issuer: PlainText = Field("", max_length=500, description="Who sends statements, below the name.")
@@ -66,7 +66,7 @@ class SettlementForm(RequestBody):
 
 
 class Settlement(ResponseBody):
-    """What statements say about who sends them and who pays."""
+    """The sender and payer on statements."""
 
     heading: str = ""
     issuer: str = ""

@@ -125,7 +125,7 @@ class UsedDevice:
 
 @dataclass(frozen=True, slots=True)
 class StorageRow:
-    """What a project stored of a kind at the beginning of a day."""
+    """The bytes of a kind that a project stored at the beginning of a day."""
 
     day: str
     project_id: int
@@ -417,5 +417,5 @@ def _known_owners(
 
 
 def in_days(column: ColumnElement[str], first: str, last: str) -> ColumnElement[bool]:
-    """Whether a day is in a range, both ends included."""
+    """Return whether a day is in a range, both ends included."""
     return and_(column >= first, column <= last)

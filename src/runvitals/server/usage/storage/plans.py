@@ -22,7 +22,7 @@ class PlanInUse(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PlanLimit:
-    """What a plan says about a category, in its units: hours, kWh, GB, or the currency for `charges`.
+    """A category in a plan, in its units: hours, kWh, GB, or the currency for `charges`.
 
     Args:
         limit_units: None: unlimited.
