@@ -90,11 +90,7 @@ class AccountApi:
         return self.accounts
 
     def user(self, name: str) -> str:
-        """Return the name of a user as it is stored; a server checks it itself.
-
-        Raises:
-            LookupError: there is no such user; the text names those that there are.
-        """
+        """Return the name of a user as it is stored, which a server checks itself; or raise LookupError."""
         return name if self.accounts is None else user_named(self.accounts, name).name
 
     def team(self, name: str, *, in_trash: bool = False) -> str:

@@ -133,11 +133,7 @@ def _remove(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
 
 
 def _membership(api: AccountApi, arguments: argparse.Namespace) -> tuple[str, str]:
-    """The names of the team and of its member.
-
-    Raises:
-        LookupError: there is no such team, user or member.
-    """
+    """Return the names of the team and of its member, or raise LookupError."""
     team, user = api.team(arguments.team), api.user(arguments.user)
     if api.accounts is not None:
         api.accounts.members.get(team, user)

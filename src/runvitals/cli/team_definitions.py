@@ -22,11 +22,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 
 
 def add_listings(actions: Any, listings: Iterable[tuple[str, str]]) -> None:
-    """Add subcommands that list something of a team.
-
-    Args:
-        listings: the name and the help of each.
-    """
+    """Add subcommands that list something of a team: the name and the help of each."""
     for name, text in listings:
         listed = actions.add_parser(name, help=text)
         listed.add_argument("team", metavar="TEAM")

@@ -330,11 +330,7 @@ class Filter:
     terms: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the condition.
-
-        Raises:
-            ValueError: an unknown state.
-        """
+        """Raise ValueError for an unknown state."""
         for state in self.states:
             if state not in STATES:
                 raise ValueError(f"unknown state {state!r}; expected one of {', '.join(STATES)}")

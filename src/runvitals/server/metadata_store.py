@@ -112,11 +112,7 @@ class MetadataStore:
         return SweepStore(self._database)
 
     def join_servers(self, on_message: Callable[[Message], None], on_gap: Callable[[], None]) -> ServerLink:
-        """Be one of the servers that share this store. The caller starts and closes the thread of the link.
-
-        Raises:
-            MetadataStoreUnavailable: the database cannot be reached.
-        """
+        """Join the servers that share this store; the caller starts and closes the thread of the link."""
         link = ServerLink(self._database, on_message, on_gap)
         self.pending_summaries.server = link.number
         return link

@@ -145,11 +145,7 @@ class OutsideServices:
         return ImageLinks(self._image_key, with_defaults(self.settings())["outside_images"] == "proxy")
 
     def server_url(self) -> str:
-        """The address of this server as users know it.
-
-        Raises:
-            ValueError: the setting `url` is missing or invalid.
-        """
+        """Return this server's address as users know it; raise ValueError without a valid setting `url`."""
         url = os.environ.get(URL_ENVIRONMENT) or self.settings().get("url")
         if not url:
             raise ValueError("the setting url is missing: providers send browsers back to it")

@@ -172,8 +172,5 @@ def _has_summary(frame: frames.Frame) -> bool:
 
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
-    """Yield the complete frames in part of a file, also from sealed blocks.
-
-    The full reader reports damage.
-    """
+    """Yield the complete frames in part of a file, also from sealed blocks, and skip damage."""
     yield from whole_records(paths.read_range(path, start, length))

@@ -119,11 +119,7 @@ class Housekeeping:
         self.thread.close()
 
     def run_once(self) -> None:
-        """Do what is due now.
-
-        Raises:
-            Exception: it failed, and is tried again at the next interval.
-        """
+        """Do the work that is due; after any exception it is tried again at the next interval."""
         now_ms = self._clock()
         self._run_due(now_ms)
         self.totals.done_ms = now_ms

@@ -66,12 +66,7 @@ class RunPlan:
         return self._page(self.series[:MAX_SERIES], len(self.series), 0)
 
     def page(self, matches: Callable[[str], bool] | None, skip: int = 0) -> dict[str, Any]:
-        """Return the fields of `plan_models.RunPlanSchema` about the series.
-
-        Args:
-            matches: whether a key is requested; None means all are.
-            skip: how many series the previous pages had.
-        """
+        """Return fields of `plan_models.RunPlanSchema` for matching keys (None: all), after `skip` series."""
         if matches is None and not skip:
             return self.first_page
         series = [planned for planned in self.series if matches is None or matches(planned.key)]

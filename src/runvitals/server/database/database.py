@@ -309,11 +309,7 @@ def _parse(address: str) -> URL:
 
 
 def sqlite_path(address: str) -> str | None:
-    """The SQLite file of the metadata store at this address; None for PostgreSQL.
-
-    Raises:
-        ValueError: unsupported address.
-    """
+    """Return the SQLite file at an address, None for PostgreSQL, or raise ValueError."""
     url = _parse(address)
     return url.database if url.get_backend_name() == "sqlite" else None
 

@@ -161,10 +161,6 @@ class BoundedResponses:
 
 
 def hold(request: Request, size: int) -> None:
-    """Count memory that a response holds until it has been sent, in addition to its body.
-
-    Raises:
-        Busy: other responses hold too much.
-    """
+    """Count memory that a response holds besides its body until it is sent, or raise Busy."""
     response: _SentResponse = request.scope[_SCOPE_KEY]
     response.hold(size)

@@ -348,11 +348,7 @@ def wrong_method(request: Request) -> tuple[str, str] | None:
 
 
 def refuse_other_methods(request: Request) -> None:
-    """Refuse a method that no route of this path has.
-
-    Raises:
-        HTTPException: 405 if a route has the path of the request, but another method.
-    """
+    """Raise 405 if a route has the path of the request, but another method."""
     wrong = wrong_method(request)
     if wrong is not None:
         text, allowed = wrong

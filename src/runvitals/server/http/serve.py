@@ -89,11 +89,7 @@ def bind(port: int, host: str = HOST) -> socket.socket:
 
 
 def start_listening(bound: socket.socket) -> None:
-    """Accept connections at a socket of `bind`. Has no effect if another process that shares it did so.
-
-    Raises:
-        OSError: meanwhile another server listens at the port.
-    """
+    """Accept connections at a socket of `bind`, shared ones once; raise OSError if the port was taken."""
     bound.listen(_BACKLOG)
 
 

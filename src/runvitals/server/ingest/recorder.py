@@ -132,10 +132,7 @@ class Recorder:
         return not is_last
 
     def forget(self, run_ids: Collection[int]) -> None:
-        """Drop runs that were deleted permanently; a writer that still sends creates its run anew.
-
-        For use in any thread.
-        """
+        """Drop runs that were deleted for good; a writer that still sends creates its run anew."""
         self.writers.forget(run_ids)
         self.heartbeats.forget(run_ids)
 

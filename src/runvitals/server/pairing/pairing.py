@@ -179,11 +179,7 @@ def check_metadata_store_exists(store: PairedStore, address: str) -> None:
 
 
 def check_metadata_store_is_not_new(store: PairedStore, address: str) -> None:
-    """Check that the metadata store exists while the sample store cannot say whether it should.
-
-    Raises:
-        StoreError: it does not exist.
-    """
+    """Raise StoreError if there is no metadata store, while the sample store cannot say if one is due."""
     path = sqlite_path(address)
     if path is not None and not os.path.exists(path):
         raise StoreError(f"{path} is missing, and {store.name} cannot be reached to see whether it is new")

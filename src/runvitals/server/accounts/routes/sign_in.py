@@ -204,11 +204,7 @@ def sign_in_user(
 
 
 def required_party(request: Request, services: AccountServices) -> RelyingParty:
-    """Return the server as passkeys know it.
-
-    Raises:
-        HTTPException: 409 where browsers allow no passkeys.
-    """
+    """Return the server as passkeys know it, or raise 409 where browsers allow none."""
     party = services.relying_party(request)
     if party is None:
         raise HTTPException(409, "passkeys need the setting url of this server, with https and a host name")

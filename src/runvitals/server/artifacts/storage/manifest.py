@@ -58,11 +58,7 @@ def _check(entry: Entry) -> None:
 
 
 def checked_size(entry: Entry, stored_bytes: int) -> int:
-    """The size of a file whose content is stored.
-
-    Raises:
-        ValueError: the manifest says another one.
-    """
+    """Return the size of a stored file, or raise ValueError if the manifest says another one."""
     if entry.bytes not in (None, stored_bytes):
         raise ValueError(f"the size of {entry.path!r} is {stored_bytes:,} bytes, not {entry.bytes:,}")
     return stored_bytes

@@ -100,11 +100,7 @@ class AgentCommandsSchema(ResponseBody):
 def the_agent(
     sweep: TheSweep, agent: Annotated[str, Path(pattern="^[0-9]{1,18}$")], access: TheAccess
 ) -> SweepAgent:
-    """The agent of the path.
-
-    Raises:
-        HTTPException: 404 if the sweep has none.
-    """
+    """Return the agent of the path, or raise 404."""
     row = access.metadata_store.sweeps.agents.get(int(agent))
     if row is None or row.sweep_id != sweep.id:
         raise HTTPException(404, f"the sweep {sweep.name!r} has no agent {agent}")

@@ -82,11 +82,7 @@ class SweepsPage(ResponseBody):
 def the_sweep(
     project: TheProjectNumber, sweep: Annotated[str, Path(max_length=64)], access: TheAccess
 ) -> Sweep:
-    """The sweep of the path.
-
-    Raises:
-        HTTPException: 404 if there is none.
-    """
+    """Return the sweep of the path, or raise 404."""
     row = access.metadata_store.sweeps.sweeps.named(project, sweep)
     if row is None:
         raise HTTPException(404, f"there is no sweep {sweep!r} in the project")

@@ -128,11 +128,7 @@ class StatementTable:
             ).scalar_one()
 
     def find(self, name: str) -> Statement:
-        """A statement by its number, or by its id.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return a statement by its number or its id, or raise NotFound."""
         with self._database.read() as connection:
             return _find(connection, name)
 
