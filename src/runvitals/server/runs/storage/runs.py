@@ -301,7 +301,7 @@ class RunTable:
         self._set(run_ids, deleted_ms=None)
 
     def trashed_before(self, before_ms: int) -> list[int]:
-        """Return the ids of runs moved to the trash before a time, for `purge` once their samples are gone."""
+        """Return the ids of runs moved to the trash before a time, for `purge` after their samples."""
         with self._database.read() as connection:
             statement = select(run.c.id).where(run.c.deleted_ms < before_ms).order_by(run.c.id)
             return list(connection.execute(statement).scalars())
