@@ -1,7 +1,7 @@
 """What changes between judgements of a run that goes on: findings open, grow and close.
 
-A finding keeps its number from one judgement to the next, so that it is one event that grows, whatever happens
-to its text and its end. It closes some minutes after it was last seen, so that it does not flap.
+A finding keeps its number from one judgement to the next, so that it is one event that grows, whatever
+happens to its text and its end. It closes some minutes after it was last seen, so that it does not flap.
 
 Example:
     >>> tracker = FindingTracker()
@@ -117,7 +117,11 @@ class FindingTracker:
         ]
         return max(
             candidates,
-            key=lambda tracked: (tracked.closed_ms is None, _common(tracked.finding, finding), tracked.number),
+            key=lambda tracked: (
+                tracked.closed_ms is None,
+                _common(tracked.finding, finding),
+                tracked.number,
+            ),
             default=None,
         )
 

@@ -9,7 +9,15 @@ from typing import Any
 import numpy as np
 
 from runvitals.findings.observation import reads
-from runvitals.findings.windows import MAX_VALUE, Floats, HostColumns, Integers, TimeWindows, WindowColumn
+from runvitals.findings.windows import (
+    MAX_VALUE,
+    Floats,
+    HostColumns,
+    Integers,
+    TimeWindows,
+    WindowColumn,
+    windows_of,
+)
 
 
 class HostWindows:
@@ -66,15 +74,15 @@ class HostWindows:
         self._pick = picked if len(self.keys) > 1 else lambda row: (picked(row),)
         self._resize(self._sums.shape[1])
 
-    def add_matrix(self, times_ms: Integers, keys: Sequence[str], values: Floats) -> None:
-        """Take samples as a matrix: a row for each time, ascending, and a column for each key."""
+    def add_matrix(self, times_ms: Integers, keys: Sequence[str], values: Floats) -> Floats:
+        """Take samples: a row for each time, ascending, and a column for each key; return their mean."""
         self.reduce()
         if set(keys) - self._all_keys:
             self._learn(dict.fromkeys(keys))
         positions = {key: number for number, key in enumerate(keys)}
         order = [positions.get(key, -1) for key in self.keys]
         padded = np.column_stack([values, np.full(len(values), np.nan)])
-        self._take(np.asarray(times_ms, dtype=np.int64), padded[:, order])
+        return self._take(np.asarray(times_ms, dtype=np.int64), padded[:, order])
 
     def reduce(self) -> tuple[int, Floats] | None:
         """Reduce the rows that wait; return the time of the last and the mean of them."""
@@ -94,6 +102,7 @@ class HostWindows:
         first, last = int(times[0]), int(times[-1])
         self.first_ms = first if self.first_ms is None else min(self.first_ms, first)
         self.last_ms = max(self.last_ms, last)
+        self.widen(windows_of(self.first_ms, self.last_ms, 0.0).width_ms)
         places = times // self.width_ms
         self._cover(int(places[0]), int(places[-1]))
         present = np.abs(matrix) < MAX_VALUE
@@ -140,11 +149,12 @@ class HostWindows:
         self._filled += before
 
     def widen(self, width_ms: int) -> None:
-        """Join windows to wider ones, of a multiple of the width."""
-        self.reduce()
+        """Join windows to wider ones, of a multiple of the width; nothing if they are as wide."""
         factor = width_ms // self.width_ms
+        if factor <= 1:
+            return
         self.width_ms = width_ms
-        if factor == 1 or not self._filled:
+        if not self._filled:
             return
         places = (self._first + np.arange(self._filled)) // factor
         begins = np.flatnonzero(np.diff(places, prepend=places[0] - 1))
@@ -169,9 +179,7 @@ class HostWindows:
         for number, each in enumerate((means, lows, highs)):
             arrays[number][:, here] = each
         columns = {
-            key: WindowColumn(*arrays[:, row])
-            for row, key in enumerate(self.keys)
-            if not gaps[row].all()
+            key: WindowColumn(*arrays[:, row]) for row, key in enumerate(self.keys) if not gaps[row].all()
         }
         samples = np.zeros(windows.count, dtype=np.int64)
         samples[here] = self._samples[mine]

@@ -89,7 +89,8 @@ class RunScreen:
             return known[1].look(time_ms, values)
         traits = [_traits(key) for key in keys]
         screen = LevelScreen(
-            np.array([counts for counts, _ in traits], dtype=np.bool_), np.array([floor for _, floor in traits])
+            np.array([counts for counts, _ in traits], dtype=np.bool_),
+            np.array([floor for _, floor in traits]),
         )
         self._hosts[host] = (keys, screen)
         screen.look(time_ms, values)
