@@ -42,3 +42,39 @@ export function rangeOf(finding: Finding, now: number): { min: number; max: numb
   const room = Math.max(AROUND_MS, (end - finding.from_ms) * 0.1);
   return { min: finding.from_ms - room, max: end + room };
 }
+
+/** What an address calls a finding: those of one rule begin at different times. */
+export const findingName = (finding: Finding): string => `${finding.id}~${finding.from_ms}`;
+
+/** The finding that an address names; of a finding that grew meanwhile, the one that begins nearest. */
+export function findingOf(findings: readonly Finding[], name: string): Finding | null {
+  const [id, from] = name.split('~');
+  const distance = ({ from_ms }: Finding): number => Math.abs(from_ms - Number(from));
+  return findings.filter((finding) => finding.id === id).sort((a, b) => distance(a) - distance(b))[0] ?? null;
+}
+
+/** The series that decided, each once. */
+export const decidingSeries = (finding: Finding): Evidence[] =>
+  finding.evidence.filter(({ key, host }, i, all) => all.findIndex((one) => one.key === key && one.host === host) === i);
+
+/** Of the signals that rules miss: what provides them, and which rules could decide then. */
+export interface Remedy {
+  text: string;
+  keys: string[];
+  rules: string[];
+}
+
+export function remediesOf(undecided: readonly { id: string; needs: string[] }[], remedies: Readonly<Record<string, string>>): Remedy[] {
+  const found = new Map<string, { keys: Set<string>; rules: Set<string> }>();
+  for (const { id, needs } of undecided) {
+    for (const key of needs) {
+      const text = Object.hasOwn(remedies, key) ? remedies[key]! : null;
+      if (text === null) continue;
+      const known = found.get(text) ?? { keys: new Set(), rules: new Set() };
+      known.keys.add(key);
+      known.rules.add(id);
+      found.set(text, known);
+    }
+  }
+  return [...found].map(([text, { keys, rules }]) => ({ text, keys: [...keys], rules: [...rules] }));
+}
