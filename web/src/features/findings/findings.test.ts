@@ -26,6 +26,7 @@ describe('a finding', () => {
     expect(subjectText(FINDING, 1)).toBe('device 3');
     expect(subjectText(FINDING, 4)).toBe('device 3 of node0');
     expect(subjectText({ ...FINDING, devices: [0, 1, 2, 3, 4, 5], hosts: ['a', 'b', 'c'] }, 4)).toBe('6 devices of 3 hosts');
+    expect(subjectText({ ...FINDING, devices: [0, 3] }, 1)).toBe('devices 0, 3');
     expect(subjectText({ ...FINDING, devices: [] }, 1)).toBe('');
   });
 
@@ -45,8 +46,10 @@ describe('a finding', () => {
     expect(evidenceText({ key: 'proc.memory.oomKills', host: 'node0', value: 1, unit: '1', normal: null })).toBe('1');
   });
 
-  it('has a range of time with room around it', () => {
-    expect(rangeOf(FINDING, 0)).toEqual({ min: 1_000_000 - 210_000, max: 3_100_000 + 210_000 });
+  it('has a range of time with room around it, as far as the run goes', () => {
+    expect(rangeOf(FINDING, { started_ms: 0, ended_ms: null }, 0)).toEqual({ min: 1_000_000 - 210_000, max: 3_100_000 + 210_000 });
+    expect(rangeOf(FINDING, { started_ms: 990_000, ended_ms: 3_110_000 }, 0)).toEqual({ min: 990_000, max: 3_110_000 });
+    expect(rangeOf({ ...FINDING, to_ms: null }, { started_ms: 0, ended_ms: null }, 2_000_000)).toEqual({ min: 900_000, max: 2_100_000 });
   });
 });
 

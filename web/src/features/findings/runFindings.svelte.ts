@@ -33,7 +33,7 @@ export class RunFindings {
     if (this.#asked) return;
     this.#asked = true;
     try {
-      this.rules = await get<FindingRules>('/findings/rules');
+      this.rules = await get<FindingRules>('findings/rules');
     } catch {
       this.#asked = false;
     }
