@@ -153,9 +153,7 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
 def _same(finding: Finding, earlier: Sequence[KeptFinding]) -> KeptFinding | None:
     """Return the earlier finding that goes on in this one: of the same rule, with the most time in common."""
     candidates = [
-        each
-        for each in earlier
-        if each.finding.id == finding.id and _common_ms(each.finding, finding) >= 0
+        each for each in earlier if each.finding.id == finding.id and _common_ms(each.finding, finding) >= 0
     ]
 
     def likeness(each: KeptFinding) -> tuple[float, int, int]:
@@ -193,7 +191,5 @@ def with_prices(findings: Findings, price: float | None) -> Findings:
     """Return the findings with what they cost in money."""
     if price is None:
         return findings
-    priced = [
-        replace(finding, money=round(finding.device_hours * price, 2)) for finding in findings.findings
-    ]
+    priced = [replace(finding, money=round(finding.device_hours * price, 2)) for finding in findings.findings]
     return replace(findings, findings=priced)

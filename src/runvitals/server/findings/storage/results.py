@@ -136,9 +136,7 @@ class FindingResults:
             and_(judgement.c.is_final.is_(False), judgement.c.error.is_(None), ~running),
         )
         statement = (
-            select(
-                run.c.id, run.c.uid, func.coalesce(judgement.c.judged_ms, 0), running.label("is_running")
-            )
+            select(run.c.id, run.c.uid, func.coalesce(judgement.c.judged_ms, 0), running.label("is_running"))
             .outerjoin(judgement, judgement.c.run_id == run.c.id)
             .where(
                 run.c.deleted_ms.is_(None),
