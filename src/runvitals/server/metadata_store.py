@@ -19,6 +19,7 @@ from runvitals.server.doors.mlflow.storage.experiments import MlflowExperimentTa
 from runvitals.server.doors.wandb.storage.clients import WandbClientTable
 from runvitals.server.files.storage.mlflow_files import MlflowFileTable
 from runvitals.server.files.storage.stored_files import StoredFileTable
+from runvitals.server.findings.storage.results import FindingResults
 from runvitals.server.projects.storage.projects import ProjectTable
 from runvitals.server.projects.storage.routing_rules import RoutingRuleTable
 from runvitals.server.registry.storage.logged_model_metrics import LoggedModelMetricTable
@@ -56,6 +57,7 @@ class MetadataStore:
     Attributes:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
             devices, routing_rules, tokens, wandb_clients: the tables.
+        findings: what is wrong with runs.
         usage: what runs used and what it costs.
         pending_summaries: rows that are stored, but not yet in the summaries of their runs.
         host_runs: finds runs by their hosts.
@@ -69,6 +71,7 @@ class MetadataStore:
         self.projects = ProjectTable(database)
         self.runs = RunTable(database, self.pending_summaries)
         self.run_statistics = RunStatisticsTable(database)
+        self.findings = FindingResults(database)
         self.writers = WriterTable(database)
         self.sections = SectionTable(database, self.pending_summaries)
         self.events = EventTable(database)
