@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("cryptography", reason="cryptography is not installed")
 
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable, add_key, open_secret_box
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable, add_key, open_secret_box
 
 
 def test_a_secret_opens_for_its_purpose_only(tmp_path: Path) -> None:
