@@ -11,8 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
 from runvitals.findings.finding import Finding
 from runvitals.model.durations import HOUR_MS
 
@@ -34,6 +32,8 @@ def lost_hours(findings: Sequence[Finding], up_to_ms: int, device_hours: float |
         >>> lost_hours([hang, idle], up_to_ms)  # idle because hung
         [3.5, 0.0]
     """
+    import numpy as np  # here: the server loads this module at its start
+
     hours = [0.0] * len(findings)
     accused = [at for at, each in enumerate(findings) if each.severity != "info" and each.device_hours > 0][
         :MAX_COUNTED
