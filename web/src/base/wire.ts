@@ -2584,6 +2584,8 @@ export interface components {
             device_hung_hours: number;
             device_failed_hours: number;
             device_wasted_hours: number;
+            /** @description Lost by what was found to be wrong with runs. */
+            device_lost_hours: number;
             energy_kwh: number | null;
             energy_measured_share: number | null;
             energy_unknown_hours: number;
@@ -2598,6 +2600,8 @@ export interface components {
             wasted: number | null;
             wasted_failed: number | null;
             wasted_hung: number | null;
+            /** @description What the lost device-hours cost. */
+            lost: number | null;
         };
         /** @description Usage by some dimensions, and in all. */
         UsageReport: {

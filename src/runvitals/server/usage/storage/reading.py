@@ -11,6 +11,7 @@ from sqlalchemy import and_, func, select
 
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.tables.accounts import entity, service_account
+from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import project, run
 from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.database.tables.usage import (
@@ -86,6 +87,16 @@ class RequestsOfDay:
     team_id: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class LostSpan:
+    """A time in which a run lost device-hours by a finding."""
+
+    run_id: int
+    from_ms: int
+    to_ms: int
+    hours: float
+
+
 class UsageReading:
     """Reads usage. Days are included at both ends."""
 
@@ -128,6 +139,17 @@ class UsageReading:
             statement = select(column.run_id, column.model, *sums).where(mine)
             rows = connection.execute(statement.group_by(column.run_id, column.model)).all()
             return [(run_id, model, day, int(time)) for run_id, model, day, time in rows]
+
+    def lost_time(self, from_ms: int, until_ms: int) -> list[LostSpan]:
+        """Return in which times runs lost device-hours that overlap a range of times."""
+        to_ms = func.coalesce(finding.c.to_ms, judgement.c.up_to_ms)
+        statement = (
+            select(finding.c.run_id, finding.c.from_ms, to_ms, finding.c.lost_hours)
+            .join(judgement, judgement.c.run_id == finding.c.run_id)
+            .where(finding.c.lost_hours > 0, finding.c.from_ms < until_ms, to_ms > from_ms)
+        )
+        with self._database.read() as connection:
+            return [LostSpan(*row) for row in connection.execute(statement)]
 
     def host_energy(self, first: str, last: str) -> dict[tuple[int, str], int]:
         """The energy of the hosts themselves in mJ, by run and day.
