@@ -16,6 +16,7 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, number, table
 from runvitals.cli.show import RUN_HELP
+from runvitals.findings.remedies import remedies
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.readers.journals.runs import RunList
@@ -150,7 +151,7 @@ def _money(amount: float | None, currency: str | None) -> str:
 
 
 def _causes(judged: list[tuple[str, Findings]]) -> dict[str, dict[str, Any]]:
-    """What was lost by cause, most first."""
+    """Sum the device-hours and runs by cause, most first; no hour counts twice."""
     from runvitals.findings.lost_time import lost_hours
 
     now_ms = time.time_ns() // 1_000_000
@@ -182,6 +183,11 @@ def _text(findings: Findings) -> str:
         for undecided in findings.undecided:
             needs = f" (needs {', '.join(undecided.needs)})" if undecided.needs else ""
             lines += _wrapped(f"{undecided.id}: {undecided.why}{needs}", "  ")
+    missing = [key for undecided in findings.undecided for key in undecided.needs]
+    if helpful := remedies(missing):
+        lines += ["", "to have what they need:"]
+        for remedy in helpful:
+            lines += _wrapped(remedy, "  ")
     return "\n".join(lines)
 
 
