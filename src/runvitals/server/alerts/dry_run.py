@@ -131,8 +131,9 @@ def _by_time(firing: PastFiring) -> int:
 
 
 def _past_findings(rule: AlertRule, of_runs: Iterable[WatchedFinding], from_ms: int) -> list[PastFiring]:
-    """Return when a rule about findings would have fired, the newest first: once for each run and id at a
-    time.
+    """Return when a rule about findings would have fired, the newest first.
+
+    It fires once at a time for each run and id.
     """
     firings: dict[tuple[int, str], list[PastFiring]] = {}
     for found in sorted(of_runs, key=lambda each: each.from_ms):

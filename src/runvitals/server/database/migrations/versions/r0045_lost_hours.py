@@ -14,13 +14,13 @@ _ORDERED = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    # What is kept has no such hours. It is found again: the runs are judged anew.
+    """Add the hours. What is kept has none, so it is removed, and the runs are judged anew."""
     _recreate_findings(sa.Column("lost_hours", sa.Double(), nullable=False))
     op.create_index("ix_judgement_judged_ms", "judgement", ["judged_ms"])
 
 
 def downgrade() -> None:
-    # Nothing is lost: the runs are judged anew.
+    """Remove the hours. Nothing is lost: the runs are judged anew."""
     op.drop_index("ix_judgement_judged_ms", "judgement")
     _recreate_findings()
 
