@@ -30,10 +30,10 @@ def drafts(where: str) -> list[str]:  # noqa: F811
     """Takes the drafts; returns their subjects with their recipients."""
     with open_metadata_store(where) as metadata_store:
         table = metadata_store.accounts.mail_drafts
-        found = table.all()
-        for draft in found:
+        mail_drafts = table.all()
+        for draft in mail_drafts:
             table.remove(draft.id)
-    return sorted(f"{draft.address}: {draft.message.subject}" for draft in found)
+    return sorted(f"{draft.address}: {draft.message.subject}" for draft in mail_drafts)
 
 
 def test_new_users_and_teams_get_none(people: Command, where: str) -> None:  # noqa: F811

@@ -31,7 +31,7 @@ def test_without_a_terminal_it_says_what_prints_a_run(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["leet", "config", "x"], "`leet config` takes no further words: x"),
         (["leet", "inspect", "--replay", "10x", "abc"], "--replay belongs to `runvitals leet`"),
@@ -39,9 +39,11 @@ def test_without_a_terminal_it_says_what_prints_a_run(
         (["leet", "inspect", "--summary", "--follow"], "one of --summary and --follow"),
     ],
 )
-def test_arguments_that_do_not_fit(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_do_not_fit(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(words) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

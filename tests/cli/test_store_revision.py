@@ -81,10 +81,10 @@ def test_one_server_goes_back_and_forth(
     assert revision(path) == NEXT
 
 
-@pytest.mark.parametrize("wanted", ["9999", "0005", "newest", NEXT])
+@pytest.mark.parametrize("expected", ["9999", "0005", "newest", NEXT])
 def test_a_revision_that_there_is_no_way_back_to_is_refused(
     tmp_path: Path,
-    wanted: str,
+    expected: str,
     capsys: pytest.CaptureFixture[str],
     install_later_version: Callable[[], None],
 ) -> None:
@@ -93,10 +93,10 @@ def test_a_revision_that_there_is_no_way_back_to_is_refused(
     install_later_version()
     at = ["--store", str(tmp_path / "store"), "--metadata", str(path)]
     assert main(["store", "upgrade", *at]) == 0
-    assert main(["store", "downgrade", wanted, *at]) == 1
-    said = capsys.readouterr().err
-    assert f"has revision {NEXT}, and can return to " in said
-    assert f"{EARLIER}: not to '{wanted}'" in said
+    assert main(["store", "downgrade", expected, *at]) == 1
+    stderr = capsys.readouterr().err
+    assert f"has revision {NEXT}, and can return to " in stderr
+    assert f"{EARLIER}: not to '{expected}'" in stderr
     assert revision(str(path)) == NEXT
 
 
@@ -145,9 +145,9 @@ def test_an_earlier_version_says_how_to_return_to_it(
         later = "UPDATE alembic_version SET version_num = '9999'"
         database.write(lambda connection: connection.execute(text(later)))
     assert main(["user", "list", "--store", str(tmp_path), "--metadata", path]) == 1
-    said = capsys.readouterr().err
-    assert "has revision 9999 of a later version" in said
-    assert f"run `runvitals store downgrade {newest()}` with it" in said
+    stderr = capsys.readouterr().err
+    assert "has revision 9999 of a later version" in stderr
+    assert f"run `runvitals store downgrade {newest()}` with it" in stderr
 
 
 def test_several_servers_go_back_and_forth(

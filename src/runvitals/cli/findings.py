@@ -14,6 +14,7 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, number, table
 from runvitals.cli.show import RUN_HELP
+from runvitals.findings.remedies import remedies
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.readers.journals.runs import RunList
@@ -97,7 +98,7 @@ def _runs(arguments: argparse.Namespace) -> Iterator[tuple[str, Findings]]:
 
 
 def _causes(judged: list[tuple[str, Findings]]) -> dict[str, dict[str, Any]]:
-    """What was lost by cause, most first. Of a run, only its headline counts: causes overlap."""
+    """Sum device-hours and runs by cause, most first; of a run, only the headline counts: causes overlap."""
     causes: dict[str, dict[str, Any]] = {}
     for run_id, findings in judged:
         headline = next((each for each in findings.findings if each.id == findings.verdict), None)
@@ -123,6 +124,11 @@ def _text(findings: Findings) -> str:
         for undecided in findings.undecided:
             needs = f" (needs {', '.join(undecided.needs)})" if undecided.needs else ""
             lines += _wrapped(f"{undecided.id}: {undecided.why}{needs}", "  ")
+    missing = [key for undecided in findings.undecided for key in undecided.needs]
+    if helpful := remedies(missing):
+        lines += ["", "to have what they need:"]
+        for remedy in helpful:
+            lines += _wrapped(remedy, "  ")
     return "\n".join(lines)
 
 

@@ -110,7 +110,7 @@ def literal(text: str) -> float | str | bool:
 
 
 def is_field(name: str) -> bool:
-    """Whether a name can be that of a configuration or summary field, or is that of a system statistic."""
+    """Return whether a name can be a configuration or summary field, or is a system statistic."""
     section, dot, rest = name.partition(".")
     if section in fields.SECTIONS and dot and rest:
         return True
@@ -330,11 +330,7 @@ class Filter:
     terms: tuple[Term, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check the condition.
-
-        Raises:
-            ValueError: an unknown state.
-        """
+        """Raise ValueError for an unknown state."""
         for state in self.states:
             if state not in STATES:
                 raise ValueError(f"unknown state {state!r}; expected one of {', '.join(STATES)}")

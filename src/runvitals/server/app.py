@@ -196,7 +196,7 @@ def _value_text(name: str, problem: dict[str, Any]) -> str:
 
 
 def _has_parts(value: object) -> bool:
-    """Whether a value has named parts, any of which may be secret."""
+    """Return whether a value has named parts, any of which may be secret."""
     return isinstance(value, dict) or (isinstance(value, list) and any(map(_has_parts, value)))
 
 

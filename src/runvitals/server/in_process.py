@@ -66,7 +66,7 @@ class _NoKeys(SecretBox):
 
 @dataclass
 class _CommandServices:
-    """What these routes work with, of all that `SharedServices` has."""
+    """The part of `SharedServices` that these routes work with."""
 
     access: AccessControl
     box: SecretBox

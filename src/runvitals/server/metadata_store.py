@@ -103,7 +103,7 @@ class MetadataStore:
 
     @cached_property
     def alerts(self) -> AlertStore:
-        """What users are notified of, and by which automations."""
+        """The alert rules, automations, destinations and notifications."""
         return AlertStore(self._database)
 
     @cached_property
@@ -112,11 +112,7 @@ class MetadataStore:
         return SweepStore(self._database)
 
     def join_servers(self, on_message: Callable[[Message], None], on_gap: Callable[[], None]) -> ServerLink:
-        """Be one of the servers that share this store. The caller starts and closes the thread of the link.
-
-        Raises:
-            MetadataStoreUnavailable: the database cannot be reached.
-        """
+        """Join the servers that share this store; the caller starts and closes the thread of the link."""
         link = ServerLink(self._database, on_message, on_gap)
         self.pending_summaries.server = link.number
         return link
@@ -147,9 +143,7 @@ class MetadataStore:
         return self._database.write_problem
 
     def refresh_statistics(self) -> None:
-        """Update SQLite's statistics for its query planner; call it about once a day. PostgreSQL does so
-        itself.
-        """
+        """Update SQLite's statistics for its query planner, about once a day; PostgreSQL does so itself."""
         if self._database.is_sqlite:
             self._database.write(lambda connection: connection.exec_driver_sql("ANALYZE"), durable=False)
 

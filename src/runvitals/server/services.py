@@ -1,4 +1,4 @@
-"""What the routes of a server work with.
+"""Services for the routes of a server.
 
 It loads nothing of what it names: the local page needs no database.
 """
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True, kw_only=True)
 class Services:
-    """What the routes of every server work with.
+    """Services for the routes of every server.
 
     Attributes:
         access: decides who may do what; None on the local server, where everyone may do everything.
@@ -67,7 +67,7 @@ class Services:
 
 @dataclass(slots=True, kw_only=True)
 class SharedServices(Services):
-    """What the routes of a shared server work with.
+    """Services for the routes of a shared server.
 
     Attributes:
         clock: the time now, ms UTC.

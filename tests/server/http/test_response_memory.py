@@ -85,10 +85,12 @@ def test_unread_responses_share_a_limit(served: Served, path: str) -> None:
 def test_a_response_larger_than_the_limit_is_sent_if_it_is_the_only_one(tmp_path: Path) -> None:
     with serving(tmp_path, response_limits=ResponseLimits(held_bytes=1)) as served:
         add_run(served)
-        answer = httpx.get(f"{served.url}{JSON}", headers={"accept-encoding": "identity"}, timeout=PATIENCE_S)
-        assert answer.status_code == 200
-        assert int(answer.headers["content-length"]) == len(answer.content) > 3_000_000
-        assert len(answer.json()["groups"][0]["t"]) == 15_000
+        response = httpx.get(
+            f"{served.url}{JSON}", headers={"accept-encoding": "identity"}, timeout=PATIENCE_S
+        )
+        assert response.status_code == 200
+        assert int(response.headers["content-length"]) == len(response.content) > 3_000_000
+        assert len(response.json()["groups"][0]["t"]) == 15_000
 
 
 @pytest.mark.parametrize(

@@ -69,8 +69,8 @@ async def news(events: AsyncIterator[bytes]) -> dict[str, Any]:
         async for event in events:
             for line in event.decode().splitlines():
                 if line.startswith("data: "):
-                    found: dict[str, Any] = json.loads(line.removeprefix("data: "))
-                    return found
+                    body: dict[str, Any] = json.loads(line.removeprefix("data: "))
+                    return body
     raise AssertionError("the stream has ended")
 
 

@@ -130,8 +130,8 @@ def full(vision: AccountsServer) -> AccountsServer:
     mail = {"kind": "mail", "members": ["ada"]}
     for name in ("failed", "crashed"):
         event = {"kind": "run.state", "states": [name]}
-        made = {"name": name, "event": event, "actions": [mail]}
-        vision.ask("ada", "POST", "teams/vision/automations", 201, json=made)
+        automation = {"name": name, "event": event, "actions": [mail]}
+        vision.ask("ada", "POST", "teams/vision/automations", 201, json=automation)
         vision.ask("ada", "POST", "teams/vision/automations/1/test", 202)
     eventually(lambda: all(row["ended_ms"] for row in vision.ask("ada", "GET", HISTORY)["notifications"]))
     return vision
@@ -184,9 +184,9 @@ def test_every_list_comes_in_pages(full: AccountsServer) -> None:
             def page(after: str | None, limit: int = 1, path: str = path, more: Any = more) -> Any:
                 params = {"limit": limit, **more, **({} if after is None else {"after": after})}
                 by = olga if path.startswith(("organisation", "account/invitations", "account/join")) else ada
-                answer = by.get(path, params=params)
-                assert answer.status_code == 200, f"{path}: {answer.text}"
-                return answer.json()
+                response = by.get(path, params=params)
+                assert response.status_code == 200, f"{path}: {response.text}"
+                return response.json()
 
             if check_list(path, page) < 2:
                 short.append(route.path)
@@ -216,6 +216,6 @@ def check_list(path: str, page: Callable[..., Any]) -> int:
 
 
 def test_a_cursor_that_no_page_has(full: AccountsServer) -> None:
-    answer = full.ask("ada", "GET", "account/sessions?after=x", 422)
-    assert "expected `next` of the previous page" in answer["error"]
+    response = full.ask("ada", "GET", "account/sessions?after=x", 422)
+    assert "expected `next` of the previous page" in response["error"]
     full.ask("ada", "GET", "account/sessions?limit=201", 422)

@@ -34,7 +34,7 @@ def line(pid: int, cpu: float, parent: int = 1, command: str = "", rss: float = 
 
 
 def pids(table: ProcessTable) -> list[int]:
-    return [one.process.pid for one in table.shown]
+    return [process.process.pid for process in table.shown]
 
 
 def test_processes_are_sorted_filtered_and_a_tree() -> None:
@@ -53,7 +53,12 @@ def test_processes_are_sorted_filtered_and_a_tree() -> None:
         orders.append((table.order, pids(table)[0]))
     assert orders == [("memory", 11), ("GPU memory", 11), ("CPU time", 12), ("PID", 10)]
     table.toggle_tree()
-    assert [(one.process.pid, one.depth) for one in table.shown] == [(10, 0), (11, 1), (12, 1), (20, 0)]
+    assert [(process.process.pid, process.depth) for process in table.shown] == [
+        (10, 0),
+        (11, 1),
+        (12, 1),
+        (20, 0),
+    ]
     rows = ["".join(text for text, _ in row) for row in table.rows(120, 0, 10)]
     assert all(row.isprintable() for row in rows)
     assert "0,1    40 GiB  └ job 11" in rows[2]
@@ -114,7 +119,7 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_only_the_process_that_was_shown_is_ended(sleeper: subprocess.Popen[bytes]) -> None:
-    shown = {one.pid: one for one in ProcessList("/proc").everything(1.0)}[sleeper.pid]
+    shown = {process.pid: process for process in ProcessList("/proc").everything(1.0)}[sleeper.pid]
     with pytest.raises(ProcessLookupError):
         kill(replace(shown, started=shown.started + 1), signal.SIGTERM)
     assert sleeper.poll() is None

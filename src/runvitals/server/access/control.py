@@ -201,11 +201,7 @@ class AccessControl:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
 
     def run_of_path(self, request: Request, action: Action) -> ProjectItem:
-        """Return the run of the path, for an action that the requester may do on it.
-
-        Raises:
-            HTTPException: 401, 403, 404 or 409.
-        """
+        """Return the run of the path if the requester may do the action, or raise 401, 403, 404 or 409."""
         run, what = self._find_run(request, action)
         self.require(requester_of(request), action, run, what)
         return run

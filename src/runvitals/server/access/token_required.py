@@ -157,11 +157,7 @@ class TokenRequired:
 
 
 def token_of(headers: Mapping[bytes, bytes]) -> str | None:
-    """Return the token of a request: from `Authorization`, otherwise from the cookie.
-
-    Args:
-        headers: as in ASGI, with lower-case names.
-    """
+    """Return the token of a request, from `Authorization`, otherwise from the cookie."""
     scheme, _, value = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()

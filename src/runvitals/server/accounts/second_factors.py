@@ -34,7 +34,7 @@ class FactorProof:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the user has shown nothing yet."""
+        """Whether the user has given neither code nor passkey."""
         return self.code is None and self.passkey is None
 
 

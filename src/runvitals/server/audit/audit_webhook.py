@@ -55,11 +55,7 @@ class AuditWebhook:
         )
 
     def send_new(self) -> int:
-        """Send what is new; returns how many events.
-
-        Raises:
-            NotDelivered: a request failed; its events and those after it wait.
-        """
+        """Send new events and return their number; raise NotDelivered if a request failed: the rest waits."""
         sent = 0
         while not self.thread.closing.is_set() and (count := self._send_some()):
             sent += count

@@ -136,10 +136,7 @@ def _add(group: dict[str, Any], key: str, buckets: Buckets, values: Floats) -> N
 
 
 def bucket_values(key: str, buckets: Buckets) -> Floats:
-    """Return the value of each bucket.
-
-    It is the statistic that the metric defines (`merge`), otherwise the mean.
-    """
+    """Return the value of each bucket: the metric's `merge` statistic, otherwise the mean."""
     match = find(key)
     return buckets.mean if match is None else buckets.statistic(match.metric.merge)
 

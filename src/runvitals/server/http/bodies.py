@@ -1,4 +1,4 @@
-"""What the bodies of all requests, and of all responses, have in common."""
+"""Bases of the bodies of all requests and responses."""
 
 from __future__ import annotations
 

@@ -34,6 +34,7 @@ class ContentStream(StreamingResponse):
         self._file = content.file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the content, and close its file whatever happens."""
         try:
             await super().__call__(scope, receive, send)
         finally:

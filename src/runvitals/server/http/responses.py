@@ -95,11 +95,7 @@ async def list_response(request: Request, run: OpenedRun, read: Callable[[RunVie
 
 
 async def read_or_422(run: OpenedRun, read: Callable[[RunView], bytes], quick: bool = False) -> bytes:
-    """The result of a reader.
-
-    Raises:
-        HTTPException: 422 if it raises ValueError: too much was requested, or a parameter is invalid.
-    """
+    """Return the result of a reader, or raise 422 for its ValueError: an invalid parameter, or too much."""
     try:
         return await run.use(read, quick)
     except ValueError as error:

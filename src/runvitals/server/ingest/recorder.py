@@ -132,10 +132,7 @@ class Recorder:
         return not is_last
 
     def forget(self, run_ids: Collection[int]) -> None:
-        """Drop runs that were deleted permanently; a writer that still sends creates its run anew.
-
-        For use in any thread.
-        """
+        """Drop runs that were deleted for good; a writer that still sends creates its run anew."""
         self.writers.forget(run_ids)
         self.heartbeats.forget(run_ids)
 
@@ -388,7 +385,7 @@ class Recorder:
             self._metadata_store.pending_summaries.gather(rows)
 
     def _gathers(self, registered: RegisteredWriter, envelope: Envelope, names: int) -> bool:
-        """Whether rows with a list of names are gathered for the summary of their run."""
+        """Return whether rows with a list of names are gathered for the summary of their run."""
         return self._metadata_store.pending_summaries.gathers(registered.run_id, envelope.writer, names)
 
     def _commit_metadata(self, requests: Sequence[Sequence[EnvelopeMetadata]]) -> list[None]:

@@ -109,11 +109,7 @@ def masked_smtp_url(url: str) -> str:
 
 
 def sealed_smtp_url(url: str, box: SecretBox) -> str:
-    """Return the value of the setting `smtp_url` as it is stored: encrypted, because it holds a password.
-
-    Raises:
-        ValueError: invalid URL.
-    """
+    """Return the setting `smtp_url` encrypted, for its password; raise ValueError for an invalid URL."""
     smtp_server(url)
     return base64.b64encode(box.seal(url.encode(), _PURPOSE)).decode("ascii")
 

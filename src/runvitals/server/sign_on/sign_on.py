@@ -83,11 +83,7 @@ class SingleSignOn:
         self._discovery = Discovery(fetcher, monotonic)
 
     def providers(self) -> list[Provider]:
-        """Return where users may sign in, in the order of the setting.
-
-        Raises:
-            SecretUnreadable: the key file is another one.
-        """
+        """Return where users may sign in, in the order of the setting, or raise SecretUnreadable."""
         return list(self._providers().values())
 
     def start(
@@ -181,11 +177,7 @@ class SingleSignOn:
         return Linked(self._accounts.logins.accept(secret, by, now_ms), "/")
 
     def confirming_user(self, secret: str) -> int:
-        """Return the id of the user whose password confirms a `LinkNeeded`.
-
-        Raises:
-            NoLongerValid: it was used or has expired.
-        """
+        """Return the id of the user whose password confirms a `LinkNeeded`, or raise NoLongerValid."""
         return self._accounts.logins.offered_user(secret, self._clock())
 
     def _providers(self) -> dict[str, Provider]:

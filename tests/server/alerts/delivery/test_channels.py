@@ -182,9 +182,9 @@ def test_the_channel_of_a_user(room: Room, site: Site) -> None:
     room.store.alerts.outbox.send_again(room.team, 1, T0)
     room.delivery.deliver_due()
     assert len(site.bodies) == 1
-    found = destinations.of_user(ada)
-    assert found is not None
-    assert found.disabled_ms == room.clock()
+    channels = destinations.of_user(ada)
+    assert channels is not None
+    assert channels.disabled_ms == room.clock()
     room.delivery.deliver_due()
     [mail] = received(room)
     assert mail["Subject"] == "Slack no longer accepts your messages"

@@ -86,10 +86,10 @@ def test_wrong_filters(text: str, message: str) -> None:
 
 
 def test_too_many_comparisons() -> None:
-    one = "metrics.a = 1"
-    assert len(parse_filter(" AND ".join([one] * MAX_COMPARISONS), RUN_ATTRIBUTES)) == MAX_COMPARISONS
+    comparison = "metrics.a = 1"
+    assert len(parse_filter(" AND ".join([comparison] * MAX_COMPARISONS), RUN_ATTRIBUTES)) == MAX_COMPARISONS
     with pytest.raises(MlflowError):
-        parse_filter(" AND ".join([one] * (MAX_COMPARISONS + 1)), RUN_ATTRIBUTES)
+        parse_filter(" AND ".join([comparison] * (MAX_COMPARISONS + 1)), RUN_ATTRIBUTES)
 
 
 def test_any_text_is_read_or_refused() -> None:

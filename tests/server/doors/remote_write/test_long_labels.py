@@ -32,10 +32,10 @@ def test_a_long_text_that_many_series_share_is_handled_once() -> None:
 
 
 def test_long_texts_stay_different() -> None:
-    found = table()
+    labels = table()
     series = [({"__name__": "up", "a": "x" * 2000 + end}, [(NOW_MS, 1.0)]) for end in "ab"]
-    assert read_version_1(version_1(series), found.numbers).series.tolist() == [0, 1]
-    assert read_version_1(version_1(series), found.numbers).series.tolist() == [0, 1]
+    assert read_version_1(version_1(series), labels.numbers).series.tolist() == [0, 1]
+    assert read_version_1(version_1(series), labels.numbers).series.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize(("written", "read"), [(version_1, read_version_1), (version_2, read_version_2)])

@@ -139,7 +139,7 @@ class NewWebhook(RequestBody):
 
 
 class WebhookChanges(RequestBody):
-    """What is left out does not change; null takes a secret or the payload away."""
+    """Changes; a field that is left out stays as it is, and null removes a secret or the payload."""
 
     name: str = Field("", min_length=1, max_length=MAX_NAME["webhook"])
     url: str = Field("", min_length=1, max_length=_MAX_URL)
@@ -150,7 +150,7 @@ class WebhookChanges(RequestBody):
 
 
 class WebhookTest(RequestBody):
-    """What a test request to a webhook sends."""
+    """A test request to a webhook."""
 
     payload: str | None = Field(
         None, max_length=MAX_BYTES, description="Sent instead of the webhook's own payload."
@@ -169,7 +169,7 @@ class NewSlackDestination(RequestBody):
 
 
 class SlackDestinationChanges(RequestBody):
-    """What is left out does not change."""
+    """Changes; a field that is left out stays as it is."""
 
     channel: str | None = Field(None, min_length=1, max_length=MAX_NAME["slack"])
     webhook_url: str | None = Field(None, min_length=1, max_length=MAX_SLACK_URL)

@@ -113,10 +113,7 @@ class Experiments:
         )
 
     def unused_default(self) -> StoredExperiment | None:
-        """Return the default experiment before its first run, when there is no project for it; else None.
-
-        MLflow's clients expect that it exists.
-        """
+        """Return the default experiment, which clients expect, while no project exists for it; else None."""
         if self._default() is not None or not (self.is_operator or self.home is not None):
             return None
         return StoredExperiment(0, DEFAULT_PROJECT, self.home, None, created_ms=0, deleted_ms=None)
@@ -345,11 +342,7 @@ def tags_json(tags: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def checked_name(name: str) -> None:
-    """Return the name, if an experiment can have it.
-
-    Raises:
-        MlflowError: no experiment can have the name.
-    """
+    """Return the name, or raise MlflowError if no experiment can have it."""
     if not name.strip():
         raise invalid("Invalid experiment name: it must not be empty")
     if len(name) > MAX_NAME:

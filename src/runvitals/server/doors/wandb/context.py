@@ -103,24 +103,13 @@ class GraphQLContext:
         self.resolving = anyio.Semaphore(_FIELDS_AT_ONCE)
 
     def count_reads(self, number: int) -> None:
-        """Count runs, or values of a run, that are read separately: a small query can ask for many.
-
-        Raises:
-            InvalidArgument: too many for one request.
-        """
+        """Count runs, or values of a run, that are read separately; raise InvalidArgument for too many."""
         self._read += number
         if self._read > MAX_READS:
             self._refuse(f"the query asks for too much: more than {MAX_READS:,} runs or histories")
 
     def count_rows(self, number: int) -> None:
-        """Count a list of artifacts, or of what belongs to them: lists within lists multiply.
-
-        Args:
-            number: how many rows the list has.
-
-        Raises:
-            InvalidArgument: too many for one request.
-        """
+        """Count the rows of a list, since lists within lists multiply; raise InvalidArgument for too many."""
         self._rows += _LIST_ROWS + number
         if self._rows > MAX_ROWS:
             self._refuse("the query asks for too much: too many lists of artifacts")

@@ -182,11 +182,7 @@ def _removed_keys(
 
 
 def _number(context: GraphQLContext, upsert: _Upsert) -> int:
-    """Return the number of a run that has been recorded.
-
-    Raises:
-        InvalidArgument: it was deleted for good before.
-    """
+    """Return the number of a recorded run; raise InvalidArgument if it was deleted for good before."""
     run = find_run(context.metadata_store, upsert.entity.number, upsert.run.project, upsert.run.name)
     if run.place is None:
         raise InvalidArgument(f"the run {upsert.run.name!r} was deleted for good: choose another id")

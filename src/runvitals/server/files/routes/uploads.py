@@ -88,9 +88,7 @@ async def upload_piece(
 def _append(
     files: ReceivedFiles, run: str, number: int | None, sha256: str, size: int, offset: int, piece: bytes
 ) -> UploadState:
-    """Raises:
-    HTTPException: 409 with the offset of the next piece, 413, 422 or 503.
-    """
+    """Append a piece, or raise HTTPException: 409 with the offset of the next piece, 413, 422 or 503."""
     if len(piece) > PIECE_BYTES:
         raise HTTPException(413, f"a piece of {len(piece)} bytes; at most {PIECE_BYTES} are allowed")
     if not piece and offset < size:

@@ -89,7 +89,7 @@ async def run_findings(
         float | None, Query(description="Of a device-hour, to tell costs in money too.", ge=0, le=1e9)
     ] = None,
 ) -> Response:
-    """What is wrong with the run, what was looked at and found fine, and what could not be decided."""
+    """Return what is wrong with the run, what rules found fine, and what they could not decide."""
     now_ms = library.clock()
 
     def read(view: RunView) -> bytes:

@@ -427,10 +427,7 @@ class StoredRun:
                 yield NewSample(f"{lane.id}.{self._writer_index(lane, t)}", lane.host, lane.role, t, rows[t])
 
     def _writer_index(self, lane: Lane, t: int) -> int:
-        """Return which of the lane's writers a sample is from.
-
-        A monitor that was restarted is a new writer.
-        """
+        """Return which of the lane's writers a sample is from: a restarted monitor is a new writer."""
         return sum(writer.started_ms <= t for writer in lane.writers[1:])
 
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:

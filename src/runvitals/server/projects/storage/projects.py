@@ -156,15 +156,7 @@ class ProjectTable:
             ]
 
     def id(self, name: str, readable: ReadableRuns | None = None) -> int:
-        """The id of a project.
-
-        Args:
-            readable: only projects that the principal may read; None: all.
-
-        Raises:
-            UnknownProject: it never had a run.
-            AmbiguousName: several teams or users have one.
-        """
+        """Return the id of a readable project; raise UnknownProject, or AmbiguousName for several."""
         numbers = [
             number for _, number in self.named(name) if readable is None or number in readable.projects
         ]

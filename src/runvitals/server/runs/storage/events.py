@@ -67,11 +67,7 @@ class StoredEvent:
     service_account_id: int | None = None
 
     def check(self) -> None:
-        """Check that the event can be stored.
-
-        Raises:
-            ValueError: data that is not valid JSON, or a number beyond 64 bits.
-        """
+        """Raise ValueError for data that is not valid JSON, or a number beyond 64 bits."""
         _row(self)
 
 

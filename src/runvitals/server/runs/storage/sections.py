@@ -105,12 +105,7 @@ class SectionTable:
         self._pending_summaries = pending_summaries
 
     def merge(self, updates: Sequence[SectionUpdate]) -> None:
-        """Merge updates, including what can be searched and sorted by. Durable, all or nothing.
-
-        Raises:
-            ValueError: something that cannot be stored.
-            UnknownRun: one of the runs does not exist.
-        """
+        """Merge updates, searchable fields included, all or none, durably; raise ValueError or UnknownRun."""
         checked = [update.to_stored_form() for update in updates]
         for update in checked:
             update.key  # noqa: B018 - checks the host

@@ -267,7 +267,7 @@ def _to_rows(access: AccessControl, statements: Sequence[Statement]) -> list[dic
 
 
 def _telling(access: AccessControl, services: AccountServices) -> Callable[[Statement], None]:
-    """What mails a statement to the contact of its cost centre, who need not have an account."""
+    """Return a function that mails a statement to the contact of its cost centre, if it has one."""
 
     def tell(issued: Statement) -> None:
         contact = (issued.settlement.get("paid_by") or {}).get("contact")
