@@ -156,7 +156,7 @@ def _given_back(values: Floats, memory: int, within: int) -> Floats:
 
 def _trailing_max(values: Floats, count: int) -> Floats:
     """The largest of the last `count` values, by doubling: each pass looks twice as far back."""
-    result = values.copy()
+    result: Floats = values.copy()
     reach = 1
     while reach < count:
         shift = min(reach, count - reach)
