@@ -1,0 +1,55 @@
+"""Real runs, recorded on a machine without accelerators (`record.py`), are judged right.
+
+Other work used all processors of that machine during most of them, so `noisy_neighbour` is true there.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from runvitals.findings.finding import Findings
+from runvitals.readers.journals.run_handle import open_run
+
+FOLDER = Path(__file__).parent
+SICK = {
+    "starved_loader": "input_bound_cpu",
+    "full_disk": "disk_full_soon",
+    "out_of_memory": "out_of_memory_near",
+    "stopped_rank": "hang",
+    "not_finite": "loss_not_finite",
+}
+HEALTHY = ("sawtooth", "rotated_checkpoints", "ranks_that_validate", "plain")
+SHARED_MACHINE = {"noisy_neighbour"}
+
+
+def judge_recorded(name: str, folder: Path) -> Findings:
+    """Judge a recorded run as the command does."""
+    (folder / "runs").mkdir()
+    with tarfile.open(FOLDER / f"{name}.tar.gz") as packed:
+        packed.extractall(folder / "runs", filter="data")
+    (run_id,) = (each.name for each in (folder / "runs").iterdir())
+    return open_run(run_id, str(folder)).findings()
+
+
+def accused(findings: Findings) -> set[str]:
+    """What is said to be wrong with a run."""
+    return {each.id for each in findings.findings if each.severity != "info"}
+
+
+@pytest.mark.parametrize(("name", "expected"), SICK.items(), ids=list(SICK))
+def test_what_is_wrong_with_a_real_run_is_found(name: str, expected: str, tmp_path: Path) -> None:
+    findings = judge_recorded(name, tmp_path)
+    assert findings.verdict == expected, findings.text
+    assert accused(findings) - SHARED_MACHINE == {expected}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_real_run_is_not_accused(name: str, tmp_path: Path) -> None:
+    assert accused(judge_recorded(name, tmp_path)) <= SHARED_MACHINE
+
+
+def test_recordings_are_small() -> None:
+    assert [path.name for path in FOLDER.glob("*.tar.gz") if path.stat().st_size > 200_000] == []
