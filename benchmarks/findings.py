@@ -4,8 +4,8 @@
 
 Each sick run has one thing wrong, each healthy one something that a naive rule would accuse; both are made
 for several vendors, seeds and sampling intervals (`tests/findings/scenarios/`). A rule's precision counts its
-warnings in all runs; its delay is the median time from the begin of what is wrong until the finding opens while
-the run goes on. Healthy runs are judged at their end and while they go on. Costs are CPU time of one thread.
+warnings in all runs; its delay is the median time from the begin of what is wrong until the finding opens
+while the run goes on. Healthy runs are judged at their end and while they go on. Costs are CPU time of one thread.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 import numpy as np
-from tests.findings.scenarios.course import START_MS, Course, Scenario
+from tests.findings.scenarios.course import START_MS, Course
 from tests.findings.scenarios.healthy import healthy_runs
 from tests.findings.scenarios.sick import sick_runs
 
@@ -179,15 +179,21 @@ def measure_samples() -> None:
             f"{1e6 * spent / count:.1f} µs a sample, of which {1e6 * judging / count:.1f} for {judgements} "
             f"judgements of {1e3 * judging / judgements:.1f} ms."
         )
-    measure_server(1000, 30)
+        if interval_s == 1.0:
+            measure_server(judging / judgements)
 
 
-def measure_server(hosts: int, look_s: int) -> None:
-    """Print what looking at many hosts costs, each with the means of the last half minute of its series."""
-    course = Course("h100", minutes=60, interval_s=look_s)
+def measure_server(judgement_s: float, look_s: int = 30, measured: int = 50, hosts: int = 1000) -> None:
+    """Print what many hosts cost a server: a look at each twice a minute, and the judgements that are due.
+
+    Args:
+        judgement_s: CPU time of one.
+        measured: hosts, of which the cost of all follows.
+    """
+    course = Course("h100", minutes=24 * 60, interval_s=look_s)
     (host,) = course.samples()
     keys, matrix = tuple(host.series), np.column_stack([values for _, values in host.series.values()])
-    screens = [(RunScreen(), JudgementPace(START_MS)) for _ in range(hosts)]
+    screens = [(RunScreen(), JudgementPace(START_MS)) for _ in range(measured)]
     began, due = time.thread_time(), 0
     for row, second in enumerate(course.t.tolist()):
         now_ms = START_MS + int(second * 1000)
@@ -196,13 +202,14 @@ def measure_server(hosts: int, look_s: int) -> None:
             if screen.look("node0", now_ms, keys, matrix[row]):
                 pace.change(now_ms)
             if pace.is_due(now_ms):
-                pace.judged(now_ms, 0.02)
+                pace.judged(now_ms, judgement_s)
                 due += 1
-    looked = time.thread_time() - began
+    each = 100 * hosts / measured / (course.minutes * 60)
+    looking, judging = each * (time.thread_time() - began), each * due * judgement_s
     print(
-        f"A server's look at {hosts:,} running hosts of {len(keys)} values, each every {look_s} s: "
-        f"{100 * looked / (course.minutes * 60):.2f} % of a core, without judgements. In their first hour "
-        f"{due / hosts:.0f} judgements of each run are due."
+        f"A server with {hosts:,} healthy runs of a host of {len(keys)} values each, for 24 h: looks each "
+        f"{look_s} s {looking:.2f} % of a core, {due / measured:.0f} judgements of a run {judging:.2f} %, "
+        "without reading their windows from the store."
     )
 
 
