@@ -5,7 +5,8 @@
 Each sick run has one thing wrong, each healthy one something that a naive rule would accuse; both are made
 for several vendors, seeds and sampling intervals (`tests/findings/scenarios/`). A rule's precision counts its
 warnings in all runs; its delay is the median time from the begin of what is wrong until the finding opens
-while the run goes on. Healthy runs are judged at their end and while they go on. Costs are CPU time of one thread.
+while the run goes on. Healthy runs are judged at their end and while they go on. Costs are CPU
+time of one thread.
 """
 
 from __future__ import annotations

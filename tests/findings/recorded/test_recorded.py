@@ -18,10 +18,10 @@ SICK = {
     "starved_loader": "input_bound_cpu",
     "full_disk": "disk_full_soon",
     "out_of_memory": "out_of_memory_near",
-    "stopped_rank": "hang",
+    "slow_disk": "input_bound_disk",
     "not_finite": "loss_not_finite",
 }
-HEALTHY = ("sawtooth", "rotated_checkpoints", "ranks_that_validate", "plain")
+HEALTHY = ("fed_loader", "sawtooth", "rotated_checkpoints", "ranks_that_validate", "plain")
 SHARED_MACHINE = {"noisy_neighbour"}
 
 
@@ -49,6 +49,18 @@ def test_what_is_wrong_with_a_real_run_is_found(name: str, expected: str, tmp_pa
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_real_run_is_not_accused(name: str, tmp_path: Path) -> None:
     assert accused(judge_recorded(name, tmp_path)) <= SHARED_MACHINE
+
+
+def test_a_container_that_is_limited_is_found_beside_a_busy_disk(tmp_path: Path) -> None:
+    """Another run read from the host's disk meanwhile, so that is said too."""
+    findings = judge_recorded("processors_limited", tmp_path)
+    assert "cpu_limit" in accused(findings)
+    assert accused(findings) <= {"cpu_limit", "input_bound_disk"} | SHARED_MACHINE
+
+
+def test_a_stop_of_few_minutes_is_no_hang_yet(tmp_path: Path) -> None:
+    """A rank was stopped (SIGSTOP) for 5 minutes: without devices a hang is certain only after longer."""
+    assert accused(judge_recorded("stopped_rank", tmp_path)) <= SHARED_MACHINE
 
 
 def test_recordings_are_small() -> None:
