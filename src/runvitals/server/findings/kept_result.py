@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from runvitals.findings.finding import UNKNOWN, Finding, Findings
-from runvitals.model.run_verdict import RunSeverity, RunVerdict
+from runvitals.findings.finding import Finding, Findings
+from runvitals.model.run_verdict import UNKNOWN, RunVerdict
 from runvitals.server.events.finding_changes import (
     FindingChange,
     FindingClosed,
@@ -80,30 +80,7 @@ class KeptResult:
     @property
     def verdict(self) -> RunVerdict:
         """What lists show of it."""
-        return RunVerdict(
-            self.findings.verdict,
-            self.findings.text,
-            severity_of(self.findings),
-            self.lost_hours,
-            tuple(finding.id for finding in self.findings.findings),
-            self.judged_ms,
-        )
-
-
-def severity_of(findings: Findings) -> RunSeverity:
-    """Return the severity of the worst finding."""
-    severities = {finding.severity for finding in findings.findings}
-    if "critical" in severities:
-        return "critical"
-    if "warning" in severities:
-        return "warning"
-    return "unknown" if findings.verdict == UNKNOWN else "healthy"
-
-
-def lost_hours(findings: Findings, device_hours: float) -> float:
-    """Return the lost device-hours: at most those that the run had, since findings may overlap."""
-    lost = sum(finding.device_hours for finding in findings.findings if finding.severity != "info")
-    return min(lost, device_hours) if device_hours else lost
+        return self.findings.about_run(self.lost_hours, self.judged_ms)
 
 
 def nothing_judged(run_id: int, error: str) -> KeptResult:
@@ -144,7 +121,7 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
         is_final=judged.is_final,
         findings=findings,
         kept=tuple(kept),
-        lost_hours=lost_hours(findings, judged.device_hours),
+        lost_hours=findings.lost_hours(judged.device_hours),
         numbered=numbered,
     )
     return result, changes

@@ -20,7 +20,7 @@ from runvitals.server.database.database import Database, among, ids_of, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import field, run, run_field, writer
-from runvitals.server.findings.kept_result import KeptFinding, KeptResult, nothing_judged, severity_of
+from runvitals.server.findings.kept_result import KeptFinding, KeptResult, nothing_judged
 from runvitals.server.runs.storage.run_locks import lock_runs
 from runvitals.server.runs.storage.search_columns import write_fields
 
@@ -195,7 +195,7 @@ def _row(result: KeptResult) -> dict[str, Any]:
         "is_final": result.is_final,
         "verdict": plain_text(result.findings.verdict),
         "text": plain_text(result.findings.text),
-        "severity": SEVERITIES.index(severity_of(result.findings)),
+        "severity": SEVERITIES.index(result.findings.severity),
         "lost_hours": result.lost_hours,
         "body": dumps(_body(result.findings)).decode("ascii"),
         "error": None if result.error is None else plain_text(result.error),
