@@ -26,7 +26,7 @@ from runvitals.server.runs.storage.search_columns import write_fields
 
 
 class DueJudgement(NamedTuple):
-    """A run whose findings are missing, of earlier rules, or of less than has arrived.
+    """A run whose findings are missing, of earlier rules, or of less than has arrived; or that failed.
 
     `judged_ms`: when it was judged; 0: never.
     """
@@ -132,8 +132,9 @@ class FindingResults:
         is_due = or_(
             judgement.c.run_id.is_(None),
             judgement.c.rules_version < rules_version,
+            judgement.c.error.is_not(None),
             exists(newer.correlate(run, judgement)),
-            and_(judgement.c.is_final.is_(False), judgement.c.error.is_(None), ~running),
+            and_(judgement.c.is_final.is_(False), ~running),
         )
         statement = (
             select(run.c.id, run.c.uid, func.coalesce(judgement.c.judged_ms, 0), running.label("is_running"))
