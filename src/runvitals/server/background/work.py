@@ -1,4 +1,4 @@
-"""The work that a server does beside answering requests: housekeeping, statistics of runs, usage, findings."""
+"""The work that a server does beside answering requests: housekeeping, statistics, usage, findings."""
 
 from __future__ import annotations
 

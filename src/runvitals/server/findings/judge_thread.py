@@ -154,7 +154,7 @@ class JudgeThread:
             pass  # moved to the trash, or deleted, a moment ago
         except MetadataStoreUnavailable:
             raise  # no run can be judged: the thread reports it and tries again
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - logged and kept with the run
             failed = True
             self._note_failure(run, error, now_ms)
         cost_s = self._cpu_clock() - began_s

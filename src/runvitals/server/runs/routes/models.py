@@ -183,7 +183,7 @@ class RunPageSchema(ResponseBody):
     total: int = Field(description="Runs that match the filters, on all pages.")
     next: str | None = Field(description="The `after` of the next page; None on the last.")
     pending: int = Field(
-        0, description="Runs whose system statistics or verdicts are missing: they are computed meanwhile."
+        0,
         description="Runs whose system statistics or verdicts are not computed yet: they have none for now.",
     )
 
