@@ -134,11 +134,6 @@ class Findings:
             return "warning"
         return "unknown" if self.verdict == UNKNOWN else "healthy"
 
-    def lost_hours(self, device_hours: float) -> float:
-        """Return the lost device-hours: at most those that the run had, since findings may overlap."""
-        lost = sum(finding.device_hours for finding in self.findings if finding.severity != "info")
-        return min(lost, device_hours) if device_hours else lost
-
     def about_run(self, lost_hours: float, judged_ms: int) -> RunVerdict:
         """Return what lists of runs show of it."""
         ids = tuple(finding.id for finding in self.findings)

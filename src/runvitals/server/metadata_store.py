@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
+from runvitals.server.access.storage.tokens import TokenTable
 from runvitals.server.alerts.storage.alert_store import AlertStore
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.run_lineage import RunLineageTable
@@ -19,6 +20,7 @@ from runvitals.server.doors.mlflow.storage.experiments import MlflowExperimentTa
 from runvitals.server.doors.wandb.storage.clients import WandbClientTable
 from runvitals.server.files.storage.mlflow_files import MlflowFileTable
 from runvitals.server.files.storage.stored_files import StoredFileTable
+from runvitals.server.findings.storage.lost_time import LostTimeReading
 from runvitals.server.findings.storage.results import FindingResults
 from runvitals.server.projects.storage.projects import ProjectTable
 from runvitals.server.projects.storage.routing_rules import RoutingRuleTable
@@ -35,7 +37,6 @@ from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.server.runs.storage.run_statistics import RunStatisticsTable
 from runvitals.server.runs.storage.runs import RunTable
 from runvitals.server.runs.storage.sections import SectionTable
-from runvitals.server.runs.storage.tokens import TokenTable
 from runvitals.server.runs.storage.writers import WriterTable
 from runvitals.server.sweeps.storage.sweep_store import SweepStore
 from runvitals.server.usage.storage.usage_store import UsageStore
@@ -59,6 +60,7 @@ class MetadataStore:
             devices, routing_rules, tokens, wandb_clients: the tables.
         findings: what is wrong with runs.
         usage: what runs used and what it costs.
+        findings, lost_time: what is wrong with runs, and which device-hours they lost by it.
         pending_summaries: rows that are stored, but not yet in the summaries of their runs.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
@@ -91,6 +93,8 @@ class MetadataStore:
         self.wandb_clients = WandbClientTable(database)
         self.issued_ids = IssuedIds(database)
         self.usage = UsageStore(database)
+        self.findings = FindingResults(database)
+        self.lost_time = LostTimeReading(database)
 
     @cached_property
     def accounts(self) -> AccountStore:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from runvitals.findings.judge import judge
+from runvitals.findings.lost_time import lost_hours
 from runvitals.model.run import Run
 from runvitals.model.run_verdict import RunVerdict
 from runvitals.model.state import RUNNING
@@ -78,7 +79,8 @@ class JournalVerdicts:
             verdict = None
         else:
             findings = judge(observed)
-            verdict = findings.about_run(findings.lost_hours(observed.device_hours), now_ms)
+            hours = lost_hours(findings.findings, observed.now_ms, observed.device_hours or None)
+            verdict = findings.about_run(sum(hours), now_ms)
         self._kept.pop(run.id, None)
         self._kept[run.id] = _JudgedJournal(_last_ms(run), now_ms, verdict)
         while len(self._kept) > _MAX_KEPT:
