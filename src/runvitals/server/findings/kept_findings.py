@@ -12,6 +12,7 @@ from runvitals.findings.judge import judge
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rules import VERSION
 from runvitals.model.durations import MINUTE_MS
+from runvitals.server.alerts.finding_watch import LATE_MS
 from runvitals.server.events.finding_changes import (
     FindingChange,
     FindingClosed,
@@ -26,8 +27,6 @@ from runvitals.server.runs.storage.events import StoredEvent
 
 FRESH_MS = 30_000
 """The findings about a run that goes on are judged again on request after this time."""
-LATE_MS = 10 * MINUTE_MS
-"""What happened earlier is no event: nobody is notified of what a journal reports days later."""
 EVENT = "finding"
 """The name of the events of runs about findings."""
 
