@@ -17,11 +17,9 @@ from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.bound_cursors import BoundCursors
 from runvitals.server.access.idempotency_keys import IdempotencyKeys, describe_header
 from runvitals.server.access.recorded_changes import RecordedChanges
-from runvitals.server.access.server_access import Entrances
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passwords import Passwords
-from runvitals.server.accounts.secret_box import SecretBox, temporary_secret_box
 from runvitals.server.alerts.alerting import Alerting
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.alerts.delivery.channels import Channels
@@ -29,6 +27,7 @@ from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold
 from runvitals.server.alerts.finding_events import FindingEvents
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
+from runvitals.server.database.secret_box import SecretBox, temporary_secret_box
 from runvitals.server.doors.mlflow.door import MlflowDoor
 from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
@@ -61,6 +60,7 @@ from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outside_services import OutsideServices
+from runvitals.server.server_access import Entrances
 from runvitals.server.services import SharedServices
 from runvitals.server.shared_server import IngestFastPath, SharedServer
 from runvitals.server.usage.gauges import UsageGauges

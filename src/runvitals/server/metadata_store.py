@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
+from runvitals.server.access.storage.tokens import TokenTable
 from runvitals.server.alerts.storage.alert_store import AlertStore
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.run_lineage import RunLineageTable
@@ -36,7 +37,6 @@ from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.server.runs.storage.run_statistics import RunStatisticsTable
 from runvitals.server.runs.storage.runs import RunTable
 from runvitals.server.runs.storage.sections import SectionTable
-from runvitals.server.runs.storage.tokens import TokenTable
 from runvitals.server.runs.storage.writers import WriterTable
 from runvitals.server.sweeps.storage.sweep_store import SweepStore
 from runvitals.server.usage.storage.usage_store import UsageStore

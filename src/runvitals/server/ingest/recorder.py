@@ -17,6 +17,7 @@ import numpy as np
 
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import OLDEST_SENT_MS
+from runvitals.model.names import project_name
 from runvitals.server.access.principals import Principal
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection, out_of_range, unavailable
@@ -35,7 +36,6 @@ from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry, sent_interval_s
 from runvitals.server.library.run_library import RunVersion
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.projects.storage.projects import project_name
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.metrics import KeyList
 from runvitals.server.runs.storage.pending_summaries import IDLE_S

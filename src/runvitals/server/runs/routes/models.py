@@ -13,12 +13,6 @@ Number = float | None
 Values = dict[str, list[Number]]
 
 
-class ErrorAnswer(ResponseBody):
-    """Why a request failed."""
-
-    error: str = Field(description="What is wrong, where, and what is allowed.")
-
-
 class About(ResponseBody):
     """The server's version, kind and capabilities."""
 
