@@ -108,7 +108,6 @@ class KeptFindings:
 
 def judged_run(run_id: int, observed: ObservedRun, findings: Findings, judged_ms: int) -> JudgedRun:
     """Return the findings about a run with what they were judged by."""
-    hours = len(observed.devices) * observed.duration_ms / 3_600_000
     first_ms, last_ms = _sampled(observed)
     return JudgedRun(
         run_id=run_id,
@@ -118,7 +117,7 @@ def judged_run(run_id: int, observed: ObservedRun, findings: Findings, judged_ms
         up_to_ms=min(last_ms, observed.now_ms),
         is_final=observed.ended_ms is not None,
         findings=findings,
-        device_hours=hours,
+        device_hours=observed.device_hours,
     )
 
 
