@@ -16,12 +16,12 @@ SHARED = {
 
 def class_names() -> dict[str, list[str]]:
     """The modules of each class; private classes are used in one module only."""
-    found: dict[str, list[str]] = defaultdict(list)
+    modules: dict[str, list[str]] = defaultdict(list)
     for path in sorted(SOURCE.rglob("*.py")):
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
-                found[node.name].append(path.relative_to(SOURCE).as_posix())
-    return found
+                modules[node.name].append(path.relative_to(SOURCE).as_posix())
+    return modules
 
 
 def test_every_class_has_a_name_of_its_own() -> None:

@@ -22,13 +22,13 @@ COMPOSE = DEPLOY / "compose" / "compose.yaml"
 
 
 def documents(path: Path) -> list[dict[str, Any]]:
-    return [one for one in yaml.safe_load_all(path.read_text()) if one]
+    return [document for document in yaml.safe_load_all(path.read_text()) if document]
 
 
 @pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
 def test_the_manifests_are_valid(path: Path) -> None:
-    for one in documents(path):
-        kubernetes_validate.validate(one, "1.32", strict=True)
+    for document in documents(path):
+        kubernetes_validate.validate(document, "1.32", strict=True)
 
 
 def test_a_wrong_manifest_is_found() -> None:
@@ -60,9 +60,9 @@ def commands() -> dict[str, list[str]]:
     composed = yaml.safe_load(COMPOSE.read_text())
     shell = composed["services"]["server-1"]["command"][-1]
     [of_pods] = [
-        one["spec"]["template"]["spec"]["containers"][0]["args"]
-        for one in documents(DEPLOY / "kubernetes" / "servers.yaml")
-        if one["kind"] == "StatefulSet"
+        document["spec"]["template"]["spec"]["containers"][0]["args"]
+        for document in documents(DEPLOY / "kubernetes" / "servers.yaml")
+        if document["kind"] == "StatefulSet"
     ]
     image = re.findall(r"^CMD \[(.*)\]$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[-1]
     return {

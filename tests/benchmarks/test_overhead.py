@@ -83,11 +83,11 @@ def test_stall_is_detected() -> None:
     ends = steps(2000, slow)
     events = [(ends[i] - 2 * MS, ends[i] - MS) for i in slow]
 
-    found = stall(ends, events)
+    stalls = stall(ends, events)
 
-    assert found.events == len(slow)
-    assert found.median == pytest.approx(3.0)
-    assert found.worst_step == pytest.approx(3.0)
+    assert stalls.events == len(slow)
+    assert stalls.median == pytest.approx(3.0)
+    assert stalls.worst_step == pytest.approx(3.0)
 
 
 def test_stall_outside_samples_is_not_attributed_to_the_sampler() -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.clock import Clock
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.outside_changes import OutsideChanges
 from runvitals.server.mail.storage.drafts import MailDraftTable
@@ -30,10 +30,10 @@ def drafts(where: str) -> list[str]:  # noqa: F811
     """Takes the drafts; returns their subjects with their recipients."""
     with open_metadata_store(where) as metadata_store:
         table = metadata_store.accounts.mail_drafts
-        found = table.all()
-        for draft in found:
+        mail_drafts = table.all()
+        for draft in mail_drafts:
             table.remove(draft.id)
-    return sorted(f"{draft.address}: {draft.message.subject}" for draft in found)
+    return sorted(f"{draft.address}: {draft.message.subject}" for draft in mail_drafts)
 
 
 def test_new_users_and_teams_get_none(people: Command, where: str) -> None:  # noqa: F811

@@ -80,8 +80,8 @@ def test_commands_say_which_number_is_expected(
         code = main([word.format(number) for word in words])
     except SystemExit as ended:
         code = int(ended.code or 0)
-    said = capsys.readouterr().err
-    assert code == 2 or "invalid setting" in said
-    assert "expected" in said or "`runvitals token list` shows them" in said
-    assert "invalid _" not in said
-    assert len(said) < 2000
+    stderr = capsys.readouterr().err
+    assert code == 2 or "invalid setting" in stderr
+    assert "expected" in stderr or "`runvitals token list` shows them" in stderr
+    assert "invalid _" not in stderr
+    assert len(stderr) < 2000

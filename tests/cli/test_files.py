@@ -28,7 +28,7 @@ def digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     journal = JournalWriter(
         folder, "media.node1.7.1", {"run": "abc", "host": "node1", "role": "media", "rank": 1}
     )
-    found = {}
+    by_name = {}
     for key, kind, content in (
         ("eval/scan", "image", b"<svg></svg>"),
         ("story", "text", b"once"),
@@ -37,11 +37,11 @@ def digests(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
         ("a/b.txt", "file", b"b"),
     ):
         item = {"kind": kind, **files.add(content)}
-        found[key] = str(item["sha256"])
+        by_name[key] = str(item["sha256"])
         value = {"t": T0, "step": 3, "key": key, "kind": kind, "items": [item]}
         assert journal.json(frames.MEDIA, value)
     journal.close()
-    return found
+    return by_name
 
 
 def test_files_are_listed(capsys: Shown) -> None:

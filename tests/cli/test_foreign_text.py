@@ -62,16 +62,16 @@ def is_misleading(text: str) -> bool:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A data folder with a malicious name, project file and run."""
-    place = tmp_path / BELOW
-    place.mkdir()
-    data = place / "data"
+    path = tmp_path / BELOW
+    path.mkdir()
+    data = path / "data"
     monkeypatch.setenv("RUNVITALS_DIR", str(data))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(place / "config"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(path / "config"))
     monkeypatch.setenv("RUNVITALS_COLLECTORS", "cpu,memory")
     for name in ("RUNVITALS_SERVER", "RUNVITALS_TOKEN", "RUNVITALS_DESTINATIONS"):
         monkeypatch.delenv(name, raising=False)
-    monkeypatch.chdir(place)
-    (place / "runvitals.toml").write_text(f"notes = {json.dumps(EVIL)}\n")
+    monkeypatch.chdir(path)
+    (path / "runvitals.toml").write_text(f"notes = {json.dumps(EVIL)}\n")
     evil_run(data, "abc")
     yield data
     end_relay(data)  # of a server that rejects everything, it would keep trying for an hour
@@ -137,15 +137,15 @@ def server(request: pytest.FixtureRequest) -> Iterator[str]:
         def log_message(self, format: str, *args: object) -> None:
             pass
 
-    made = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    made.daemon_threads = True
-    made.block_on_close = False
-    thread = threading.Thread(target=made.serve_forever, args=(0.01,), daemon=True)
+    http_server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    http_server.daemon_threads = True
+    http_server.block_on_close = False
+    thread = threading.Thread(target=http_server.serve_forever, args=(0.01,), daemon=True)
     thread.start()
-    yield f"http://127.0.0.1:{made.server_port}"
-    made.shutdown()
+    yield f"http://127.0.0.1:{http_server.server_port}"
+    http_server.shutdown()
     thread.join()
-    made.server_close()
+    http_server.server_close()
 
 
 def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
@@ -284,7 +284,7 @@ def test_streams_are_restored(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_only_known_modules_write_to_the_terminal() -> None:
     """Output elsewhere would bypass `runvitals.terminal`."""
-    known = {
+    allowed = {
         "base/terminal_text.py",
         "monitoring/settings/messages.py",  # `notify`, which escapes control characters
         "terminal/top/plain_text.py",  # what it prints is drawn by `drawing`, of inert text
@@ -297,12 +297,12 @@ def test_only_known_modules_write_to_the_terminal() -> None:
         "tools/doctor/examination.py",  # looks which letters stdout can show
         "server/http/logs.py",  # to stderr, in the commands `ui` and `server`
     }
-    found = set()
+    writers = set()
     for path in sorted(SOURCE.rglob("*.py")):
         name = path.relative_to(SOURCE).as_posix()
         if not name.startswith("cli/") and _writes_to_terminal(ast.parse(path.read_text())):
-            found.add(name)
-    assert found == known
+            writers.add(name)
+    assert writers == allowed
 
 
 def _writes_to_terminal(tree: ast.AST) -> bool:

@@ -28,9 +28,11 @@ def test_uploads_survive_kill_9(tmp_path: Path) -> None:
             for _ in range(2):
                 if not state["complete"]:
                     piece = content[arrived : arrived + PIECE]
-                    answer = client.put(path, params={"offset": arrived, "size": len(content)}, content=piece)
-                    assert answer.status_code == 200, answer.text
-                    state = answer.json()
+                    response = client.put(
+                        path, params={"offset": arrived, "size": len(content)}, content=piece
+                    )
+                    assert response.status_code == 200, response.text
+                    state = response.json()
                     arrived = state["offset"]
             if not state["complete"]:
                 process.kill()
@@ -49,7 +51,7 @@ def test_uploads_survive_kill_9(tmp_path: Path) -> None:
 
 
 def states(client: httpx.Client, sha256: str) -> dict[str, int]:
-    answer = client.post("/api/v1/runs/curl-1/files", json={"files": [{"sha256": sha256}]})
-    assert answer.status_code == 200, answer.text
-    found: dict[str, int] = answer.json()["files"][0]
-    return found
+    response = client.post("/api/v1/runs/curl-1/files", json={"files": [{"sha256": sha256}]})
+    assert response.status_code == 200, response.text
+    state: dict[str, int] = response.json()["files"][0]
+    return state

@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
+from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import T0, Monitor
 
 
 def test_missing_extra_is_named(tmp_path: Path) -> None:
     blocked = "import sys; sys.modules['textual'] = None; from runvitals.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", blocked, "leet", "--dir", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert "pip install 'runvitals[tui]'" in done.stderr
 
@@ -30,7 +31,7 @@ def test_without_a_terminal_it_says_what_prints_a_run(
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["leet", "config", "x"], "`leet config` takes no further words: x"),
         (["leet", "inspect", "--replay", "10x", "abc"], "--replay belongs to `runvitals leet`"),
@@ -38,9 +39,11 @@ def test_without_a_terminal_it_says_what_prints_a_run(
         (["leet", "inspect", "--summary", "--follow"], "one of --summary and --follow"),
     ],
 )
-def test_arguments_that_do_not_fit(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_do_not_fit(
+    words: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(words) == 2
-    assert said in capsys.readouterr().err
+    assert message in capsys.readouterr().err
 
 
 def test_unknown_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

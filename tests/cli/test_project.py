@@ -54,15 +54,15 @@ def test_who_sees_a_project(digits: Command) -> None:
 
 
 def test_a_link_is_shown_once_and_revoked(digits: Command, where: str) -> None:  # noqa: F811
-    made = as_json(digits("project", "link", "vision/digits", "--expires", "7d", "--json"))
-    path, _, secret = made["path"].partition("#")
+    link = as_json(digits("project", "link", "vision/digits", "--expires", "7d", "--json"))
+    path, _, secret = link["path"].partition("#")
     assert path == "/-/shared"
     assert secret not in digits("project", "links", "vision/digits")
     with open_metadata_store(where) as metadata_store:
         links = metadata_store.accounts.guest_links
-        assert links.check(secret, made["expires_ms"] - 1) is not None
-        assert links.check(secret, made["expires_ms"]) is None
-    digits("project", "revoke", str(made["id"]))
+        assert links.check(secret, link["expires_ms"] - 1) is not None
+        assert links.check(secret, link["expires_ms"]) is None
+    digits("project", "revoke", str(link["id"]))
     assert "there are no guest links" in digits("project", "links", "vision/digits")
 
 

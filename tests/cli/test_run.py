@@ -202,13 +202,13 @@ def test_an_unknown_kind_of_destination_is_reported_before_the_start(
     assert journals.folders() == []
 
 
-@pytest.mark.parametrize(("project", "told"), [("outer", 0), ("inner", 1)])
-def test_where_the_run_is_recorded_is_printed_once(command: Command, project: str, told: int) -> None:
+@pytest.mark.parametrize(("project", "mentions"), [("outer", 0), ("inner", 1)])
+def test_where_the_run_is_recorded_is_printed_once(command: Command, project: str, mentions: int) -> None:
     script = f"import runvitals; runvitals.init(project={project!r}).log({{'x': 1}})"
     code, _, err = finished(command(sys.executable, "-c", script, options=("--project", "outer")))
     assert code == 0, err
     assert err.count(", recorded in ") == 1
-    assert err.count(f"is of project {project} from now on") == told
+    assert err.count(f"is of project {project} from now on") == mentions
 
 
 def test_disabled_mode_only_runs_the_command(command: Command, journals: Journals) -> None:

@@ -64,9 +64,9 @@ def envelope(seq: int, run: str = "curl-1", values: int = 3) -> dict[str, object
 
 
 def values(client: httpx.Client, run: str = "curl-1") -> list[float]:
-    answer = client.get(f"/api/v1/runs/{run}/metrics", params={"keys": "cpu", "resolution": "raw"})
-    assert answer.status_code == 200, answer.text
-    return [value for group in answer.json()["groups"] for value in group["series"]["cpu"]]
+    response = client.get(f"/api/v1/runs/{run}/metrics", params={"keys": "cpu", "resolution": "raw"})
+    assert response.status_code == 200, response.text
+    return [value for group in response.json()["groups"] for value in group["series"]["cpu"]]
 
 
 def test_connections_are_refused_until_the_server_can_answer(tmp_path: Path) -> None:
@@ -180,9 +180,9 @@ def test_a_killed_server_has_all_that_it_acknowledged(tmp_path: Path) -> None:
                 seq += 1
             process.kill()
     with serving(tmp_path / "store") as (_, client):
-        found = sorted(values(client))
+        stored = sorted(values(client))
     assert len(acknowledged) > 40
-    assert found == [float(seq * 3 + tick) for seq in acknowledged for tick in range(3)]
+    assert stored == [float(seq * 3 + tick) for seq in acknowledged for tick in range(3)]
 
 
 UNTIL_INTERRUPTED = """
@@ -263,9 +263,9 @@ def test_a_metadata_store_that_cannot_be_reached_is_named(
 ) -> None:
     command = ["server", "--listen", "127.0.0.1:0", "--store", str(tmp_path / "store")]
     assert main([*command, "--catalogue", f"postgresql://x:secret@/y?host={tmp_path}"]) == 1
-    said = capsys.readouterr().err
-    assert said.startswith("runvitals: could not open the metadata store ")
-    assert "secret" not in said
+    stderr = capsys.readouterr().err
+    assert stderr.startswith("runvitals: could not open the metadata store ")
+    assert "secret" not in stderr
     assert main([*command, "--catalogue", "mysql://x/y"]) == 1
     assert "postgresql://" in capsys.readouterr().err
 
@@ -359,9 +359,9 @@ def test_a_store_is_not_backed_up_with_the_metadata_of_another(
     ours, copy = tmp_path / "ours", tmp_path / "copy"
     os.replace(tmp_path / "theirs" / "catalogue.db", ours / "catalogue.db")
     assert main(["store", "backup", str(copy), "--store", str(ours)]) == 1
-    said = capsys.readouterr()
-    assert f"belongs to a different store than {ours}: " in said.err
-    assert "files copied" not in said.out
+    output = capsys.readouterr()
+    assert f"belongs to a different store than {ours}: " in output.err
+    assert "files copied" not in output.out
     assert not copy.exists()
 
 
@@ -499,8 +499,8 @@ def test_requests_need_the_token_until_it_is_revoked(
         assert client.get("/api/v1/about", headers=bearer).json()["kind"] == "server"
 
         # A person with a browser.
-        asked = client.get("/", headers={"accept": "text/html"})
-        assert (asked.status_code, asked.headers["location"]) == (303, "/login")
+        redirect = client.get("/", headers={"accept": "text/html"})
+        assert (redirect.status_code, redirect.headers["location"]) == (303, "/login")
         assert 'type="password"' in client.get("/login").text
         assert client.post("/login", data={"token": "rvt_wrong"}).status_code == 403
         entered = client.post("/login", data={"token": secret})

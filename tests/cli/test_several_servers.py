@@ -183,14 +183,14 @@ def posted(client: httpx.Client) -> bool:
 
 
 def eventually_children(pid: int, count: int) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
 
     def are_there() -> bool:
-        found[:] = [child.pid for child in psutil.Process(pid).children()]
-        return len(found) == count
+        pids[:] = [child.pid for child in psutil.Process(pid).children()]
+        return len(pids) == count
 
     eventually(are_there)
-    return found
+    return pids
 
 
 def test_workers_need_stores_that_processes_share(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

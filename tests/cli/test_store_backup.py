@@ -55,9 +55,9 @@ def start(options: Sequence[str]) -> AbstractContextManager[tuple[ForkedCommand,
 def post(client: httpx.Client, seq: int, run: str = "curl-1") -> bool:
     """Send an envelope. Returns whether it was stored, and not before."""
     times = [START_MS + 10 * seq + tick for tick in range(3)]  # the same whenever it is sent
-    answer = client.post("/api/v1/ingest", json={**envelope(seq, run=run), "t": times})
-    assert answer.status_code == 200, answer.text
-    return bool(answer.json()["stored"])
+    response = client.post("/api/v1/ingest", json={**envelope(seq, run=run), "t": times})
+    assert response.status_code == 200, response.text
+    return bool(response.json()["stored"])
 
 
 def upload(client: httpx.Client, content: bytes) -> None:
@@ -128,16 +128,16 @@ def test_a_backup_is_not_restored_over_what_is_there(
     new_place: NewPlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     old, other, copy = new_place(), new_place(), str(tmp_path / "backup")
-    for place in (old, other):
-        with start(place) as (_, client):
+    for folder in (old, other):
+        with start(folder) as (_, client):
             assert post(client, 0)
     assert main(["store", "backup", copy, *old]) == 0
     capsys.readouterr()
     # Where another server was; where this one was; and where only the metadata were lost.
-    for place in (other, old, [*old, "--metadata", str(tmp_path / "new.db")]):
-        assert main(["store", "restore", copy, *place]) == 1
-        said = capsys.readouterr().err
-        assert any(word in said for word in ("not empty", "already", "has metadata of")), said
+    for folder in (other, old, [*old, "--metadata", str(tmp_path / "new.db")]):
+        assert main(["store", "restore", copy, *folder]) == 1
+        stderr = capsys.readouterr().err
+        assert any(word in stderr for word in ("not empty", "already", "has metadata of")), stderr
     with start(other) as (_, client):
         assert numbers_of(client) == {0.0, 1.0, 2.0}
 
@@ -203,9 +203,9 @@ def test_no_server_starts_with_a_restore_that_was_interrupted(
     assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 1
     assert "pg_restore of postgresql://" in capsys.readouterr().err
     refused = ForkedCommand("server", "--listen", "127.0.0.1:0", *new)
-    _, said = refused.communicate(timeout=PATIENCE_S)
+    _, output = refused.communicate(timeout=PATIENCE_S)
     assert refused.returncode == 1
-    assert "does not belong to the store" in said
+    assert "does not belong to the store" in output
     (tmp_path / "bin" / "pg_restore").unlink()
     new = place()
     assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 0
@@ -277,9 +277,9 @@ def test_the_password_of_postgresql_is_not_among_the_arguments_of_a_process(
     backup = ["store", "backup", str(tmp_path / "backup"), "--store", str(tmp_path / "store")]
     named = address.replace("postgres@", "postgres:s3cret-word@")
     assert main([*backup, "--metadata", named]) == 1
-    said = capsys.readouterr().err
-    assert "failed: server version: 99" in said
-    assert "s3cret-word" not in said
+    stderr = capsys.readouterr().err
+    assert "failed: server version: 99" in stderr
+    assert "s3cret-word" not in stderr
     arguments, _, password = (tmp_path / "arguments").read_text().strip().partition(" / ")
     assert "s3cret-word" not in arguments
     assert password == "s3cret-word"

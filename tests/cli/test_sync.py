@@ -24,9 +24,9 @@ from tests.server.serving import serving
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path / "server"))
-    yield made
-    made.close()
+    receiver = Receiver(str(tmp_path / "server"))
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture
@@ -106,7 +106,7 @@ def test_server_that_is_down_is_named_with_the_reason(
 
 
 @pytest.mark.parametrize(
-    ("limits", "said"),
+    ("limits", "message"),
     [
         (FileLimits(free_bytes=1 << 60), "2 records left: the server cannot store files now: 503 the disk"),
         (FileLimits(file_bytes=1), "1 batches were rejected"),
@@ -114,7 +114,7 @@ def test_server_that_is_down_is_named_with_the_reason(
     ids=["full disk", "limit"],
 )
 def test_what_the_server_did_not_take_is_told_each_time(
-    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], limits: FileLimits, said: str
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], limits: FileLimits, message: str
 ) -> None:
     journal = Journal(data)
     media = MediaJournal(journal)
@@ -127,7 +127,7 @@ def test_what_the_server_did_not_take_is_told_each_time(
         for _ in range(2):
             assert main(["sync", RUN, "--to", served.url]) == 1
             reported = capsys.readouterr()
-            assert said in reported.out
+            assert message in reported.out
             assert f"not delivered: {RUN} to {served.url}" in reported.err
         files.limits = before
         kept = limits.free_bytes != before.free_bytes

@@ -86,8 +86,8 @@ def environ(tmp_path: Path, **more: str) -> dict[str, str]:
     tools.mkdir(exist_ok=True)
     (tools / "out.json").write_text(json.dumps({"card0": CARD, "card1": CARD}))
     program(tools, "rocm-smi", f"exec /bin/cat {tools}/out.json")
-    found: dict[str, Any] = environment(tmp_path, TERM="xterm-256color", LC_ALL="C.UTF-8", **more)
-    return {**found, "PATH": f"{tools}:{found.get('PATH', os.environ['PATH'])}"}
+    variables: dict[str, Any] = environment(tmp_path, TERM="xterm-256color", LC_ALL="C.UTF-8", **more)
+    return {**variables, "PATH": f"{tools}:{variables.get('PATH', os.environ['PATH'])}"}
 
 
 @pytest.fixture

@@ -68,23 +68,23 @@ def test_database_libraries_are_not_imported(tmp_path: Path) -> None:
 
 
 def test_requested_port_in_use_is_an_error(
-    taken: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    used_port: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["ui", "--no-browser", "--port", str(taken), "--dir", str(tmp_path)]) == 1
-    assert capsys.readouterr().err == f"runvitals: port {taken} on 127.0.0.1: Address already in use\n"
+    assert main(["ui", "--no-browser", "--port", str(used_port), "--dir", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"runvitals: port {used_port} on 127.0.0.1: Address already in use\n"
 
 
 def test_default_port_in_use_is_replaced_by_a_free_one(
-    taken: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    used_port: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     served = []
-    monkeypatch.setattr("runvitals.cli.ui.DEFAULT_PORT", taken)
+    monkeypatch.setattr("runvitals.cli.ui.DEFAULT_PORT", used_port)
     monkeypatch.setattr("runvitals.server.http.serve.serve", lambda app, listener: served.append(listener))
     assert main(["ui", "--no-browser", "--dir", str(tmp_path)]) == 0
     with served[0] as listener:
         port = listener.getsockname()[1]
     printed = capsys.readouterr()
-    assert printed.err == f"port {taken} is in use (Address already in use); using a free port\n"
+    assert printed.err == f"port {used_port} is in use (Address already in use); using a free port\n"
     assert f"http://127.0.0.1:{port}/" in printed.out
 
 

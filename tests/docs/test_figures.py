@@ -24,10 +24,10 @@ MEASURED = re.compile(r"RESULTS\.md|scripts/bench|python -m benchmarks\.|`time r
 
 def paragraphs(text: str) -> list[str]:
     """The paragraphs and tables of a page; with the paragraph that follows a table, which explains it."""
-    found = re.split(r"\n\s*\n", re.sub(r"```.*?```", "", text, flags=re.S))
+    parts = re.split(r"\n\s*\n", re.sub(r"```.*?```", "", text, flags=re.S))
     return [
-        part + (found[n + 1] if part.startswith("|") and n + 1 < len(found) else "")
-        for n, part in enumerate(found)
+        part + (parts[n + 1] if part.startswith("|") and n + 1 < len(parts) else "")
+        for n, part in enumerate(parts)
     ]
 
 

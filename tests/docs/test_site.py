@@ -46,8 +46,8 @@ def test_site_builds_and_its_links_are_valid(folder: Path) -> None:
     navigation = (ROOT / "mkdocs.yml").read_text().partition("\nnav:\n")[2]
     for page in (folder / "build" / "docs" / "pages").rglob("*.md"):
         built_page = page.relative_to(folder / "build" / "docs" / "pages").with_suffix(".html")
-        place = built_page.with_name("index.html") if page.name == "README.md" else built_page
-        assert (site / place).is_file(), f"{place} was not built"
+        target = built_page.with_name("index.html") if page.name == "README.md" else built_page
+        assert (site / target).is_file(), f"{target} was not built"
         name = page.relative_to(folder / "build" / "docs" / "pages").as_posix()
         assert name in navigation, f"{name} is missing from the navigation"
 

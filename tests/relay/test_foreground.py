@@ -29,9 +29,9 @@ from tests.relay.receiver import Receiver, now_ms
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path / "server"))
-    yield made
-    made.close()
+    receiver = Receiver(str(tmp_path / "server"))
+    yield receiver
+    receiver.close()
 
 
 def test_delivers_a_finished_run_and_returns(tmp_path: Path, journal: Journal, receiver: Receiver) -> None:

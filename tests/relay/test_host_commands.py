@@ -36,10 +36,10 @@ def ask(tmp_path: Path) -> Callable[[int, str], str]:
 
 
 def register(folder: Path, text: str, mode: int = 0o600) -> None:
-    place = folder / "runvitals"
-    place.mkdir(exist_ok=True)
-    (place / "commands.toml").write_text(text)
-    (place / "commands.toml").chmod(mode)
+    path = folder / "runvitals"
+    path.mkdir(exist_ok=True)
+    (path / "commands.toml").write_text(text)
+    (path / "commands.toml").chmod(mode)
 
 
 def test_a_registered_command_runs_once_and_says_what_came_of_it(

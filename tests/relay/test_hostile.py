@@ -69,9 +69,9 @@ class Pages(Client):
 
 @pytest.fixture(scope="module")
 def receiver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path_factory.mktemp("server")))
-    yield made
-    made.close()
+    receiver = Receiver(str(tmp_path_factory.mktemp("server")))
+    yield receiver
+    receiver.close()
 
 
 def deliver(directory: Path, run_id: str, receiver: Receiver) -> Cursor:
@@ -101,6 +101,6 @@ def test_server_pages_survive_any_journal(
         deliver(Path(folder), run, receiver)
     pages = Pages(receiver)
     for path in PATHS:
-        answer = pages.get(f"/api/v1/{path.format(run=run)}")
-        assert answer.status_code in (200, 404, 422), (path, answer.text)
-        assert answer.status_code == 200 or "{run}" in path
+        response = pages.get(f"/api/v1/{path.format(run=run)}")
+        assert response.status_code in (200, 404, 422), (path, response.text)
+        assert response.status_code == 200 or "{run}" in path

@@ -98,25 +98,25 @@ class Cluster:
                 os.kill(pid, signal.SIGKILL)
 
     def relays(self, node: str) -> list[int]:
-        found = []
+        pids = []
         for entry in Path("/proc").iterdir():
             try:
                 words = (entry / "cmdline").read_bytes().split(b"\0") if entry.name.isdigit() else []
             except OSError:
                 continue  # it ended while we looked
             if b"runvitals-relay" in words and self.data(node).encode() in words:
-                found.append(int(entry.name))
-        return found
+                pids.append(int(entry.name))
+        return pids
 
     def written(self) -> Counter[tuple[str, str]]:
         """(host, what) of every sample and `log()` in the journals; of a millisecond's samples the last."""
-        found: Counter[tuple[str, str]] = Counter()
+        counts: Counter[tuple[str, str]] = Counter()
         for node in ("node1", "node2"):
             records = list(read_run(paths.run_dir(RUN, self.data(node))))
             samples = {record.time_ms for record in records if record.type == frames.SAMPLE}
-            found[node, "memory_percent"] = len(samples)
-            found[node, "loss"] = sum(record.type == frames.HISTORY for record in records)
-        return found
+            counts[node, "memory_percent"] = len(samples)
+            counts[node, "loss"] = sum(record.type == frames.HISTORY for record in records)
+        return counts
 
 
 def stored(receiver: Receiver) -> Counter[tuple[str, str]]:
@@ -127,41 +127,41 @@ def stored(receiver: Receiver) -> Counter[tuple[str, str]]:
     }
     series = receiver.store.read(receiver.store.active_runs(0), None, 0, END_OF_TIME_MS).series
     keys = receiver.metadata_store.metrics.keys(item.metric for item in series)
-    found: Counter[tuple[str, str]] = Counter()
+    counts: Counter[tuple[str, str]] = Counter()
     for item in series:
         if keys[item.metric] in ("memory_percent", "loss"):
-            found[hosts[item.run], keys[item.metric]] += len(item.t)
-    return found
+            counts[hosts[item.run], keys[item.metric]] += len(item.t)
+    return counts
 
 
 def eventually(look: Callable[[], Any], what: str) -> Any:
     until_s = time.monotonic() + PATIENCE_S
-    while not (found := look()):
-        assert time.monotonic() < until_s, f"it did not come to pass: {what}; {found}"
+    while not (value := look()):
+        assert time.monotonic() < until_s, f"it did not come to pass: {what}; {value}"
         time.sleep(0.05)
-    return found
+    return value
 
 
 @pytest.fixture
 def network() -> Iterator[Network]:
-    with Network("node1", "node2") as made:
-        yield made
+    with Network("node1", "node2") as network:
+        yield network
 
 
 @pytest.fixture
 def receiver(network: Network, tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path / "server"), listener=network.listen())
-    made.required_token = TOKEN
-    yield made
-    made.close()
+    receiver = Receiver(str(tmp_path / "server"), listener=network.listen())
+    receiver.required_token = TOKEN
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture
 def cluster(network: Network, receiver: Receiver, tmp_path: Path) -> Iterator[Cluster]:
     with ExitStack() as stack:
-        made = Cluster(tmp_path, network, receiver.url)
-        stack.callback(made.end)
-        yield made
+        cluster = Cluster(tmp_path, network, receiver.url)
+        stack.callback(cluster.end)
+        yield cluster
 
 
 def states(receiver: Receiver) -> dict[str, str]:

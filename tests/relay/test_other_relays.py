@@ -126,13 +126,13 @@ class Environments:
 
 @pytest.fixture
 def environments(tmp_path: Path) -> Iterator[Environments]:
-    made = Environments(tmp_path)
-    yield made
-    for python in ("", str(made.full), str(made.plain)):
-        answer = ask(str(made.data), {"op": "hello"}, PATIENCE_S, python)
-        if answer is not None:
-            os.kill(int(answer["pid"]), 15)
-    assert not left_running(made.data)
+    environments = Environments(tmp_path)
+    yield environments
+    for python in ("", str(environments.full), str(environments.plain)):
+        response = ask(str(environments.data), {"op": "hello"}, PATIENCE_S, python)
+        if response is not None:
+            os.kill(int(response["pid"]), 15)
+    assert not left_running(environments.data)
 
 
 @pytest.fixture
@@ -189,9 +189,9 @@ def test_a_run_that_was_left_behind_is_delivered_by_its_interpreter(environments
     board = environments.folder / "later" / "board"  # a folder that is not there
     out = environments.train(environments.full, SECOND, RUNVITALS_DESTINATIONS=f"board:{board}")
     assert "is not fully delivered" in out
-    answer = ask(str(environments.data), {"op": "hello"}, PATIENCE_S)
-    assert answer is not None
-    os.kill(int(answer["pid"]), 15)
+    response = ask(str(environments.data), {"op": "hello"}, PATIENCE_S)
+    assert response is not None
+    os.kill(int(response["pid"]), 15)
     assert not left_running(environments.data)
     board.parent.mkdir()
     environments.train(

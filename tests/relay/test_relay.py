@@ -58,9 +58,9 @@ except KeyboardInterrupt:
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path / "server"))
-    yield made
-    made.close()
+    receiver = Receiver(str(tmp_path / "server"))
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture
@@ -215,10 +215,10 @@ def test_relay_exits_when_the_data_folder_is_deleted(receiver: Receiver, environ
     """Even while the next attempt is minutes away, because the server rejects the token."""
     receiver.faults.extend([(401, "")] * 100)
     train({**environ, "RUNVITALS_SERVER": receiver.url, "RUNVITALS_DELIVERY_TIMEOUT": "0.5"})
-    answer = ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
-    assert answer is not None
+    response = ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
+    assert response is not None
     shutil.rmtree(environ["RUNVITALS_DIR"])
-    with open(os.pidfd_open(int(answer["pid"])), "rb") as ended:
+    with open(os.pidfd_open(int(response["pid"])), "rb") as ended:
         poller = select.poll()  # select() takes no descriptor beyond 1,023, and a busy suite has more
         poller.register(ended, select.POLLIN)
         assert poller.poll(PATIENCE_S * 1000)

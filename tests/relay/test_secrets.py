@@ -65,9 +65,9 @@ def test_undelivered_runs_need_the_secret_of_their_destination(journal: Journal,
     spec = DestinationSpec(f"remote_write:http://host/?token={SECRET}")
     cursor = Cursor(journal.folder, spec, HOST)
     cursor.save()
-    (found,) = find_cursors(journal.folder)
-    assert not found.spec.is_whole
-    assert found.path == cursor.path
+    (cursors,) = find_cursors(journal.folder)
+    assert not cursors.spec.is_whole
+    assert cursors.path == cursor.path
     data = str(Path(journal.folder).parents[1])
     assert find_undelivered(data, HOST, []) == {}
     assert list(find_undelivered(data, HOST, [spec])) == [spec.text]
@@ -81,8 +81,8 @@ def test_data_folder_of_a_repository_names_no_destinations(tmp_path: Path) -> No
         for destination in ("files:/home/me", "https://mine.example"):
             Cursor(str(folder), DestinationSpec(destination), HOST).save()
     mine = DestinationSpec("https://mine.example")
-    found = find_undelivered(str(tmp_path / "data"), HOST, [mine])
-    assert sorted(found) == ["files:/home/me", mine.text]
+    undelivered = find_undelivered(str(tmp_path / "data"), HOST, [mine])
+    assert sorted(undelivered) == ["files:/home/me", mine.text]
     assert list(find_undelivered(str(tmp_path / ".runvitals"), HOST, [mine])) == [mine.text]
     assert find_undelivered(str(tmp_path / ".runvitals"), HOST, []) == {}
 
@@ -94,8 +94,8 @@ def test_continues_with_files_of_an_earlier_version(journal: Journal) -> None:
     cursor.save()
     old = Path(cursor.path).with_name(f"{spec.old_slug}@{HOST}.json")
     Path(cursor.path).rename(old)
-    (found,) = find_cursors(journal.folder)
-    assert found.position("monitor.x.1").next_seq == 7
+    (cursors,) = find_cursors(journal.folder)
+    assert cursors.position("monitor.x.1").next_seq == 7
     assert not old.exists()
 
 

@@ -94,13 +94,13 @@ def test_closed_descriptor_is_reopened(tmp_path: Path) -> None:
 
 def test_reused_descriptor_is_recognised(tmp_path: Path) -> None:
     fd = os.open(tmp_path / "a", os.O_CREAT | os.O_RDWR)
-    known = file_descriptor.identity(fd)
-    assert file_descriptor.is_still(fd, known)
+    identity = file_descriptor.identity(fd)
+    assert file_descriptor.is_still(fd, identity)
     other = os.open(tmp_path / "b", os.O_CREAT | os.O_RDWR)
-    assert not file_descriptor.is_still(other, known)
+    assert not file_descriptor.is_still(other, identity)
     os.close(fd)
     os.close(other)
-    assert not file_descriptor.is_still(fd, known)
+    assert not file_descriptor.is_still(fd, identity)
 
 
 @pytest.mark.parametrize("closed", ["os.closerange(3, 65536)", "os.closerange(0, 65536)"])

@@ -48,24 +48,24 @@ def test_names_are_unique_within_a_project(tmp_path: Path) -> None:
     first = free_name("run1", "digits", str(tmp_path))
     assert free_name("run1", "digits", str(tmp_path)) == first
     [folder] = (tmp_path / "names").iterdir()
-    for taken in itertools.islice(names_of("run2"), 3):
-        (folder / taken).symlink_to("another-run")
+    for name in itertools.islice(names_of("run2"), 3):
+        (folder / name).symlink_to("another-run")
     assert free_name("run2", "digits", str(tmp_path)) == list(itertools.islice(names_of("run2"), 4))[3]
     assert free_name("run2", "faces", str(tmp_path)) == next(names_of("run2"))
 
 
 def test_concurrent_runs_get_different_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("runvitals.sdk.run_names._number_of", lambda text: len(text.partition(".")[2]) % 7)
-    found: list[str] = []
+    names: list[str] = []
     threads = [
-        threading.Thread(target=lambda n=n: found.append(free_name(f"run{n}", "p", str(tmp_path))))
+        threading.Thread(target=lambda n=n: names.append(free_name(f"run{n}", "p", str(tmp_path))))
         for n in range(2)
     ]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(set(found)) == 2
+    assert len(set(names)) == 2
 
 
 def test_unwritable_folder_still_gives_a_name(tmp_path: Path) -> None:
@@ -108,9 +108,9 @@ def test_names_of_jobs(environ: dict[str, str], name: str | None) -> None:
 def test_ranks_of_a_node_share_id_and_name_and_record_the_job(train: Start, journals: Journals) -> None:
     job = {"WORLD_SIZE": "3", "LOCAL_WORLD_SIZE": "3"}
     ranks = [train(PRINT, **job, RANK=str(i), LOCAL_RANK=str(i)) for i in range(3)]
-    said = {finished(rank)[1].strip() for rank in ranks}
-    assert len(said) == 1
-    run_id, name = said.pop().split()
+    outputs = {finished(rank)[1].strip() for rank in ranks}
+    assert len(outputs) == 1
+    run_id, name = outputs.pop().split()
     assert SHORT.fullmatch(run_id)
     assert WORDS.fullmatch(name)
     run = open_run(run_id, str(journals.directory))

@@ -225,8 +225,8 @@ def test_a_value_whose_type_raises_leaves_what_is_beside_it(name: str) -> None:
     bad: Any = UNREADABLE[name]()
     kept, reported = values()
     media: list[tuple[str, object]] = []
-    wanted = {} if name == "NoItems" else {"bad": f"({name}: OSError)"}
-    assert kept.row({"loss": 1.0, "bad": bad}, media) == {"loss": 1.0, **wanted}
+    expected = {} if name == "NoItems" else {"bad": f"({name}: OSError)"}
+    assert kept.row({"loss": 1.0, "bad": bad}, media) == {"loss": 1.0, **expected}
     nested = kept.facts({"net": {"lr": 0.1, "layers": [1, bad, 3], "bad": bad}})["net"]
     assert nested == {"lr": 0.1, "layers": [1, f"({name}: OSError)", 3], "bad": f"({name}: OSError)"}
     assert not media
@@ -359,9 +359,9 @@ def test_unreadable_mapping() -> None:
 def test_records_of_maximum_size_are_accepted_by_readers() -> None:
     kept = values()[0].facts({f"k{n}": n for n in range(RECORD_VALUES + 10)})
     assert decode(INFO, {"t": 1_760_000_000_000, "config": kept})[1] == {}
-    said = {"name": "marker", "level": "info", "text": values()[0].text(range(RECORD_VALUES))}
+    marker = {"name": "marker", "level": "info", "text": values()[0].text(range(RECORD_VALUES))}
     assert values()[0].text([10**9] * RECORD_VALUES).endswith("…")
-    event = values()[0].event(said, {"layers": [1] * RECORD_VALUES, "t": 5, "level": 6})
+    event = values()[0].event(marker, {"layers": [1] * RECORD_VALUES, "t": 5, "level": 6})
     assert decode(EVENT, {"t": 1_760_000_000_000, **event})[1] == {}
     assert (event["name"], event["level"]) == ("marker", "info")
     assert "t" not in event
@@ -401,11 +401,16 @@ def test_mapping_modified_by_another_thread() -> None:
 
 def test_arrays() -> None:
     assert row({"x": numpy.arange(LISTED)})["x"] == list(range(LISTED))
-    found = row({"x": numpy.arange(1000.0).reshape(10, 100)})["x"]
-    assert (found["_type"], found["count"], found["min"], found["max"]) == ("histogram", 1000, 0.0, 999.0)
-    assert found["mean"] == 499.5
-    assert len(found["values"]) == BINS == len(found["bins"]) - 1
-    assert sum(found["values"]) == 1000
+    histogram = row({"x": numpy.arange(1000.0).reshape(10, 100)})["x"]
+    assert (histogram["_type"], histogram["count"], histogram["min"], histogram["max"]) == (
+        "histogram",
+        1000,
+        0.0,
+        999.0,
+    )
+    assert histogram["mean"] == 499.5
+    assert len(histogram["values"]) == BINS == len(histogram["bins"]) - 1
+    assert sum(histogram["values"]) == 1000
 
 
 def test_the_histogram_of_an_array_is_media_too() -> None:
@@ -414,10 +419,10 @@ def test_the_histogram_of_an_array_is_media_too() -> None:
     data = {"layer": {"w": array}, "short": numpy.arange(3), "names": numpy.array(["a"] * 99), "loss": 0.5}
     kept = values()[0].row(data, media)
     assert set(kept) == {"layer.w", "short", "names", "loss"}
-    ((name, found),) = media
-    assert isinstance(found, Media)
-    value = found.item(RunFiles("/nonexistent"))["value"]
-    assert (name, found.kind, value["count"], value["not_finite"]) == ("layer.w", "histogram", 1000, 1)
+    ((name, histogram),) = media
+    assert isinstance(histogram, Media)
+    value = histogram.item(RunFiles("/nonexistent"))["value"]
+    assert (name, histogram.kind, value["count"], value["not_finite"]) == ("layer.w", "histogram", 1000, 1)
     assert (sum(value["counts"]), len(value["edges"])) == (999, len(value["counts"]) + 1)
     assert (value["min"], value["max"], value["mean"]) == (0, 998, 499)
     assert value["counts"] == kept["layer.w"]["values"]
@@ -426,10 +431,10 @@ def test_the_histogram_of_an_array_is_media_too() -> None:
 def test_the_histogram_of_an_array_without_a_finite_value() -> None:
     media: list[tuple[str, object]] = []
     values()[0].row({"w": numpy.full(40, numpy.inf)}, media)
-    ((_, found),) = media
-    assert isinstance(found, Media)
+    ((_, histogram),) = media
+    assert isinstance(histogram, Media)
     value = {"count": 40, "not_finite": 40, "counts": [], "edges": []}
-    assert found.item(RunFiles("/nonexistent")) == {"value": value}
+    assert histogram.item(RunFiles("/nonexistent")) == {"value": value}
 
 
 def test_other_objects_become_strings() -> None:
@@ -464,16 +469,21 @@ def test_large_arrays_are_sampled() -> None:
 
     array = numpy.random.default_rng(1).normal(size=(300, 7, 1000)).view(Watched)
     array[17, 3, 11] = 1e6
-    found = row({"x": array})["x"]
-    assert (found["count"], found["max"]) == (2_100_000, 1e6)
-    assert looked_at == [found["sampled"]]
-    assert SAMPLED / 4 < found["sampled"] <= SAMPLED
-    assert abs(found["mean"]) < 0.1
+    histogram = row({"x": array})["x"]
+    assert (histogram["count"], histogram["max"]) == (2_100_000, 1e6)
+    assert looked_at == [histogram["sampled"]]
+    assert SAMPLED / 4 < histogram["sampled"] <= SAMPLED
+    assert abs(histogram["mean"]) < 0.1
 
 
 def test_histograms_exclude_nonfinite_numbers() -> None:
-    found = row({"x": numpy.array([1.0, 2.0, numpy.nan, numpy.inf] * 20)})["x"]
-    assert (found["min"], found["max"], found["not_finite"], found["count"]) == (1.0, 2.0, 40, 80)
+    histogram = row({"x": numpy.array([1.0, 2.0, numpy.nan, numpy.inf] * 20)})["x"]
+    assert (histogram["min"], histogram["max"], histogram["not_finite"], histogram["count"]) == (
+        1.0,
+        2.0,
+        40,
+        80,
+    )
 
 
 def test_settings_that_exceed_a_record(train: Start, journals: Journals) -> None:

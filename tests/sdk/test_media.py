@@ -125,8 +125,8 @@ def test_images_of_pil_that_png_does_not_have(
     files: RunFiles, tmp_path: Path, mode: str, color: Any, expected: Any
 ) -> None:
     item = to_media(PilImages.new(mode, (4, 3), color)).item(files)
-    found = PilImages.open(io.BytesIO(content(tmp_path, item)))
-    assert (found.mode, found.getpixel((1, 1))) == expected
+    image = PilImages.open(io.BytesIO(content(tmp_path, item)))
+    assert (image.mode, image.getpixel((1, 1))) == expected
 
 
 def test_files_of_images_are_kept_as_they_are(files: RunFiles, tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_files_of_images_are_kept_as_they_are(files: RunFiles, tmp_path: Path) -
 
 
 @pytest.mark.parametrize(
-    "made",
+    "make",
     [
         lambda: runvitals.Image(numpy.zeros((2, 2, 2, 2, 2))),
         lambda: runvitals.Image(numpy.zeros((0, 4))),
@@ -169,9 +169,9 @@ def test_files_of_images_are_kept_as_they_are(files: RunFiles, tmp_path: Path) -
         lambda: runvitals.Table(columns=[str(i) for i in range(2000)]),
     ],
 )
-def test_what_cannot_be_recorded_says_why(files: RunFiles, tmp_path: Path, made: Callable[[], Any]) -> None:
+def test_what_cannot_be_recorded_says_why(files: RunFiles, tmp_path: Path, make: Callable[[], Any]) -> None:
     with pytest.raises((TypeError, ValueError, OSError)):
-        made().item(files)
+        make().item(files)
     folder = tmp_path / "run" / "files"
     assert not folder.exists() or list(folder.iterdir()) == []
 
@@ -209,8 +209,8 @@ def test_histograms() -> None:
     assert value["edges"] == [0, 1, 2, 3, 4]
     assert (value["count"], value["not_finite"], value["mean"]) == (6, 2, 1.5)
     counts, edges = numpy.histogram([1, 2, 3], bins=2)
-    made = runvitals.Histogram(counts=counts, edges=edges).item(RunFiles("/nowhere"))["value"]
-    assert made == {"counts": [1, 2], "edges": [1, 2, 3], "count": 3}
+    histogram = runvitals.Histogram(counts=counts, edges=edges).item(RunFiles("/nowhere"))["value"]
+    assert histogram == {"counts": [1, 2], "edges": [1, 2, 3], "count": 3}
     assert runvitals.Histogram([]).item(RunFiles("/nowhere"))["value"]["counts"] == []
 
 
@@ -229,8 +229,8 @@ def test_tables(files: RunFiles, tmp_path: Path) -> None:
     ]  # fmt: skip
     assert {file["sha256"] for file in item["files"]} == {row[0]["sha256"] for row in found["rows"]}
     frame = pandas.DataFrame({"x": [1, 2], "day": pandas.to_datetime(["2026-01-01", None])})
-    made = loads(content(tmp_path, runvitals.Table(dataframe=frame).item(files)))
-    assert made == {"columns": ["x", "day"], "rows": [[1, "2026-01-01 00:00:00"], [2, "NaT"]]}
+    from_frame = loads(content(tmp_path, runvitals.Table(dataframe=frame).item(files)))
+    assert from_frame == {"columns": ["x", "day"], "rows": [[1, "2026-01-01 00:00:00"], [2, "NaT"]]}
 
 
 def test_a_cell_that_cannot_be_recorded_leaves_the_others(files: RunFiles, tmp_path: Path) -> None:
@@ -248,9 +248,9 @@ def test_a_cell_that_cannot_be_recorded_leaves_the_others(files: RunFiles, tmp_p
     table = runvitals.Table(columns=["a", Broken()])  # type: ignore[list-item]
     for cell in (Broken(), Number("nan"), deep, runvitals.Image(tmp_path / "none.png"), 10**400):
         table.add(1, cell)
-    found = loads(content(tmp_path, table.item(files)))
-    assert found["columns"] == ["a", "(Broken: OSError)"]
-    assert found["rows"] == [
+    stored = loads(content(tmp_path, table.item(files)))
+    assert stored["columns"] == ["a", "(Broken: OSError)"]
+    assert stored["rows"] == [
         [1, "(Broken: OSError)"],
         [1, "NaN"],
         [1, "(list: RecursionError)"],
@@ -318,12 +318,12 @@ def test_contents_are_stored_once_under_their_digest(contents: list[bytes]) -> N
             assert item == {
                 "sha256": hashlib.sha256(body).hexdigest(), "bytes": len(body), "type": media_type(body),
             }  # fmt: skip
-        found = (
+        stored = (
             {entry.name: Path(entry).read_bytes() for entry in os.scandir(folder + "/files")}
             if contents
             else {}
         )
-        assert found == {hashlib.sha256(body).hexdigest(): body for body in contents}
+        assert stored == {hashlib.sha256(body).hexdigest(): body for body in contents}
 
 
 def test_limits(tmp_path: Path) -> None:
@@ -367,9 +367,9 @@ def test_only_regular_files_of_the_folder_are_saved(tmp_path: Path) -> None:
     (base / "dangling.txt").symlink_to(base / "nothing")
     (base / "sub" / "up").symlink_to(tmp_path)
     faults: list[str] = []
-    found = list(matching_files(str(base / "**" / "*"), str(base), faults.append))
-    assert [name for name, _ in found] == ["a.txt", "in.txt", "sub/b.txt"]
-    assert dict(found)["in.txt"] == str(base / "a.txt")
+    files = list(matching_files(str(base / "**" / "*"), str(base), faults.append))
+    assert [name for name, _ in files] == ["a.txt", "in.txt", "sub/b.txt"]
+    assert dict(files)["in.txt"] == str(base / "a.txt")
     assert any("FIFO" in fault for fault in faults)
     assert any("leads out of" in fault for fault in faults)
     assert any("cannot be read" in fault for fault in faults)
@@ -415,12 +415,12 @@ def test_a_training_logs_media_and_goes_on(train: Start, journals: Journals, tmp
         (0, {"loss": 1.0}),
         (2, {"loss": 0.5}),
     ]
-    found = {record["key"]: record for record in media(journals)}
-    assert set(found) == {"eval.sample", "only", "bad", "(empty)", "model.pt", "forked"}
-    assert [found[key]["step"] for key in ("eval.sample", "only", "bad")] == [0, 1, 2]
-    assert "ZeroDivisionError" in found["bad"]["items"][0]["error"]
+    records = {record["key"]: record for record in media(journals)}
+    assert set(records) == {"eval.sample", "only", "bad", "(empty)", "model.pt", "forked"}
+    assert [records[key]["step"] for key in ("eval.sample", "only", "bad")] == [0, 1, 2]
+    assert "ZeroDivisionError" in records["bad"]["items"][0]["error"]
     folder = str(tmp_path / "runs" / "m")
-    for record in found.values():
+    for record in records.values():
         for item in record["items"]:
             assert "error" in item or os.path.isfile(paths.content_path(folder, item["sha256"]))
     (saved,) = saved_files(folder)

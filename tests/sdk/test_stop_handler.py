@@ -120,14 +120,14 @@ def before() -> Iterator[list[int]]:
 
 
 def test_previous_handler_gets_the_second_signal_and_is_restored(before: list[int]) -> None:
-    asked: list[str] = []
+    signals: list[str] = []
     was = signal.getsignal(signal.SIGINT)
     handler = StopHandler(lambda: False)
-    handler.add(lambda: asked.append("first"))
-    handler.add(lambda: asked.append("second"))
+    handler.add(lambda: signals.append("first"))
+    handler.add(lambda: signals.append("second"))
     for _ in range(3):
         os.kill(os.getpid(), signal.SIGINT)
-    assert (asked, before) == (["first", "second"], [signal.SIGINT] * 2)
+    assert (signals, before) == (["first", "second"], [signal.SIGINT] * 2)
     handler.restore()
     assert signal.getsignal(signal.SIGINT) is was
 

@@ -109,9 +109,9 @@ def test_files_are_private(train: Start, tmp_path: Path) -> None:
     script = "import os\nos.umask(0)\n" + textwrap.dedent(RUN)
     code, _, err = finished(train(script, RUNVITALS_DIR=str(data), RUNVITALS_DESTINATIONS=f"files:{out}"))
     assert code == 0, err
-    found = {path: path.lstat().st_mode & 0o777 for path in [data, *data.rglob("*")] if not path.is_symlink()}
-    assert any(path.suffix == ".rvj" for path in found)
-    assert {path for path, mode in found.items() if mode & 0o077} == set()
+    modes = {path: path.lstat().st_mode & 0o777 for path in [data, *data.rglob("*")] if not path.is_symlink()}
+    assert any(path.suffix == ".rvj" for path in modes)
+    assert {path for path, mode in modes.items() if mode & 0o077} == set()
 
 
 def test_facts_contain_no_secrets(train: Start, journals: Journals, tmp_path: Path) -> None:

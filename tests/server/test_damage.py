@@ -64,10 +64,10 @@ WHAT = (
 
 
 def test_series_are_listed(server: StoredServer) -> None:
-    answer = server.get("/api/v1/runs/abc/series")
-    assert answer.status_code == 200
-    assert {series["key"] for series in answer.json()} >= set(KEYS)
-    assert WHAT in answer.headers["runvitals-problems"]
+    response = server.get("/api/v1/runs/abc/series")
+    assert response.status_code == 200
+    assert {series["key"] for series in response.json()} >= set(KEYS)
+    assert WHAT in response.headers["runvitals-problems"]
     assert server.ask("runs/abc/metrics", keys="lost")["groups"] == []
 
 
@@ -75,24 +75,24 @@ def test_series_are_listed(server: StoredServer) -> None:
     "how", [{"max_points": 500}, {"resolution": "raw"}, {"keys": "cpu", "max_points": 10_000}]
 )
 def test_intact_samples_are_charted(server: StoredServer, how: dict[str, str]) -> None:
-    found = server.ask("runs/abc/metrics", **how)
-    assert WHAT in found["problems"]
-    whole = [group for group in found["groups"] if "cpu" in group["series"]]
+    metrics = server.ask("runs/abc/metrics", **how)
+    assert WHAT in metrics["problems"]
+    whole = [group for group in metrics["groups"] if "cpu" in group["series"]]
     assert sum(len(group["t"]) for group in whole) > 250
 
 
 def test_a_chart_of_intact_samples_has_no_problems(server: StoredServer) -> None:
-    found = server.ask("runs/abc/metrics", keys="memory", resolution="raw")
-    assert len(found["groups"][0]["t"]) == 6000
-    assert found["problems"] == []
+    metrics = server.ask("runs/abc/metrics", keys="memory", resolution="raw")
+    assert len(metrics["groups"][0]["t"]) == 6000
+    assert metrics["problems"] == []
 
 
 def test_statistics_cover_readable_samples(server: StoredServer) -> None:
-    answer = server.get("/api/v1/runs/abc/statistics")
-    assert answer.status_code == 200
-    assert {statistic["key"]: statistic["n"] for statistic in answer.json()}["memory"] == 6000
-    assert {statistic["key"]: statistic["n"] for statistic in answer.json()}["cpu"] == 4000
-    assert WHAT in answer.headers["runvitals-problems"]
+    response = server.get("/api/v1/runs/abc/statistics")
+    assert response.status_code == 200
+    assert {statistic["key"]: statistic["n"] for statistic in response.json()}["memory"] == 6000
+    assert {statistic["key"]: statistic["n"] for statistic in response.json()}["cpu"] == 4000
+    assert WHAT in response.headers["runvitals-problems"]
 
 
 def test_tables_and_the_run_report_damage(server: StoredServer) -> None:

@@ -133,11 +133,11 @@ def test_error_names_the_settings_file(tmp_path: Path) -> None:
 
 def test_init_refuses_an_unknown_kind_of_destination(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNVITALS_DESTINATIONS", "files:/tmp/x,fridge:shelf")
-    told = (
+    message = (
         r"destinations \(environment variable RUNVITALS_DESTINATIONS\): unknown destination 'fridge'; "
         "expected one of cloudwatch, files, http, https, mlflow, "
     )
-    with pytest.raises(SettingError, match=told):
+    with pytest.raises(SettingError, match=message):
         start.init(dir=str(tmp_path))
     assert list(tmp_path.iterdir()) == []
     with pytest.raises(SettingError, match=r"destinations \(argument\): unknown destination 'oven'"):

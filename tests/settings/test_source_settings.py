@@ -55,7 +55,7 @@ def test_table_in_a_settings_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "given"),
+    ("name", "value"),
     [
         ("openmetrics_endpoints", {"a.b": DCGM}),
         ("openmetrics_endpoints", {"": DCGM}),
@@ -76,19 +76,19 @@ def test_table_in_a_settings_file(tmp_path: Path) -> None:
         ("neuron_monitor_config", 3),
     ],
 )
-def test_rejected_values(name: str, given: Any) -> None:
+def test_rejected_values(name: str, value: Any) -> None:
     with pytest.raises(SettingError, match=f"invalid setting {name} = .*: expected "):
-        Settings(**{name: given})
+        Settings(**{name: value})
 
 
 def test_errors_reveal_no_secrets_of_invalid_values() -> None:
-    for name, given in (
+    for name, value in (
         ("openmetrics_headers", {"X": "hunter2\n"}),
         ("openmetrics_headers", "hunter2"),
         ("openmetrics_endpoints", {"a b": "http://me:hunter2@host"}),
     ):
         with pytest.raises(SettingError) as caught:
-            Settings(**{name: given})
+            Settings(**{name: value})
         assert "hunter2" not in str(caught.value)
 
 

@@ -69,9 +69,9 @@ def test_other_settings_apply_once_trusted(
     values = here()
     assert values["project"] == "digits"
     assert values[name] == SETTINGS[name].default
-    said = capsys.readouterr().err
-    assert f"ignoring {name} in {project}" in said
-    assert f"runvitals trust {project}" in said
+    stderr = capsys.readouterr().err
+    assert f"ignoring {name} in {project}" in stderr
+    assert f"runvitals trust {project}" in stderr
     here()
     assert capsys.readouterr().err == ""  # it was said
     assert main(["trust"]) == 0
@@ -170,9 +170,9 @@ def test_control_characters_in_paths_are_escaped(project: Path, capsys: pytest.C
     project.rename(folder / "runvitals.toml")
     os.chdir(folder)
     here()
-    said = capsys.readouterr().err
-    assert "\\x1b[31mb\\u202e" in said
-    assert "\x1b" not in said
+    stderr = capsys.readouterr().err
+    assert "\\x1b[31mb\\u202e" in stderr
+    assert "\x1b" not in stderr
 
 
 @pytest.mark.parametrize("content", ['project = "a/b"', "servr = 1", "not TOML", "x = 1e999999\x1b"])
@@ -198,11 +198,12 @@ def test_headers_are_not_sent_to_exporters_of_a_project(
     }
     capsys.readouterr()
     assert resolve({}, environ, os.getcwd())["openmetrics_headers"] == {}
-    said = capsys.readouterr().err
+    stderr = capsys.readouterr().err
     assert (
-        "openmetrics_headers (environment variable RUNVITALS_OPENMETRICS_HEADERS) are not sent there" in said
+        "openmetrics_headers (environment variable RUNVITALS_OPENMETRICS_HEADERS) are not sent there"
+        in stderr
     )
-    assert "hunter2" not in said
+    assert "hunter2" not in stderr
     environ["RUNVITALS_DCGM_EXPORTER"] = "http://mine.example:9400/metrics"
     assert resolve({}, environ, os.getcwd())["openmetrics_headers"] == {"Authorization": "hunter2"}
     assert "hunter2" not in repr(Settings(openmetrics_headers={"Authorization": "hunter2"}))

@@ -87,12 +87,7 @@ def _count(t0_ms: int, t1_ms: int, width: int) -> int:
 
 
 def reduce(grid: Grid, t: Integers, values: Floats) -> Buckets:
-    """Return the buckets of a series on a grid. Samples outside the grid are ignored.
-
-    Args:
-        t: ms UTC, ascending.
-        values: same length as `t`; NaN is a gap.
-    """
+    """Return the buckets of a series on a grid; samples outside it are ignored, and NaN is a gap."""
     return Partition(grid, t).reduce(values)
 
 

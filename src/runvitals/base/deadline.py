@@ -64,12 +64,7 @@ def within(seconds: float) -> Iterator[None]:
 
 
 def check() -> None:
-    """Stop the computation if nobody waits for its result any more.
-
-    Raises:
-        TooSlow: the deadline has passed.
-        ClientLeft: the client has left.
-    """
+    """Raise TooSlow if the deadline has passed, or ClientLeft if the client has left."""
     if has_passed():
         raise _reason()
 

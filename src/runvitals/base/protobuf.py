@@ -149,11 +149,7 @@ def read_double(eight: bytes) -> float:
 
 
 def read_doubles(packed: bytes) -> list[float]:
-    """Return a packed list of type double.
-
-    Raises:
-        Malformed: not a multiple of 8 bytes.
-    """
+    """Return a packed list of type double; raise Malformed unless it has a multiple of 8 bytes."""
     if len(packed) % 8:
         raise Malformed(f"{len(packed)} bytes of doubles")
     return list(struct.unpack(f"<{len(packed) // 8}d", packed))

@@ -156,11 +156,7 @@ def account(url: str, environ: Mapping[str, str]) -> dict[str, Any]:
 
 
 def tokens(environ: Mapping[str, str]) -> list[str]:
-    """Return all saved tokens.
-
-    Raises:
-        ValueError: the login file could not be read.
-    """
+    """Return all saved tokens; raise ValueError if the login file cannot be read."""
     return [entry["token"] for entry in _servers(login_file(environ)).values() if "token" in entry]
 
 

@@ -139,7 +139,7 @@ def harmless_output() -> Iterator[None]:
 
 
 def shows_unicode(stream: TextIO) -> bool:
-    """Whether the stream's encoding supports our non-ASCII characters, such as block elements and degrees."""
+    """Return whether the stream's encoding has our non-ASCII characters, such as block elements."""
     try:
         _SAMPLE.encode(getattr(stream, "encoding", None) or "ascii")
     except (UnicodeEncodeError, LookupError):

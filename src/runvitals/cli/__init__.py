@@ -28,10 +28,7 @@ _LISTING = ("-h", "--help", "--version")
 
 
 def main(argv: list[str] | None = None) -> int:
-    """Run the command line and return the exit code: 2 for invalid usage, 1 for an error.
-
-    An error is printed to stderr as one line.
-    """
+    """Run the command line; return 2 for invalid usage, 1 for an error, which is one line on stderr."""
     with harmless_output():
         return _run(sys.argv[1:] if argv is None else argv)
 

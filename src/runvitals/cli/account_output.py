@@ -1,4 +1,4 @@
-"""What commands about accounts print: tables and sentences for users, JSON for scripts."""
+"""Output of commands about accounts: tables and sentences for users, JSON for scripts."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Listing:
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a command did or found: a text for users, and what JSON has of it."""
+    """The result of a command: a text for users, and a record for JSON."""
 
     text: str
     record: object = None

@@ -90,11 +90,7 @@ class AccountApi:
         return self.accounts
 
     def user(self, name: str) -> str:
-        """Return the name of a user as it is stored; a server checks it itself.
-
-        Raises:
-            LookupError: there is no such user; the text names those that there are.
-        """
+        """Return the name of a user as it is stored, which a server checks itself; or raise LookupError."""
         return name if self.accounts is None else user_named(self.accounts, name).name
 
     def team(self, name: str, *, in_trash: bool = False) -> str:
@@ -175,9 +171,7 @@ def notices(accounts: AccountStore, now_ms: int) -> Notices:
 
 
 def user_named(accounts: AccountStore, name: str) -> UserRow:
-    """Raises:
-    LookupError: there is no such user; the text names those that there are.
-    """
+    """Return a user by name; a LookupError names the users that there are."""
     from runvitals.store.errors import NotFound
 
     try:
@@ -188,12 +182,7 @@ def user_named(accounts: AccountStore, name: str) -> UserRow:
 
 
 def team_named(accounts: AccountStore, name: str, *, in_trash: bool = False) -> TeamRow:
-    """Args:
-        in_trash: whether it has to be in the trash; if not, it must not be.
-
-    Raises:
-        LookupError: there is no such team; the text names those that there are.
-    """
+    """Return a team by name, from the trash or else from outside it; a LookupError names those there."""
     teams = {row.name: row for row in accounts.teams.all() if (row.deleted_ms is not None) == in_trash}
     found = teams.get(name.lower())
     if found is None:
@@ -226,9 +215,7 @@ def link(accounts: AccountStore, path: str) -> str:
 
 
 def check_confirmation(arguments: argparse.Namespace, name: str) -> None:
-    """Raises:
-    ValueError: `--confirm` is not the name.
-    """
+    """Raise ValueError if `--confirm` is not the name."""
     if arguments.confirm != name:
         raise ValueError(f"--confirm {arguments.confirm!r} is not the name {name!r}")
 

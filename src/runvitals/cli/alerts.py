@@ -177,11 +177,7 @@ def _where(path: str, rule: Mapping[str, Any]) -> str:
 
 
 def _id_of(server: ApiConnection, path: str, name: str) -> int:
-    """Return the id of the rule with a name.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """Return the id of the rule with a name, or raise ValueError."""
     for rule in _all(server, path):
         if rule["name"] == name:
             return int(rule["id"])

@@ -75,11 +75,7 @@ def joined_setting(name: str, texts: Sequence[str] | None) -> Any:
 
 
 def positive_integer(text: str) -> int:
-    """Return a count from 1.
-
-    Raises:
-        argparse.ArgumentTypeError: it is none.
-    """
+    """Return a count from 1, or raise ArgumentTypeError."""
     if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
         raise argparse.ArgumentTypeError(f"{text[:60]!r}: expected a number from 1")
     return int(text)

@@ -98,7 +98,7 @@ def _runs(arguments: argparse.Namespace) -> Iterator[tuple[str, Findings]]:
 
 
 def _causes(judged: list[tuple[str, Findings]]) -> dict[str, dict[str, Any]]:
-    """What was lost by cause, most first. Of a run, only its headline counts: causes overlap."""
+    """Sum device-hours and runs by cause, most first; of a run, only the headline counts: causes overlap."""
     causes: dict[str, dict[str, Any]] = {}
     for run_id, findings in judged:
         headline = next((each for each in findings.findings if each.id == findings.verdict), None)

@@ -34,8 +34,9 @@ class FirstAdministrator:
     password_file: str | None = None
 
     def create(self, metadata_store: MetadataStore, now_ms: int) -> str | None:
-        """Create the user, unless there is an administrator: servers that start together take turns. Returns
-        the path of the link to set a password, if one is needed.
+        """Create the user unless there is an administrator; return the path to set a password, if needed.
+
+        Servers that start together take turns.
 
         Raises:
             ValueError: an invalid name, address or password.

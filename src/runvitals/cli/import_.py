@@ -127,11 +127,7 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
 
 
 def _team(arguments: argparse.Namespace) -> str:
-    """Return the team that gets the runs; "" for none.
-
-    Raises:
-        ValueError: it cannot be a team's name.
-    """
+    """Return the team that gets the runs, "" for none; raise ValueError for an invalid name."""
     return SETTINGS["entity"].parse(arguments.entity, "--entity") if arguments.entity else ""
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals invite` to the parser."""
     parser = subparsers.add_parser(
         "invite",
         help=COMMANDS["invite"],
@@ -53,6 +54,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Create, list or revoke invitations; return the exit code."""
     return run_on_accounts(arguments, _WORKS)
 
 
@@ -87,9 +89,7 @@ def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, no
 
 
 def _check(accounts: AccountStore, invitation_id: int) -> None:
-    """Raises:
-    LookupError: there never was such an invitation.
-    """
+    """Raise LookupError, which names the pending invitations, if there never was one with this id."""
     if all(row.id != invitation_id for row in accounts.invitations.all(pending=False)):
         pending = (str(row.id) for row in accounts.invitations.all())
         raise LookupError(

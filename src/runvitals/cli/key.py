@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals key` to the parser."""
     parser = subparsers.add_parser(
         "key",
         help=COMMANDS["key"],
@@ -61,6 +62,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Create, list or revoke API keys; return the exit code."""
     return run_on_accounts(arguments, _WORKS)
 
 

@@ -29,6 +29,7 @@ _MAX_KEYS_FILE = 100_000
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals organisation` to the parser."""
     parser = subparsers.add_parser(
         "organisation",
         help=COMMANDS["organisation"],
@@ -52,7 +53,7 @@ def add(subparsers: Any) -> None:
 
 
 def _add_outside(actions: Any) -> None:
-    """What other services need: identity providers, and those whose tokens count as keys."""
+    """Add the actions for identity providers, and for services whose tokens count as keys."""
     scim = actions.add_parser(
         "scim-secret", help="print a new secret for provisioning by SCIM, once; the old one stops working"
     )
@@ -77,6 +78,7 @@ def _add_outside(actions: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Print or change settings of the organisation, or print its audit log; return the exit code."""
     return run_on_accounts(arguments, _WORKS, _CALLS)
 
 

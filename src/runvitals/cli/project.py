@@ -46,6 +46,7 @@ _ON_A_PROJECT = (
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals project` to the parser."""
     parser = subparsers.add_parser(
         "project",
         help=COMMANDS["project"],
@@ -78,6 +79,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on projects of a team or user; return the exit code."""
     return run_on_accounts(arguments, _WORKS, _CALLS)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals role` to the parser."""
     parser = subparsers.add_parser("role", help=COMMANDS["role"], description=DESCRIPTION)
     actions = add_actions(parser)
     create = actions.add_parser("create", help="create a role")
@@ -48,6 +49,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Create, change, list or delete custom roles; return the exit code."""
     return run_on_accounts(arguments, _WORKS, _CALLS)
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals service-account` to the parser."""
     parser = subparsers.add_parser(
         "service-account",
         help=COMMANDS["service-account"],
@@ -52,6 +53,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on service accounts; return the exit code."""
     return run_on_accounts(arguments, _WORKS, _CALLS)
 
 

@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _verdict(run: OpenRun) -> list[list[str]]:
-    """What is wrong with the run; nothing without NumPy, which the rules need."""
+    """Return the row of the verdict; none without NumPy, which the rules need."""
     if numpy_or_none() is None:
         return []
     findings = run.findings()

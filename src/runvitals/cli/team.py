@@ -31,6 +31,7 @@ _ROLE = "viewer, member, admin, or a custom role; default: member"
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals team` to the parser."""
     parser = subparsers.add_parser(
         "team",
         help=COMMANDS["team"],
@@ -63,6 +64,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on teams or their members; return the exit code."""
     return run_on_accounts(arguments, _WORKS, _CALLS)
 
 
@@ -131,11 +133,7 @@ def _remove(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
 
 
 def _membership(api: AccountApi, arguments: argparse.Namespace) -> tuple[str, str]:
-    """The names of the team and of its member.
-
-    Raises:
-        LookupError: there is no such team, user or member.
-    """
+    """Return the names of the team and of its member, or raise LookupError."""
     team, user = api.team(arguments.team), api.user(arguments.user)
     if api.accounts is not None:
         api.accounts.members.get(team, user)

@@ -1,4 +1,4 @@
-"""What `runvitals alerts` and `runvitals automations` share: what a team defines, and files of it."""
+"""Definitions of a team, and files of them, for `runvitals alerts` and `runvitals automations`."""
 
 from __future__ import annotations
 
@@ -22,11 +22,7 @@ def add_server(parser: argparse.ArgumentParser) -> None:
 
 
 def add_listings(actions: Any, listings: Iterable[tuple[str, str]]) -> None:
-    """Add subcommands that list something of a team.
-
-    Args:
-        listings: the name and the help of each.
-    """
+    """Add subcommands that list something of a team: the name and the help of each."""
     for name, text in listings:
         listed = actions.add_parser(name, help=text)
         listed.add_argument("team", metavar="TEAM")
@@ -123,7 +119,7 @@ def send_definition(
 
 
 def field_errors(fields: Mapping[str, str]) -> str:
-    """What is wrong with which fields, on one line."""
+    """Return the errors on one line, each after the name of its field."""
     return "; ".join(f"{inert(name)}: {inert(text)}" for name, text in fields.items())
 
 

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 def add(subparsers: Any) -> None:
+    """Add `runvitals user` to the parser."""
     parser = subparsers.add_parser(
         "user",
         help=COMMANDS["user"],
@@ -65,6 +66,7 @@ def add(subparsers: Any) -> None:
 
 
 def run(arguments: argparse.Namespace) -> int:
+    """Run an action on users; return the exit code."""
     return run_on_accounts(arguments, _WORKS, _CALLS)
 
 

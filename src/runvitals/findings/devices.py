@@ -82,7 +82,7 @@ class Device:
 
     @property
     def prefix(self) -> str:
-        """What its keys begin with."""
+        """The beginning of its metrics' keys, such as `gpu.0.`."""
         return f"{self.kind}.{self.index}." + (f"mig.{self.slice}." if self.slice else "")
 
     @property

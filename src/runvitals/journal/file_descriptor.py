@@ -22,11 +22,7 @@ Identity = tuple[int, int]
 
 
 def identity(fd: int) -> Identity:
-    """Device and inode of a descriptor's file or socket. 1 µs.
-
-    Raises:
-        OSError: the descriptor is closed.
-    """
+    """Return device and inode of a descriptor's file or socket, or raise OSError if it is closed. 1 µs."""
     status = os.fstat(fd)
     return status.st_dev, status.st_ino
 

@@ -47,11 +47,7 @@ def check_run_id(run_id: str) -> str:
 
 
 def check_writer(writer: str) -> str:
-    """Return the writer's name if it is valid in file names. The rules are those of a run id.
-
-    Raises:
-        ValueError: see `check_run_id`.
-    """
+    """Return the writer's name if it is valid in file names: by the rules of a run id."""
     return _check_name("writer", writer)
 
 
@@ -125,11 +121,7 @@ def files_dir(folder: str) -> str:
 
 
 def content_path(folder: str, sha256: str) -> str:
-    """Return the path of a file of a run by its SHA-256.
-
-    Raises:
-        ValueError: not 64 hexadecimal digits.
-    """
+    """Return the path of a file of a run by its SHA-256, or raise ValueError for another text."""
     if not is_sha256(sha256):
         raise ValueError(f"invalid SHA-256 {sha256[:80]!r}: expected 64 of 0-9 a-f")
     return os.path.join(files_dir(folder), sha256)

@@ -110,11 +110,7 @@ def decode(writer: str, frame: frames.Frame, schemas: Mapping[int, Sequence[str]
 
 
 def decode_schema(frame: frames.Frame) -> tuple[int, list[str]]:
-    """Decode a SCHEMA frame. Returns (id, keys).
-
-    Raises:
-        ValueError: the record is damaged.
-    """
+    """Return the id and keys of a SCHEMA frame, or raise ValueError for a damaged one."""
     return records.schema(loads(frame.payload))
 
 

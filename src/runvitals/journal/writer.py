@@ -183,10 +183,7 @@ class JournalWriter:
         self.error = self._close_file() or self.error
 
     def forget(self) -> None:
-        """Close the descriptor without writing anything.
-
-        For a forked child that shares it with its parent.
-        """
+        """Close the descriptor without writing anything, in a forked child that shares it with its parent."""
         self._close_file()
 
     def _begin_file(self) -> None:

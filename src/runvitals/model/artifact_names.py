@@ -49,11 +49,7 @@ def checked_label(what: str, text: str, forbidden: str = "/:") -> str:
 
 
 def checked_alias(alias: str) -> str:
-    """Check an alias that a user gives; returns it.
-
-    Raises:
-        ValueError: it is invalid, or has the form of a version.
-    """
+    """Return the alias, or raise ValueError if it is invalid or has the form of a version."""
     if is_version(alias):
         raise ValueError(f"invalid alias {alias!r}: versions are named by the server")
     return checked_label("alias", alias)
@@ -70,22 +66,14 @@ def is_version(alias: str) -> bool:
 
 
 def checked_aliases(aliases: Collection[str]) -> list[str]:
-    """Return the aliases, each once, if they are valid.
-
-    Raises:
-        ValueError: one of them is invalid, or there are too many.
-    """
+    """Return the aliases, each once, or raise ValueError if one is invalid or there are too many."""
     if len(aliases) > MAX_ALIASES:
         raise ValueError(f"{len(aliases)} aliases; expected at most {MAX_ALIASES}")
     return list(dict.fromkeys(checked_alias(alias) for alias in aliases))
 
 
 def checked_tags(tags: Collection[str]) -> list[str]:
-    """Return the tags, each once, if they are valid.
-
-    Raises:
-        ValueError: one of them is invalid, or there are too many.
-    """
+    """Return the tags, each once, or raise ValueError if one is invalid or there are too many."""
     if len(tags) > MAX_ALIASES:
         raise ValueError(f"{len(tags)} tags; expected at most {MAX_ALIASES}")
     return list(dict.fromkeys(checked_label("tag", tag, "") for tag in tags))
@@ -141,11 +129,7 @@ def checked_reference(reference: str, digest: str) -> str:
 
 
 def checked_description(text: str) -> str:
-    """Return the description, without NUL, if it is short enough.
-
-    Raises:
-        ValueError: it is too long.
-    """
+    """Return the description without NUL, or raise ValueError if it is too long."""
     if len(text) > MAX_DESCRIPTION:
         raise ValueError(f"a description of {len(text):,} characters; expected at most {MAX_DESCRIPTION:,}")
     return text.replace("\x00", "␀")

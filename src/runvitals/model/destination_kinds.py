@@ -19,11 +19,7 @@ class UnknownDestination(ValueError):
 
 
 def check(kind: str) -> None:
-    """Check that there is such a kind, without importing it.
-
-    Raises:
-        UnknownDestination: there is none; the text lists the known ones.
-    """
+    """Raise UnknownDestination, which lists the known kinds, if there is none like this; import nothing."""
     if kind not in BUILT_IN:
         find_added(kind)
 

@@ -34,11 +34,7 @@ class RunDevice:
 
     @property
     def identity(self) -> str:
-        """Its UUID, or `<host>/<PCI address>`.
-
-        Raises:
-            ValueError: it has neither a UUID nor a PCI address.
-        """
+        """Its UUID, or `<host>/<PCI address>`; raises ValueError if it has neither."""
         if not self.uuid and not self.pci_address:
             raise ValueError(f"a device of {self.host} without a UUID needs its PCI address")
         return plain_text(self.uuid or f"{self.host}/{self.pci_address}")

@@ -105,11 +105,7 @@ def _is_sortable(name: str) -> bool:
 
 
 def encode_cursor(sort: RunSort, position: Sequence[object]) -> str:
-    """Return the end of a page, for the `after` of the next one.
-
-    Args:
-        position: JSON values that identify the last run in the list.
-    """
+    """Return the `after` of the next page, from JSON values that identify the last run of this one."""
     text = json.dumps([sort.text, *position])
     return base64.urlsafe_b64encode(text.encode()).decode("ascii").rstrip("=")
 

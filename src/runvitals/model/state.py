@@ -133,10 +133,6 @@ def deciding_writers(writers: Iterable[Writer]) -> dict[str, list[Writer]]:
 
 
 def deciding_writer(writers: Sequence[Writer]) -> Writer:
-    """Return the one that determines a host's state.
-
-    Args:
-        writers: of one host, as `deciding_writers` returns them, oldest first.
-    """
+    """Return the writer that determines the state of a host, from its `deciding_writers`."""
     ended = [writer for writer in writers if writer.role == TRAIN and writer.ending is not None]
     return (ended or writers)[-1]

@@ -95,10 +95,7 @@ class WriterFacts:
         self.clock: RunClock | None = None
 
     def now_ms(self, now_ms: int) -> int:
-        """Return the time by the writer's clock at `now_ms` of ours.
-
-        The clocks differ if ours was set since the run began.
-        """
+        """Return the time on the writer's clock at our `now_ms`; they differ if ours was set since."""
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
 

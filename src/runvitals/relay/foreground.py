@@ -89,10 +89,7 @@ class Foreground:
         return not any(c.error or c.rejection or c.closed in ("", STOPPED) for c in cursors)
 
     def _is_done(self, key: tuple[str, str, str]) -> bool:
-        """Return whether nothing is left to do now.
-
-        Records held because of `TooEarly` are delivered later.
-        """
+        """Return whether nothing is left to do now; records held for `TooEarly` are delivered later."""
         cursor = self._cursors[key]
         return bool(cursor.closed) or (bool(cursor.held) and self._threads[key[2]].find(key[0]) is None)
 

@@ -99,7 +99,7 @@ class Run(RunArtifacts):
 
     @property
     def offline(self) -> bool:
-        """Whether nothing is delivered because of `mode`."""
+        """Whether `mode` keeps the run on this machine."""
         return bool(self._about["mode"] != "online")
 
     @property

@@ -56,7 +56,7 @@ class TrainingJournal:
 
     @property
     def writer(self) -> JournalWriter | None:
-        """What writes the calling process's file; None before its first record."""
+        """The writer of the calling process's file; None before its first record."""
         return self._writer if self._pid == os.getpid() else None
 
     def record(self, type: int, payload: bytes) -> None:

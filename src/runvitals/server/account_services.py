@@ -19,9 +19,9 @@ from runvitals.server.accounts.passwords import (
     TooManySignIns,
     password_problem,
 )
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.sign_in import SignIn
 from runvitals.server.accounts.storage.emails import EmailRow
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.workers import Workers
 from runvitals.server.mail import messages
@@ -123,11 +123,7 @@ class AccountServices:
         return ", ".join(self.accounts.users.administrators())
 
     async def hashing(self, work: Callable[[], T]) -> T:
-        """Run work that hashes passwords in its own threads.
-
-        Raises:
-            HTTPException: 429 if too many passwords are being hashed.
-        """
+        """Run work that hashes passwords in its own threads; raise 429 if too many are being hashed."""
         try:
             return await self._workers.run(work)
         except TooManySignIns as error:
@@ -142,11 +138,7 @@ class AccountServices:
         return self._rates[what].take(subject)
 
     def limit(self, what: str, subject: str) -> None:
-        """Count one request against a limit.
-
-        Raises:
-            HTTPException: 429 if the limit is exceeded.
-        """
+        """Count one request against a limit, or raise 429."""
         wait_s = self.take(what, subject)
         if wait_s > 0:
             raise too_many("too many requests; try again later", wait_s)

@@ -129,7 +129,7 @@ class AccountStore:
         return storage_places(self._database, entity_id)
 
     def file_storage(self, entity_id: int | None) -> dict[int, FileStorage]:
-        """What the media and files of a team or user take, by project id."""
+        """Return the bytes and number of media and files of a team or user, by project id."""
         return file_storage(self._database, entity_id)
 
     def run_storage(self, entity_id: int | None, project_id: int) -> list[StoredRunPlace]:
@@ -137,7 +137,7 @@ class AccountStore:
         return run_storage(self._database, entity_id, project_id)
 
     def contents_of(self, user_id: int) -> AccountContents:
-        """What a deletion of an account would remove."""
+        """Count what a deletion of an account would remove."""
         return account_contents(self._database, user_id)
 
     def generation(self) -> int:
@@ -162,12 +162,7 @@ class AccountStore:
         self._database.write(lambda connection: purge_space(connection, entity_id, by, now_ms))
 
     def release_name(self, name: str, by: Actor, now_ms: int) -> None:
-        """Let the name of a user or team that was deleted for good be given again.
-
-        Raises:
-            NotFound: nobody has, or had, this name.
-            NameTaken: a user or team has it, or something of theirs is still in the trash.
-        """
+        """Let a deleted user's or team's name be given again; raise NotFound, or NameTaken for one in use."""
         self._database.write(lambda connection: release_name(connection, name, by, now_ms))
 
     def entity(self, entity_id: int) -> EntityFacts | None:
@@ -186,12 +181,7 @@ class AccountStore:
         return entity_id_of(self._database, name)
 
     def set_run_author(self, run_id: int, name: str | None, by: Actor, now_ms: int) -> None:
-        """Make an active member of its team the author of a run; None: nobody.
-
-        Raises:
-            NotFound: the user is no such member.
-            UnknownRun: there is no run with this id.
-        """
+        """Make an active member of its team, or nobody, the author of a run; raise NotFound or UnknownRun."""
         set_author(self._database, run_id, name, by, now_ms)
 
     def remove_planted(self, by: Actor, now_ms: int) -> Removed:

@@ -41,6 +41,7 @@ class Clock:
         self._ahead_ms = self._first_ahead_ms = wall_ms() - steady_ms()
 
     def __call__(self) -> int:
+        """Return the time in ms since 1970, as if the clock had not jumped."""
         wall_ms, steady_ms = self._wall_ms(), self._steady_ms()
         ahead_ms = wall_ms - steady_ms
         if abs(ahead_ms - self._ahead_ms) > _JUMP_MS:

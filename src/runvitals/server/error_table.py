@@ -1,4 +1,4 @@
-"""What each error means to a client, whatever form the response has: its status, its text, when to retry."""
+"""The status, text and time to retry of each error, whatever form the response has."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from runvitals.base.deadline import ClientLeft, TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
-from runvitals.server.health.disk_space import NO_SPACE
+from runvitals.server.files.disk_space import NO_SPACE
 from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import DEADLINE_S, Busy
@@ -57,7 +57,7 @@ _RETRY_AFTER_S: Final[Mapping[type[Exception], int]] = {
 
 
 class ErrorMeaning(NamedTuple):
-    """What a client gets: a status, a code, a text. `headers`: of the response."""
+    """The status, text and headers of an error's response."""
 
     status: int
     text: str
@@ -65,7 +65,7 @@ class ErrorMeaning(NamedTuple):
 
 
 def meaning_of(error: Exception) -> ErrorMeaning:
-    """What an error means to the client: 500 for one that the table does not name, which is the server's.
+    """Return the status and text of an error; 500 for one that the table does not name.
 
     Example:
         >>> meaning_of(NotFound("there is no user 'ada'"))

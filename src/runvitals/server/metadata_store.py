@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
+from runvitals.server.access.storage.tokens import TokenTable
 from runvitals.server.alerts.storage.alert_store import AlertStore
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.run_lineage import RunLineageTable
@@ -19,6 +20,7 @@ from runvitals.server.doors.mlflow.storage.experiments import MlflowExperimentTa
 from runvitals.server.doors.wandb.storage.clients import WandbClientTable
 from runvitals.server.files.storage.mlflow_files import MlflowFileTable
 from runvitals.server.files.storage.stored_files import StoredFileTable
+from runvitals.server.findings.storage.results import FindingResults
 from runvitals.server.projects.storage.projects import ProjectTable
 from runvitals.server.projects.storage.routing_rules import RoutingRuleTable
 from runvitals.server.registry.storage.logged_model_metrics import LoggedModelMetricTable
@@ -34,7 +36,6 @@ from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.server.runs.storage.run_statistics import RunStatisticsTable
 from runvitals.server.runs.storage.runs import RunTable
 from runvitals.server.runs.storage.sections import SectionTable
-from runvitals.server.runs.storage.tokens import TokenTable
 from runvitals.server.runs.storage.writers import WriterTable
 from runvitals.server.sweeps.storage.sweep_store import SweepStore
 from runvitals.server.usage.storage.usage_store import UsageStore
@@ -56,6 +57,7 @@ class MetadataStore:
     Attributes:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
             devices, routing_rules, tokens, wandb_clients: the tables.
+        findings: what is wrong with runs.
         usage: what runs used and what it costs.
         pending_summaries: rows that are stored, but not yet in the summaries of their runs.
         host_runs: finds runs by their hosts.
@@ -69,6 +71,7 @@ class MetadataStore:
         self.projects = ProjectTable(database)
         self.runs = RunTable(database, self.pending_summaries)
         self.run_statistics = RunStatisticsTable(database)
+        self.findings = FindingResults(database)
         self.writers = WriterTable(database)
         self.sections = SectionTable(database, self.pending_summaries)
         self.events = EventTable(database)
@@ -103,7 +106,7 @@ class MetadataStore:
 
     @cached_property
     def alerts(self) -> AlertStore:
-        """What users are notified of, and by which automations."""
+        """The alert rules, automations, destinations and notifications."""
         return AlertStore(self._database)
 
     @cached_property
@@ -112,11 +115,7 @@ class MetadataStore:
         return SweepStore(self._database)
 
     def join_servers(self, on_message: Callable[[Message], None], on_gap: Callable[[], None]) -> ServerLink:
-        """Be one of the servers that share this store. The caller starts and closes the thread of the link.
-
-        Raises:
-            MetadataStoreUnavailable: the database cannot be reached.
-        """
+        """Join the servers that share this store; the caller starts and closes the thread of the link."""
         link = ServerLink(self._database, on_message, on_gap)
         self.pending_summaries.server = link.number
         return link
@@ -147,9 +146,7 @@ class MetadataStore:
         return self._database.write_problem
 
     def refresh_statistics(self) -> None:
-        """Update SQLite's statistics for its query planner; call it about once a day. PostgreSQL does so
-        itself.
-        """
+        """Update SQLite's statistics for its query planner, about once a day; PostgreSQL does so itself."""
         if self._database.is_sqlite:
             self._database.write(lambda connection: connection.exec_driver_sql("ANALYZE"), durable=False)
 

@@ -1,4 +1,4 @@
-"""What the routes that reach other servers work with."""
+"""Services for routes that reach other servers."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.slack_app import SlackApp
 from runvitals.server.audit.audit_webhook import AuditWebhook
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.http.workers import Workers
 from runvitals.server.mail.settings import URL_ENVIRONMENT, server_url
 from runvitals.server.metadata_store import MetadataStore
@@ -49,6 +49,7 @@ class MadeOnce(Generic[T]):
         self._making = threading.Lock()
 
     def __call__(self) -> T:
+        """Return the value, which the first call makes."""
         if not self._made:
             with self._making:
                 if not self._made:
@@ -144,11 +145,7 @@ class OutsideServices:
         return ImageLinks(self._image_key, with_defaults(self.settings())["outside_images"] == "proxy")
 
     def server_url(self) -> str:
-        """The address of this server as users know it.
-
-        Raises:
-            ValueError: the setting `url` is missing or invalid.
-        """
+        """Return this server's address as users know it; raise ValueError without a valid setting `url`."""
         url = os.environ.get(URL_ENVIRONMENT) or self.settings().get("url")
         if not url:
             raise ValueError("the setting url is missing: providers send browsers back to it")

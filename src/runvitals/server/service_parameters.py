@@ -55,11 +55,7 @@ def door_recorder(request: Request) -> DoorRecorder:
 
 
 def received_files(request: Request) -> ReceivedFiles:
-    """Return the files that runs have sent.
-
-    Raises:
-        HTTPException: 404 on a server that keeps none.
-    """
+    """Return the files that runs have sent, or raise 404 on a server that keeps none."""
     files = shared_services_of(request).files
     if files is None:
         raise HTTPException(404, "this server keeps no files")

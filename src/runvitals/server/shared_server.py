@@ -32,6 +32,8 @@ class IngestFastPath:
         self._count = count
 
     def post(self, headers: Headers, body: bytes, done: Callable[[bytes | None], None]) -> bool:
+        """Take a short ingest request and count its use; return False if the application has to take it."""
+
         def answer(response: bytes | None) -> None:
             if response is not None:  # the application counts the others
                 self._count(headers)
@@ -80,6 +82,7 @@ class SharedServer:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         # Ingest bypasses the framework and the headers for browsers: they would cost more than the work
         # itself.
+        """Answer a request of ingest, OTLP or the API."""
         if scope["type"] == "http" and scope["path"] == PATH:
             await self._ingest_entry(scope, receive, send)
         elif scope["type"] == "http" and is_for_otlp(scope["path"]):

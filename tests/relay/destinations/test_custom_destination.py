@@ -48,9 +48,9 @@ def test_documented_example_delivers_each_sample_once(tmp_path: Path) -> None:
         done = subprocess.run(words, env=environ, capture_output=True, text=True, timeout=PATIENCE_S)
         assert (done.returncode, done.stderr) == (0, "")
     with sqlite3.connect(tmp_path / "points.db") as database:
-        found = database.execute("SELECT run, host, key, t, value FROM points ORDER BY t").fetchall()
+        rows = database.execute("SELECT run, host, key, t, value FROM points ORDER BY t").fetchall()
     database.close()
-    assert found == [(RUN, "node1", "cpu", journal.t0 + 1000 * second, float(second)) for second in range(3)]
+    assert rows == [(RUN, "node1", "cpu", journal.t0 + 1000 * second, float(second)) for second in range(3)]
 
 
 def test_a_run_may_name_it(tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ EXTENSIONS = {"csv": "csv", "jsonl": "jsonl", "arrow": "arrows", "parquet": "par
 
 @pytest.fixture
 def journal(tmp_path: Path) -> Iterator[Journal]:
-    made = Journal(tmp_path / "data")
-    yield made
-    made.monitor.close()
-    made.train.close()
+    journal = Journal(tmp_path / "data")
+    yield journal
+    journal.monitor.close()
+    journal.train.close()
 
 
 @pytest.fixture
@@ -147,12 +147,12 @@ def test_duckdb_reads_parquet_of_many_runs(journal: Journal, out: Path) -> None:
     fill(journal)
     journal.sample(4, **{"cpu": 4.5, "gpu.0.powerWatts": 300.0})
     send(journal, out, "parquet")
-    found = duckdb.sql(
+    rows = duckdb.sql(
         f'SELECT project, run, host, count(*), avg(cpu), max("gpu.0.powerWatts") FROM '
         f"read_parquet('{out}/samples/*/*/*/*.parquet', hive_partitioning=true, union_by_name=true) "
         f"GROUP BY ALL"
     ).fetchall()
-    assert found == [("digits", RUN, HOST, 5, 2.25, 300.0)]
+    assert rows == [("digits", RUN, HOST, 5, 2.25, 300.0)]
     (kind,) = duckdb.sql(f"SELECT typeof(time) FROM '{out}/samples/*/*/*/*.parquet' LIMIT 1").fetchall()
     assert kind == ("TIMESTAMP WITH TIME ZONE",)
 
@@ -161,11 +161,11 @@ def test_duckdb_reads_csv_and_json_lines(journal: Journal, out: Path) -> None:
     fill(journal)
     for format, column in (("csv", "cpu"), ("jsonl", "metrics.cpu")):
         send(journal, out / format, format)
-        found = duckdb.sql(
+        rows = duckdb.sql(
             f"SELECT run, typeof(time), sum({column}) "
             f"FROM '{out}/{format}/samples/*/*/*/*.{format}' GROUP BY ALL"
         ).fetchall()
-        assert found == [(RUN, "TIMESTAMP WITH TIME ZONE" if format == "csv" else found[0][1], 4.5)]
+        assert rows == [(RUN, "TIMESTAMP WITH TIME ZONE" if format == "csv" else rows[0][1], 4.5)]
 
 
 @pytest.mark.parametrize("format", EXTENSIONS)
@@ -199,9 +199,9 @@ def test_new_file_per_day_and_when_full(journal: Journal, out: Path, monkeypatch
         journal.sample(second, cpu=float(second))
         sender.send()
     sender.kill()
-    found = sorted(path.relative_to(out / "samples/project=digits/run=abc") for path in out.rglob("*.csv"))
-    assert len({path.parent for path in found}) == 3
-    assert len(found) == 4
+    paths = sorted(path.relative_to(out / "samples/project=digits/run=abc") for path in out.rglob("*.csv"))
+    assert len({path.parent for path in paths}) == 3
+    assert len(paths) == 4
 
 
 def test_removed_file_is_not_required(journal: Journal, out: Path) -> None:

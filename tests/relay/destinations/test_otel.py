@@ -30,9 +30,9 @@ from tests.relay.recording_server import RecordingServer, Request
 
 @pytest.fixture(params=["protobuf", "json"])
 def sender(request: pytest.FixtureRequest, journal: Journal, target: RecordingServer) -> Iterator[Sender]:
-    made = Sender(journal.folder, f"otel:{target.url}#encoding={request.param}")
-    yield made
-    made.kill()
+    sender = Sender(journal.folder, f"otel:{target.url}#encoding={request.param}")
+    yield sender
+    sender.kill()
 
 
 def read(request: Request) -> ExportMetricsServiceRequest:
@@ -180,15 +180,15 @@ def test_configuration_from_the_environment(
 
 
 @pytest.mark.parametrize(
-    ("environ", "wanted"),
+    ("environ", "expected"),
     [
         ({}, "http://localhost:4318/v1/metrics"),
         ({"OTEL_EXPORTER_OTLP_ENDPOINT": "https://a/"}, "https://a/v1/metrics"),
         ({"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT": "https://a/b"}, "https://a/b"),
     ],
 )
-def test_endpoints(environ: dict[str, str], wanted: str) -> None:
-    assert endpoint(environ) == wanted
+def test_endpoints(environ: dict[str, str], expected: str) -> None:
+    assert endpoint(environ) == expected
 
 
 @pytest.mark.parametrize(

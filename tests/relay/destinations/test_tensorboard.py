@@ -71,8 +71,8 @@ class Far:
     def read(self, folder: str) -> Any:
         from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator
 
-        found = EventAccumulator(str(self.cwd / "logs" / folder), size_guidance={"tensors": 0})
-        return found.Reload()
+        events = EventAccumulator(str(self.cwd / "logs" / folder), size_guidance={"tensors": 0})
+        return events.Reload()
 
     def scalars(self, folder: str, tag: str) -> list[tuple[int, float]]:
         """(step, value), however TensorBoard keeps them."""
@@ -141,10 +141,10 @@ def test_each_rank_has_its_own_folder(far: Far) -> None:
 def test_repeated_batch_is_written_once(far: Far) -> None:
     """The relay was killed after a batch was written and before its position was."""
     far.deliver(far.logged(1, {"loss": 1.0}))
-    known = json.dumps(far.state)
+    state = json.dumps(far.state)
     again = far.logged(2, {"loss": 2.0})
     far.deliver(again)
-    far.state = json.loads(known)
+    far.state = json.loads(state)
     far.deliver(again, far.logged(3, {"loss": 3.0}))
     assert far.scalars("first_try-r1", "loss") == [(1, 1.0), (2, 2.0), (3, 3.0)]
     assert len(far.files()) == 1
@@ -152,7 +152,7 @@ def test_repeated_batch_is_written_once(far: Far) -> None:
 
 def test_failed_write_changes_nothing(far: Far) -> None:
     far.deliver(far.samples(["cpu", "disk.in"], [(1.0, 0.0)]))
-    known = json.dumps(far.state)
+    state = json.dumps(far.state)
     folder = far.cwd / "logs/first_try-r1/system/n1"
     folder.rename(folder.with_name("away"))
     folder.write_text("in the way")
@@ -160,7 +160,7 @@ def test_failed_write_changes_nothing(far: Far) -> None:
     destination = TensorBoardDestination("logs", far.context())
     with pytest.raises(OSError, match="n1"):
         destination.deliver(second)
-    assert json.dumps(far.state) == known
+    assert json.dumps(far.state) == state
     folder.unlink()
     folder.with_name("away").rename(folder)
     destination.deliver(second)
@@ -172,16 +172,16 @@ def test_configuration_as_table_and_hyperparameters(far: Far) -> None:
 
     far.run.config = {"optimizer": {"lr": 0.1, "name": "adam|<b>"}, "amp": True}
     far.deliver(far.logged(1, {"loss": 1.0}), far.noted(LIFECYCLE, what="end", state="finished"))
-    found = far.read("first_try-r1")
-    text = found.Tensors("config")[0].tensor_proto.string_val[0].decode()
+    events = far.read("first_try-r1")
+    text = events.Tensors("config")[0].tensor_proto.string_val[0].decode()
     assert "| `optimizer.lr` | `0.1` |" in text
     assert "`adam\\|<b>`" in text
-    content = found.SummaryMetadata(metadata.SESSION_START_INFO_TAG).plugin_data.content
+    content = events.SummaryMetadata(metadata.SESSION_START_INFO_TAG).plugin_data.content
     start = metadata.parse_session_start_info_plugin_data(content)
     assert start.group_name == "first try"
     assert start.hparams["optimizer.lr"].number_value == 0.1
     assert start.hparams["amp"].bool_value is True
-    content = found.SummaryMetadata(metadata.SESSION_END_INFO_TAG).plugin_data.content
+    content = events.SummaryMetadata(metadata.SESSION_END_INFO_TAG).plugin_data.content
     assert metadata.parse_session_end_info_plugin_data(content).status == 1
 
 

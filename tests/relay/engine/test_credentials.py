@@ -101,7 +101,7 @@ def test_sync_to_another_server_sends_no_credentials(
 
 
 @pytest.mark.parametrize(
-    ("url", "known"),
+    ("url", "expected"),
     [
         ("https://mine.example", True),
         ("https://MINE.example:443/path", True),
@@ -112,9 +112,9 @@ def test_sync_to_another_server_sends_no_credentials(
         ("https://evil/https://mine.example", False),
     ],
 )
-def test_servers_are_identified_by_scheme_host_and_port(url: str, known: bool) -> None:
+def test_servers_are_identified_by_scheme_host_and_port(url: str, expected: bool) -> None:
     environ = {"REMOTE_WRITE_URL": "https://other.example, https://mine.example/api/v1/write"}
-    assert credentials_are_for(url, "remote_write", environ) is known
+    assert credentials_are_for(url, "remote_write", environ) is expected
 
 
 def test_mlflow_credentials_go_to_the_tracking_uri() -> None:
@@ -136,9 +136,9 @@ def test_destination_in_a_run_folder_gets_no_credentials() -> None:
     assert "REMOTE_WRITE_TOKEN" not in environ_for_undelivered("remote-write:https://evil", named)
     ours = {**SECRETS, "RUNVITALS_SERVER": "https://mine"}
     assert environ_for_undelivered("https://mine", ours) == ours  # the token is only sent to that server
-    known = {**SECRETS, "REMOTE_WRITE_URL": "https://mine"}
+    environ = {**SECRETS, "REMOTE_WRITE_URL": "https://mine"}
     assert not credentials_are_for(
-        "https://evil", "remote_write", environ_for_undelivered("remote_write:https://evil", known)
+        "https://evil", "remote_write", environ_for_undelivered("remote_write:https://evil", environ)
     )
 
 

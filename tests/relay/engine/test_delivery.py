@@ -42,9 +42,9 @@ def receiver(receivers: Callable[..., Receiver]) -> Receiver:
 
 @pytest.fixture
 def sender(journal: Journal, receiver: Receiver) -> Iterator[Sender]:
-    made = Sender(journal.folder, receiver.url)
-    yield made
-    made.kill()
+    sender = Sender(journal.folder, receiver.url)
+    yield sender
+    sender.kill()
 
 
 def test_delivers_the_whole_journal(journal: Journal, receiver: Receiver, sender: Sender) -> None:

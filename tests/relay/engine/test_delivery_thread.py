@@ -22,6 +22,7 @@ from runvitals.relay.engine.delivery_lag import delivery_lag
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.server.files.received_files import FileLimits
+from tests import processor_time
 from tests.relay.journals import HOST, MONITOR, RUN, Journal, MediaJournal
 from tests.relay.receiver import Receiver, now_ms
 from tests.server.serving import serving
@@ -55,10 +56,10 @@ class Relay:
     def serve(self, folder: str, live: bool, environ: dict[str, str] | None = None) -> Cursor:
         cursor = Cursor(folder, DestinationSpec(self._url), HOST)
         assert cursor.lock()
-        made = RunDelivery(cursor, environ=environ or self._environ)
-        made.live = live
-        self.thread.serve(made)
-        self._deliveries.append(made)
+        delivery = RunDelivery(cursor, environ=environ or self._environ)
+        delivery.live = live
+        self.thread.serve(delivery)
+        self._deliveries.append(delivery)
         return cursor
 
     def close(self) -> None:
@@ -79,9 +80,9 @@ class Relay:
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path / "server"))
-    yield made
-    made.close()
+    receiver = Receiver(str(tmp_path / "server"))
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture
@@ -91,9 +92,9 @@ def environ(tmp_path: Path) -> dict[str, str]:
 
 @pytest.fixture
 def relay(receiver: Receiver, environ: dict[str, str]) -> Iterator[Relay]:
-    made = Relay(receiver.url, environ)
-    yield made
-    made.close()
+    relay = Relay(receiver.url, environ)
+    yield relay
+    relay.close()
 
 
 def test_missing_token_is_reported_once_and_delivery_continues_with_one(
@@ -321,12 +322,12 @@ def test_catches_up_after_a_week_offline(
     cursor = relay.serve(folder, live=True)
     destination = OfflineDestination()
     monkeypatch.setattr(RunDelivery, "open", lambda self: destination)
-    held: list[int] = []
+    counts: list[int] = []
     read = delivery.RunDelivery._read
 
     def measured(self: RunDelivery, now_s: float) -> None:
         read(self, now_s)
-        held.append(sum(reader.bytes for reader in self._readers.values()))
+        counts.append(sum(reader.bytes for reader in self._readers.values()))
 
     monkeypatch.setattr(delivery.RunDelivery, "_read", measured)
     week_s, t0 = 7 * 86_400, now_ms() - 7 * DAY_MS
@@ -339,14 +340,14 @@ def test_catches_up_after_a_week_offline(
     writer.json(frames.EVENT, {"t": now_ms(), "name": "marker", "level": "info", "text": ""})
     assert destination.attempts <= 168  # once an hour
     destination.offline = False
-    began_s = time.process_time()
-    relay.work(120)
-    assert time.process_time() - began_s < 10
+    with processor_time.measured(time.process_time) as cost:
+        relay.work(120)
+    assert cost.times < 250
     assert cursor.counts["samples"] == 60_480
     assert all(
         first == before + 1
         for (_, before), (first, _) in zip(destination.seqs, destination.seqs[1:], strict=False)
     )
-    assert max(held) <= MAX_ROUND_BYTES + MAX_BATCH_BYTES
+    assert max(counts) <= MAX_ROUND_BYTES + MAX_BATCH_BYTES
     writer.close()
     relay.close()

@@ -84,16 +84,16 @@ def test_environment_is_read_where_ours_is_not_set(capsys: pytest.CaptureFixture
         "WANDB_JOB_TYPE": "eval", "WANDB_TAGS": "a,b", "WANDB_NOTES": "n", "WANDB_MODE": "dryrun",
         "WANDB_DIR": "/data", "WANDB_RESUME": "auto", "WANDB_BASE_URL": "https://runs.example.org",
     }  # fmt: skip
-    found = {**DEFAULTS, "project": ("mine", "environment variable RUNVITALS_PROJECT")}
+    expected = {**DEFAULTS, "project": ("mine", "environment variable RUNVITALS_PROJECT")}
     for _ in range(2):
-        assert wandb_environment.read(found, environ) == {
+        assert wandb_environment.read(expected, environ) == {
             "name": "first", "run_id": "abc", "group": "g", "job_type": "eval", "tags": ["a", "b"],
             "notes": "n", "mode": "offline", "dir": "/data", "resume": "allow",
             "server": "https://runs.example.org",
         }  # fmt: skip
-    said = capsys.readouterr().err
-    assert said.count("read from W&B's environment variables, because ours are not set: ") == 1
-    assert "WANDB_PROJECT" not in said
+    stderr = capsys.readouterr().err
+    assert stderr.count("read from W&B's environment variables, because ours are not set: ") == 1
+    assert "WANDB_PROJECT" not in stderr
 
 
 def test_init_reads_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -133,10 +133,10 @@ def test_invalid_variable_is_named() -> None:
 
 
 def test_settings_of_wandb(capsys: pytest.CaptureFixture[str]) -> None:
-    made = Settings(
+    settings = Settings(
         x_stats_sampling_interval=5.0, run_group="g", silent=True, start_method="thread", mode="dryrun"
     )
-    assert made.given == {"sampling_interval": 5.0, "group": "g", "quiet": True, "mode": "offline"}
+    assert settings.given == {"sampling_interval": 5.0, "group": "g", "quiet": True, "mode": "offline"}
     assert "no effect here: start_method" in capsys.readouterr().err
     with pytest.raises(SettingError, match="did you mean project"):
         Settings(projekt="p")

@@ -81,7 +81,7 @@ LOGGED = ("epoch", "train.loss", "val/accuracy", "good", "late")
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, OpenRun]]:
     """The runs of both packages by id."""
-    found = {}
+    values = {}
     for package, mode in (("wandb", "offline"), ("runvitals", "shared")):
         folder = tmp_path_factory.mktemp(package)
         environ = {k: v for k, v in os.environ.items() if not k.startswith(("WANDB_", "RUNVITALS_"))}
@@ -96,8 +96,8 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, Op
         for path in sorted((folder / "wandb").glob("offline-run-*/*.wandb")) if package == "wandb" else ():
             import_file(str(path), str(folder))
         ids = ("trial", "trial2", "trial3", "trial4")
-        found[package] = {run_id: open_run(run_id, directory=str(folder)) for run_id in ids}
-    return found
+        values[package] = {run_id: open_run(run_id, directory=str(folder)) for run_id in ids}
+    return values
 
 
 def by_step(run: OpenRun) -> dict[Any, dict[str, Any]]:

@@ -181,16 +181,16 @@ def test_an_ended_session_ends_a_waiting_request(served: ServedOrganisation) -> 
 
     async def wait() -> int:
         async with httpx.AsyncClient(timeout=PATIENCE_S, cookies=cookies) as client:
-            asked = anyio.Event()
+            requested = anyio.Event()
             responses: list[int] = []
 
             async def ask() -> None:
-                asked.set()
+                requested.set()
                 responses.append((await client.get(url)).status_code)
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(ask)
-                await asked.wait()
+                await requested.wait()
                 await anyio.to_thread.run_sync(
                     lambda: served.accounts.sessions.end(served.users["carol"], CLI, NOW)
                 )

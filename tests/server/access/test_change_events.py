@@ -25,14 +25,14 @@ def made(event: dict[str, Any]) -> tuple[str, str, str | None]:
 
 def test_events_say_who_changed_a_run(served: ServedOrganisation) -> None:
     run = "/api/v1/runs/team-bob"
-    asked = [
+    responses = [
         served.ask("carol", "PATCH", run, json={"name": "<b>new</b>", "tags": ["a"]}),
         served.ask("alice", "PATCH", run, json={"author": "carol"}),
         served.ask("vera", "POST", f"{run}/stop"),
         served.ask("alice", "DELETE", run),
         served.ask("alice", "POST", f"{run}/restore"),
     ]
-    assert [response.status_code for response in asked] == [200, 200, 403, 200, 200]
+    assert [response.status_code for response in responses] == [200, 200, 403, 200, 200]
     assert served.ask("ci", "POST", "/api/v1/runs/team-ci/stop").status_code == 200
     assert [made(event) for event in events(served, "team-bob")] == [
         ("edited", "Changed: name, tags", "carol"),

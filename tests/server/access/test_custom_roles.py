@@ -52,7 +52,7 @@ TEAM = Entity(7)
 
 
 @pytest.mark.parametrize(
-    ("project", "wanted", "policies", "problem"),
+    ("project", "visibility", "policies", "problem"),
     [
         (Project(1, TEAM), Visibility.OPEN, OrganisationPolicies(), None),
         (
@@ -80,7 +80,7 @@ TEAM = Entity(7)
     ],
 )
 def test_which_visibility_a_project_may_get(
-    project: Project, wanted: Visibility, policies: OrganisationPolicies, problem: str | None
+    project: Project, visibility: Visibility, policies: OrganisationPolicies, problem: str | None
 ) -> None:
-    found = visibility_problem(project, wanted, policies)
+    found = visibility_problem(project, visibility, policies)
     assert (found is None) if problem is None else (problem in (found or ""))

@@ -114,8 +114,10 @@ def pairs(row: dict[str, str]) -> list[tuple[str, str]]:
     permissions = row["permission"].split()
     if len(permissions) == 1:
         return [(permissions[0], row["on"])]
-    places = row["on"].split(";") if ";" in row["on"] else row["on"].split()
-    return list(zip(permissions, places * len(permissions) if len(places) == 1 else places, strict=False))
+    resources = row["on"].split(";") if ";" in row["on"] else row["on"].split()
+    return list(
+        zip(permissions, resources * len(permissions) if len(resources) == 1 else resources, strict=False)
+    )
 
 
 @pytest.mark.parametrize("row", RIGHTS, ids=lambda row: f"{row['action'][:50]}-{row['role']}")

@@ -78,8 +78,10 @@ def test_who_may_read(served: ServedOrganisation, who: str | None, status: int) 
 def test_a_file_belongs_to_the_runs_that_sent_it(served: ServedOrganisation) -> None:
     put(served, "bob", "team-bob")
     assert served.ask("otto", "GET", f"/api/v1/runs/voice-otto/files/{SHA256}").status_code == 404
-    asked = served.ask("otto", "POST", "/api/v1/runs/voice-otto/files", json={"files": [{"sha256": SHA256}]})
-    assert asked.json()["files"] == [{"sha256": SHA256, "offset": 0, "complete": False}]
+    response = served.ask(
+        "otto", "POST", "/api/v1/runs/voice-otto/files", json={"files": [{"sha256": SHA256}]}
+    )
+    assert response.json()["files"] == [{"sha256": SHA256, "offset": 0, "complete": False}]
     same = served.ask("carol", "POST", "/api/v1/runs/team-carol/files", json={"files": [{"sha256": SHA256}]})
     assert same.json()["files"][0]["complete"]
     assert served.ask("vera", "GET", f"/api/v1/runs/team-carol/files/{SHA256}").content == CONTENT

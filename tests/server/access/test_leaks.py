@@ -133,9 +133,9 @@ def test_moves_to_another_team(served: ServedOrganisation) -> None:
     """Neither that a run of this id is there, nor that the project is."""
     served.add_run("twin", "team", TEAM, "carol")
     served.add_run("twin", "voice", OTHER_TEAM, "otto")
-    place = {"entity": OTHER_TEAM, "project": "NAME"}
-    same(served, "POST", "/api/v1/runs/twin/move", ("voice", "vowel"), json=place)
-    same(served, "POST", "/api/v1/runs/team-carol/move", ("voice", "vowel"), json=place)
+    target = {"entity": OTHER_TEAM, "project": "NAME"}
+    same(served, "POST", "/api/v1/runs/twin/move", ("voice", "vowel"), json=target)
+    same(served, "POST", "/api/v1/runs/team-carol/move", ("voice", "vowel"), json=target)
     same(
         served,
         "POST",

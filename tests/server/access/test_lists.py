@@ -185,8 +185,8 @@ def test_a_run_that_one_may_not_read_is_compared_like_one_that_does_not_exist(
     marked: ServedOrganisation,
 ) -> None:
     def compared(who: str, *runs: str) -> dict[str, Any]:
-        answer: dict[str, Any] = listed(marked, who, "compare", {"runs": runs}).json()
-        return answer
+        body: dict[str, Any] = listed(marked, who, "compare", {"runs": runs}).json()
+        return body
 
     own = compared("bob", f"{MARK}-1", "no-such-run")
     assert ([run["id"] for run in own["runs"]], own["missing"]) == ([f"{MARK}-1"], ["no-such-run"])
@@ -229,8 +229,8 @@ def test_the_same_run_id_in_two_teams_over_http(marked: ServedOrganisation) -> N
     assert both.status_code == 409
     assert "speech, vision each have a run 'twin'" in both.json()["error"]
     for entity, name in (("vision", "ours-name"), ("speech", "theirs-name")):
-        one = marked.ask("carol", "GET", "/api/v1/runs/twin", params={"entity": entity})
-        assert one.json()["name"] == name
+        response = marked.ask("carol", "GET", "/api/v1/runs/twin", params={"entity": entity})
+        assert response.json()["name"] == name
     marked.accounts.members.remove("speech", "carol", CLI, NOW)
 
 

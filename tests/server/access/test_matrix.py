@@ -214,10 +214,10 @@ def pairs(row: dict[str, str]) -> list[tuple[str, str]]:
     permissions = row["permission"].split()
     if len(permissions) == 1:
         return [(permissions[0], row["on"])]
-    places = row["on"].split(";") if ";" in row["on"] else row["on"].split()
+    resources = row["on"].split(";") if ";" in row["on"] else row["on"].split()
     return [
         (permission, run_place.strip())
-        for permission, run_place in zip(permissions, places * 4, strict=False)
+        for permission, run_place in zip(permissions, resources * 4, strict=False)
     ]
 
 

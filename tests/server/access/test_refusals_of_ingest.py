@@ -74,15 +74,15 @@ def test_a_run_of_a_hidden_project(served: ServedOrganisation, project: str) -> 
     hidden = refusal(served, "vera", entity=TEAM, run=f"{project}-bob")
     missing = refusal(served, "vera", entity=TEAM, run="missing")
     assert hidden.replace(f"{project}-bob", "NAME") == missing.replace("missing", "NAME")
-    taken = refusal(served, "carol", entity=TEAM, run=f"{project}-bob")
-    assert taken == f"the run id '{project}-bob' is taken in vision"  # not by what
+    refused = refusal(served, "carol", entity=TEAM, run=f"{project}-bob")
+    assert refused == f"the run id '{project}-bob' is taken in vision"  # not by what
 
 
 def test_who_may_log_to_a_team_is_told_its_limit(served: ServedOrganisation, over_limit: None) -> None:
     assert refusal(served, "carol", entity=TEAM, project="team") == LIMIT
     # In a project that is open to all, without the use of the team and who administers it.
-    told = refusal(served, "otto", entity=TEAM, project="open")
-    assert told == "vision may start no more runs this month: its plan is used up"
+    limit = refusal(served, "otto", entity=TEAM, project="open")
+    assert limit == "vision may start no more runs this month: its plan is used up"
 
 
 METRICS = {

@@ -94,7 +94,9 @@ def test_every_row_of_the_specification_is_as_it_says(cells: Walk) -> None:
             call = call_of(permission, on)
             if call is not None:
                 sent += 1
-                wrong += [f"{row['action']}, {row['role']}: {found}" for found in check(cells, row, call, on)]
+                wrong += [
+                    f"{row['action']}, {row['role']}: {problem}" for problem in check(cells, row, call, on)
+                ]
     assert wrong == []
     assert sent >= 190
 
@@ -132,20 +134,20 @@ def call_of(permission: str, on: str) -> Call | None:
 def check(cells: Walk, row: dict[str, str], call: Call, on: str) -> list[str]:
     """What is wrong with the answers to a row's request."""
     decided, who = row["decided"], REQUESTERS[row["role"]]
-    found = []
+    problems = []
     for own in (True, False) if decided == "own" and who == "carol" else (who == "selma",):
         target = target_of(row, on, own)
         with ExitStack() as switches:
             if decided.startswith("if "):
                 if allowed(cells, who, call, target):
-                    found.append(f"allowed without {decided[3:]}")
+                    problems.append(f"allowed without {decided[3:]}")
                 switches.enter_context(cells.switched(decided[3:]))
             expected = decided == "yes" or decided.startswith("if ") or (decided == "own" and own)
             if allowed(cells, who, call, target) is not expected:
-                found.append(
+                problems.append(
                     f"{call.method} {call.path} {target} is not {'allowed' if expected else 'refused'}"
                 )
-    return found
+    return problems
 
 
 def target_of(row: dict[str, str], on: str, own: bool) -> dict[str, str]:

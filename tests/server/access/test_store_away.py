@@ -54,9 +54,9 @@ class Outage:
 
 @pytest.fixture
 def outage(tmp_path: Path) -> Iterator[Outage]:
-    made = Outage(tmp_path)
-    yield made
-    made.store.close()
+    outage = Outage(tmp_path)
+    yield outage
+    outage.store.close()
 
 
 def test_a_key_is_accepted_for_an_hour_where_samples_are_sent(outage: Outage) -> None:

@@ -37,19 +37,19 @@ def test_a_sweep_is_its_authors_and_the_administrators(seen: ServedOrganisation)
     assert sweep["may"] == ["sweep:control", "sweep:delete"]
     as_vera = {**sweep, "may": []}
     assert seen.ask("vera", "GET", PATH).json() == {"sweeps": [as_vera], "total": 1, "next": None}
-    one = f"{PATH}/{sweep['id']}"
-    assert seen.ask("vera", "GET", one).json() == as_vera
-    assert seen.ask("otto", "GET", one).status_code == 404
+    address = f"{PATH}/{sweep['id']}"
+    assert seen.ask("vera", "GET", address).json() == as_vera
+    assert seen.ask("otto", "GET", address).status_code == 404
     for who, status in (("vera", 403), ("carol", 403), ("otto", 404), (None, 401)):
-        assert seen.ask(who, "POST", f"{one}/pause").status_code == status, who
-        assert seen.ask(who, "DELETE", one).status_code == status, who
-    assert seen.ask("bob", "POST", f"{one}/pause").json()["state"] == "paused"
-    assert seen.ask("alice", "POST", f"{one}/resume").json()["state"] == "running"
-    assert seen.ask("bob", "POST", f"{one}/cancel").json()["state"] == "canceled"
-    assert seen.ask("bob", "POST", f"{one}/resume").status_code == 409
-    assert seen.ask("bob", "POST", f"{one}/begin").status_code == 422
-    assert seen.ask("alice", "DELETE", one).status_code == 204
-    assert seen.ask("bob", "GET", one).status_code == 404
+        assert seen.ask(who, "POST", f"{address}/pause").status_code == status, who
+        assert seen.ask(who, "DELETE", address).status_code == status, who
+    assert seen.ask("bob", "POST", f"{address}/pause").json()["state"] == "paused"
+    assert seen.ask("alice", "POST", f"{address}/resume").json()["state"] == "running"
+    assert seen.ask("bob", "POST", f"{address}/cancel").json()["state"] == "canceled"
+    assert seen.ask("bob", "POST", f"{address}/resume").status_code == 409
+    assert seen.ask("bob", "POST", f"{address}/begin").status_code == 422
+    assert seen.ask("alice", "DELETE", address).status_code == 204
+    assert seen.ask("bob", "GET", address).status_code == 404
     events = seen.accounts.audit.page(AuditFilter(action="sweep.*"))
     done = [event.action for event in events if event.outcome == "ok"]
     assert sorted(done) == ["sweep.control"] * 3 + ["sweep.delete"]

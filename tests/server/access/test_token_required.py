@@ -145,7 +145,7 @@ def test_pages_of_other_sites_cannot_change_anything(
     served: Served, token: str, headers: dict[str, str], status: int, method: str, path: str
 ) -> None:
     send(served, token, "edited")
-    said = httpx.request(
+    response = httpx.request(
         method,
         f"{served.url}/api/v1/{path}",
         json={"name": "x"},
@@ -153,7 +153,7 @@ def test_pages_of_other_sites_cannot_change_anything(
         headers={"host": "runs.example:8900", **headers},
         timeout=PATIENCE_S,
     )
-    assert said.status_code == (404 if status == 200 and method == "DELETE" else status), said.text
+    assert response.status_code == (404 if status == 200 and method == "DELETE" else status), response.text
 
 
 def test_pages_of_other_sites_cannot_log_in(served: Served, token: str) -> None:

@@ -284,19 +284,19 @@ _VALUES = st.one_of(
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    place=st.sampled_from(
+    parent=st.sampled_from(
         ["id", "rawId", "type", "response", "clientDataJSON", "authenticatorData", "signature", "userHandle"]
     ),
     value=st.one_of(
         _VALUES, st.binary(max_size=200).map(text_of), st.dictionaries(st.text(), _VALUES, max_size=3)
     ),
 )
-def test_no_answer_breaks_the_server(busy_desk: Desk, place: str, value: Any) -> None:
+def test_no_answer_breaks_the_server(busy_desk: Desk, parent: str, value: Any) -> None:
     credential = busy_desk.phone.answer(busy_desk.ask())
-    target = credential if place in credential else credential["response"]
-    if target[place] == value:
+    target = credential if parent in credential else credential["response"]
+    if target[parent] == value:
         return
-    target[place] = value
+    target[parent] = value
     try:
         assert busy_desk.sign_in(credential) == busy_desk.ada.id
     except PasskeyRefused:

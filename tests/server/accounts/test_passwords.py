@@ -56,7 +56,7 @@ def test_only_so_many_sign_ins_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(PasswordHasher):
         def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:
             hashing.release()
-            assert release.wait(60)
+            assert release.wait(PATIENCE_S)
             return True
 
     slow = Passwords(Slow(time_cost=1, memory_cost=8, parallelism=1))
@@ -71,7 +71,7 @@ def test_only_so_many_sign_ins_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not hashing.acquire(blocking=False)  # no third one
     release.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert refused
     assert results == [True] * most
 
@@ -132,7 +132,7 @@ def test_a_list_of_stolen_passwords(tmp_path: Path, characters: int, suffix: str
 def test_counts_of_different_length_and_a_missing_last_newline(tmp_path: Path) -> None:
     sums = sorted(hashlib.sha1(f"p{number}".encode()).hexdigest().upper() for number in range(300))
     path = tmp_path / "list"
-    path.write_text("\n".join(f"{line}:{7 ** (place % 9)}" for place, line in enumerate(sums)))
+    path.write_text("\n".join(f"{line}:{7 ** (index % 9)}" for index, line in enumerate(sums)))
     stolen = BreachedPasswords(str(path))
     assert all(f"p{number}" in stolen for number in range(300))
     assert "p300" not in stolen

@@ -83,7 +83,7 @@ def test_a_kind_that_does_not_exist_is_answered_with_those_that_do(
 
 
 @pytest.mark.parametrize(
-    ("wanted", "is_meant"),
+    ("run_filter", "is_meant"),
     [
         ({}, True),
         ({"projects": ["digits", "other"]}, True),
@@ -96,8 +96,8 @@ def test_a_kind_that_does_not_exist_is_answered_with_those_that_do(
         ({"tag": "cpu"}, False),
     ],
 )
-def test_filters(wanted: dict[str, Any], is_meant: bool) -> None:
-    assert matches(automation_of(on_failure(**wanted)), FAILED) is is_meant
+def test_filters(run_filter: dict[str, Any], is_meant: bool) -> None:
+    assert matches(automation_of(on_failure(**run_filter)), FAILED) is is_meant
 
 
 @pytest.mark.parametrize(

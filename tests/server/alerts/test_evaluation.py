@@ -27,8 +27,8 @@ def made(rule_id: int = 1, **fields: Any) -> AlertRule:
 
 def slots(rules: Sequence[AlertRule]) -> list[Slot]:
     by_feature: dict[Any, list[AlertRule]] = {}
-    for one in rules:
-        by_feature.setdefault(one.condition.feature, []).append(one)
+    for watched in rules:
+        by_feature.setdefault(watched.condition.feature, []).append(watched)
     return [Slot(series, feature, tuple(same)) for series in SERIES for feature, same in by_feature.items()]
 
 
@@ -45,17 +45,19 @@ class Slow:
         if math.isnan(value) or (rows and time_ms <= rows[-1][0]):
             return []
         rows.append((time_ms, value))
-        found = []
-        for one in self._rules:
-            number = self._number(one, rows)
+        begun = []
+        for watched in self._rules:
+            number = self._number(watched, rows)
             if number is None:
                 continue
-            state = self._states.setdefault((one.id, lane), {"state": "ok", "fired": None})
-            found += [(one.id, lane, firing, time_ms) for firing in self._step(one, state, number, time_ms)]
-        return found
+            state = self._states.setdefault((watched.id, lane), {"state": "ok", "fired": None})
+            begun += [
+                (watched.id, lane, firing, time_ms) for firing in self._step(watched, state, number, time_ms)
+            ]
+        return begun
 
-    def _step(self, one: AlertRule, state: dict[str, Any], number: float, time_ms: int) -> list[bool]:
-        condition = one.condition
+    def _step(self, watched: AlertRule, state: dict[str, Any], number: float, time_ms: int) -> list[bool]:
+        condition = watched.condition
         number = abs(number) if condition.absolute else number
         limit = condition.fire if state["state"] == "ok" else condition.clear
         beyond = {
@@ -70,14 +72,14 @@ class Slow:
             return [False] if was_firing else []
         if state["state"] == "ok":
             state |= {"state": "pending", "since": time_ms}
-        held = state["state"] == "pending" and time_ms - state["since"] >= one.for_ms
-        if held and (state["fired"] is None or time_ms - state["fired"] >= one.cooldown_ms):
+        has_lasted = state["state"] == "pending" and time_ms - state["since"] >= watched.for_ms
+        if has_lasted and (state["fired"] is None or time_ms - state["fired"] >= watched.cooldown_ms):
             state |= {"state": "firing", "fired": time_ms}
             return [True]
         return []
 
-    def _number(self, one: AlertRule, rows: list[tuple[int, float]]) -> float | None:
-        feature = one.condition.feature
+    def _number(self, watched: AlertRule, rows: list[tuple[int, float]]) -> float | None:
+        feature = watched.condition.feature
         assert feature is not None
         if not feature.window_ms:
             return rows[-1][1]
@@ -107,7 +109,7 @@ class Slow:
 
 def fast(rules: Sequence[AlertRule], rows: Sequence[Row], restarts: Sequence[int]) -> list[Any]:
     evaluation = Evaluation(slots(rules))
-    found = []
+    begun = []
     for number, (lane, time_ms, value) in enumerate(rows):
         if number in restarts:
             again = Evaluation(slots(rules)[::-1])
@@ -116,8 +118,8 @@ def fast(rules: Sequence[AlertRule], rows: Sequence[Row], restarts: Sequence[int
             evaluation = again
         at = [index for index, slot in enumerate(evaluation.slots) if slot.series.lane_id == lane]
         times, values = np.full(len(at), time_ms), np.full(len(at), value)
-        found += evaluation.add(np.array(at), times, values)
-    return [(one.rule.id, one.series.lane_id, one.firing, one.time_ms) for one in found]
+        begun += evaluation.add(np.array(at), times, values)
+    return [(event.rule.id, event.series.lane_id, event.firing, event.time_ms) for event in begun]
 
 
 def slow(rules: Sequence[AlertRule], rows: Sequence[Row]) -> list[Any]:
@@ -184,11 +186,11 @@ def test_it_equals_a_slow_evaluation(rules: list[AlertRule], steps: list[Any], r
 
 
 def values(evaluation: Evaluation, numbers: Sequence[float], start_s: int = 0) -> list[tuple[bool, int]]:
-    found = []
+    begun = []
     for at, number in enumerate(numbers):
         time_ms = T0 + (start_s + at) * 1000
-        found += evaluation.add(np.array([0]), np.array([time_ms]), np.array([float(number)]))
-    return [(one.firing, (one.time_ms - T0) // 1000) for one in found]
+        begun += evaluation.add(np.array([0]), np.array([time_ms]), np.array([float(number)]))
+    return [(event.firing, (event.time_ms - T0) // 1000) for event in begun]
 
 
 def test_it_fires_after_a_while_and_ends_beyond_the_second_threshold() -> None:

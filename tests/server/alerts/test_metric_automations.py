@@ -40,12 +40,12 @@ def begins(event: MetricEvent, values: list[float]) -> list[float]:
     assert condition.feature is not None
     slot = Slot(EvaluatedSeries(1, 0, "", "loss"), condition.feature, (AlertRule("a", condition, id=-1),))
     evaluation, at, same_time = Evaluation([slot]), np.array([0]), np.array([T0])
-    found = [one for value in values for one in evaluation.add(at, same_time, np.array([value]))]
-    return [transition.value for transition in found if transition.firing]
+    events = [one for value in values for one in evaluation.add(at, same_time, np.array([value]))]
+    return [transition.value for transition in events if transition.firing]
 
 
 @pytest.mark.parametrize(
-    ("event", "values", "found"),
+    ("event", "values", "expected"),
     [
         (MetricThreshold("loss", 10.0), [1.0, 10.0, 11.0, 12.0], 11.0),
         (MetricThreshold("loss", 10.0), [1.0, 10.0], None),
@@ -73,8 +73,8 @@ def begins(event: MetricEvent, values: list[float]) -> list[float]:
         (MetricZScore("loss"), [1.0, 9.0], None),
     ],
 )
-def test_conditions(event: MetricEvent, values: list[float], found: float | None) -> None:
-    assert begins(event, values) == ([] if found is None else [found])
+def test_conditions(event: MetricEvent, values: list[float], expected: float | None) -> None:
+    assert begins(event, values) == ([] if expected is None else [expected])
 
 
 def test_a_condition_that_stays_met_is_reported_once() -> None:

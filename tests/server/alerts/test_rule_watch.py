@@ -100,9 +100,9 @@ def test_an_idle_gpu(watch: Watch) -> None:
     watch.every_second(writer, 70, gpu_0_gpu=50, gpu_1_gpu=1)
     [firing] = watch.firings()
     assert (firing.key, firing.host, firing.value, firing.ended_ms) == ("gpu.1.gpu", "node1", 1.0, None)
-    [told] = watch.team.told()
-    assert told.target == f"user:{watch.team.bob.id}"
-    assert told.text == (
+    [notifications] = watch.team.told()
+    assert notifications.target == f"user:{watch.team.bob.id}"
+    assert notifications.text == (
         "[vision/digits] otter-1: idle\n\ngpu.1.gpu on node1 is 1, below 5 for 1 min\n\n"
         "You get this because the rule names you as a receiver."
     )
@@ -154,7 +154,7 @@ def test_a_rule_that_names_nobody_goes_where_its_severity_leads(watch: Watch) ->
     watch.store.alerts.settings.put_team(team.team.id, {"routes": routes}, CLI, T0)
     watch.add_rule(tell=[], severity="error", **{"for": 0})
     watch.send(team.run("otter-1"), gpu_0_gpu=1)
-    assert sorted(one.target for one in team.told()) == ["slack:3", f"user:{team.bob.id}"]
+    assert sorted(notification.target for notification in team.told()) == ["slack:3", f"user:{team.bob.id}"]
     assert watch.firings()[0].told == "author, slack:3"
 
 
@@ -177,8 +177,8 @@ def test_a_rule_of_administrators_looks_at_the_runs_of_all_teams(watch: Watch) -
     [firing] = watch.store.alerts.firings.of_entity(operations.id, 100)
     assert firing.told == "author, slack:3"
     sent = team.told()
-    assert sorted(one.target for one in sent) == ["slack:3", f"user:{team.bob.id}"]
-    [to_slack] = [one for one in sent if one.target == "slack:3"]
+    assert sorted(notification.target for notification in sent) == ["slack:3", f"user:{team.bob.id}"]
+    [to_slack] = [notification for notification in sent if notification.target == "slack:3"]
     assert (to_slack.team_id, to_slack.text.partition("\n")[0]) == (
         operations.id,
         "[vision/digits] otter-1: idle",
@@ -385,9 +385,11 @@ def test_a_rule_that_fires_for_many_devices_tells_of_few(watch: Watch) -> None:
     count = MAX_PER_MINUTE + 5
     values = {f"gpu_{number}_gpu": 1.0 for number in range(count)}
     watch.every_second(watch.team.run("otter-1"), 1, **values)
-    told = watch.team.told()
-    assert len(told) == MAX_PER_MINUTE
-    assert ["What follows" in one.text for one in told] == [False] * (MAX_PER_MINUTE - 1) + [True]
+    notifications = watch.team.told()
+    assert len(notifications) == MAX_PER_MINUTE
+    assert ["What follows" in notification.text for notification in notifications] == [False] * (
+        MAX_PER_MINUTE - 1
+    ) + [True]
     assert [firing.told for firing in watch.firings()].count("too many in a minute") == 5
 
 
@@ -431,8 +433,8 @@ def test_a_rank_that_logs_nothing_while_others_do(watch: Watch) -> None:
         watch.send(ranks[0], loss=0.5)
     [firing] = watch.firings()
     assert (firing.key, firing.host, firing.ended_ms) == ("rank 1", "node1", None)
-    [told] = watch.team.told()
-    assert "rank 1 logged nothing, unlike others on node1 for 1 min" in told.text
+    [notifications] = watch.team.told()
+    assert "rank 1 logged nothing, unlike others on node1 for 1 min" in notifications.text
     for _ in range(8):
         watch.pass_time(11_000)  # nobody logs any more: that is no silence of a rank
     assert watch.firings()[0].ended_ms is not None
@@ -501,8 +503,8 @@ def test_automations_are_told_of_findings(watch: Watch) -> None:
     writer = team.run("otter-1")
     watch.every_second(writer, 1, gpu_0_gpu=1)
     AutomationThread(watch.store, team.directory, team.clock).react()
-    [told] = team.told()
-    assert (told.target, told.kind) == (f"stop:{writer.run_id}", "finding")
+    [notifications] = team.told()
+    assert (notifications.target, notifications.kind) == (f"stop:{writer.run_id}", "finding")
 
 
 def test_automations_are_told_of_a_silent_host(watch: Watch) -> None:
@@ -529,8 +531,8 @@ def test_automations_are_told_when_a_team_has_used_its_plan(watch: Watch) -> Non
     for _ in range(2):
         watch.store.usage.alerts.send(passed, [], team.clock())
     AutomationThread(watch.store, team.directory, team.clock).react()
-    [told] = team.told()
-    assert told.text.startswith("[vision] the plan is used to 85 % (storage)")
+    [notifications] = team.told()
+    assert notifications.text.startswith("[vision] the plan is used to 85 % (storage)")
 
 
 def test_what_fires_is_over_when_the_run_has_ended(watch: Watch) -> None:

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.server.alerts.run_alerts import ALERTS_A_MINUTE, LOST_MS, OLD_MS, RunAlerts
 from runvitals.server.alerts.storage.alert_settings import AlertSubject
 from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.events.outbox import Notification
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.sections import SectionUpdate
@@ -83,10 +83,10 @@ def test_the_text_of_a_crash(team: Team) -> None:
     ]
     team.store.console.add(lines)
     team.end(writer, "failed", exit_code=1)
-    [told] = team.told()
-    assert told.kind == "run.failed"
-    assert told.payload["path"] == "/vision/digits/runs/otter-1"
-    text = told.text
+    [notifications] = team.told()
+    assert notifications.kind == "run.failed"
+    assert notifications.payload["path"] == "/vision/digits/runs/otter-1"
+    text = notifications.text
     assert text.startswith("[vision/digits] otter-1 failed after 0 s\n\nState: failed\nExit code: 1\n")
     assert "Ended first: node2, rank 3" in text
     assert "Last lines of its output:\nline 12\n" in text
@@ -101,8 +101,8 @@ def test_the_organisation_keeps_output_out_of_mails(team: Team) -> None:
     team.store.console.add([ConsoleLine(writer.run_id, writer.writer_id, 0, T0, 1, "secret plans\n")])
     team.store.accounts.settings.put({"alert_console": False}, CLI, T0)
     team.end(writer)
-    [told] = team.told()
-    assert "secret plans" not in told.text
+    [notifications] = team.told()
+    assert "secret plans" not in notifications.text
 
 
 def test_a_lost_run_is_told_after_ten_minutes_and_when_it_is_back(long_enough: Team) -> None:
@@ -140,8 +140,8 @@ def test_the_same_title_is_told_once_a_minute(team: Team) -> None:
     for _ in range(3):
         team.alert(writer, "loss diverged", "error")
     team.alert(writer, "something else")
-    told = team.titles()
-    assert [title for _, title in told] == [
+    titles = team.titles()
+    assert [title for _, title in titles] == [
         "[vision/digits] otter-1: loss diverged",
         "[vision/digits] otter-1: something else",
     ]
@@ -155,7 +155,7 @@ def test_an_alert_says_how_long_its_title_waits(team: Team) -> None:
     for waited_ms in (0, 2 * MINUTE_MS, 8 * MINUTE_MS):
         team.wait(waited_ms)
         team.alert(writer, "loss diverged", wait_s=300)
-    assert [one.created_ms - T0 for one in team.told()] == [10 * MINUTE_MS, 10 * MINUTE_MS]
+    assert [notification.created_ms - T0 for notification in team.told()] == [10 * MINUTE_MS, 10 * MINUTE_MS]
 
 
 @pytest.mark.parametrize("wait_s", [float("nan"), float("inf"), -1, 10**400, "soon", None, True, [1]])
@@ -182,13 +182,13 @@ def test_alerts_of_a_day_that_arrive_at_once_become_few(team: Team) -> None:
     for number in range(ALERTS_A_MINUTE + 5):
         team.wait(2 * MINUTE_MS)
         team.alert(writer, f"step {number}")
-    told = [one for one in team.told() if one.kind == "run.custom"]
-    assert len(told) == ALERTS_A_MINUTE + 1
-    assert "4 more alerts" in told[-1].text
+    notifications = [notification for notification in team.told() if notification.kind == "run.custom"]
+    assert len(notifications) == ALERTS_A_MINUTE + 1
+    assert "4 more alerts" in notifications[-1].text
 
 
 @pytest.mark.parametrize(
-    ("section", "marks", "told"),
+    ("section", "marks", "kinds"),
     [
         ("run", {"imported_from": "wandb"}, []),
         ("run", {"notebook": True}, ["failed"]),
@@ -196,14 +196,14 @@ def test_alerts_of_a_day_that_arrive_at_once_become_few(team: Team) -> None:
         ("run", {"name": "otter"}, ["finished", "failed"]),
     ],
 )
-def test_runs_that_nobody_waits_for(team: Team, section: str, marks: Any, told: list[str]) -> None:
+def test_runs_that_nobody_waits_for(team: Team, section: str, marks: Any, kinds: list[str]) -> None:
     team.choose(team.bob, events={"finished": MAIL, "crashed": MAIL})
     for state in ("finished", "failed"):
         writer = team.run(f"run-{state}")
         update = SectionUpdate(writer.run_id, section, marks, T0, "node1" if section == "machine" else "")
         team.store.sections.merge([update])
         team.end(writer, state)
-    assert [one.kind.removeprefix("run.") for one in team.told()] == told
+    assert [notification.kind.removeprefix("run.") for notification in team.told()] == kinds
 
 
 def test_the_lowest_level_of_alerts(team: Team) -> None:
@@ -217,15 +217,20 @@ def test_the_lowest_level_of_alerts(team: Team) -> None:
 def test_slack_and_mail_are_told_separately(team: Team) -> None:
     team.choose(team.bob, events={"crashed": {"email": True, "slack": True}})
     team.end(team.run("otter-1"))
-    assert [one.target for one in team.told()] == [f"user:{team.bob.id}", f"user-slack:{team.bob.id}"]
+    assert [notification.target for notification in team.told()] == [
+        f"user:{team.bob.id}",
+        f"user-slack:{team.bob.id}",
+    ]
 
 
 def test_a_team_tells_its_members_and_nobody_twice(team: Team) -> None:
     team.store.alerts.settings.put_team(team.team.id, {"events": {"crashed": MAIL}}, CLI, T0)
     team.end(team.run("otter-1"))
-    told = team.told()
-    assert sorted(one.target for one in told) == sorted([to(team, "ada"), to(team, "bob")])
-    [of_ada] = [one for one in told if one.target == to(team, "ada")]
+    notifications = team.told()
+    assert sorted(notification.target for notification in notifications) == sorted(
+        [to(team, "ada"), to(team, "bob")]
+    )
+    [of_ada] = [notification for notification in notifications if notification.target == to(team, "ada")]
     assert of_ada.text.endswith("because the team vision tells its members about its runs.")
 
 
@@ -234,10 +239,10 @@ def test_a_team_tells_its_slack_channel(team: Team) -> None:
     team.store.alerts.settings.put_team(team.team.id, slack, CLI, T0)
     team.choose(team.bob, events={"crashed": {"email": False}})
     team.end(team.run("otter-1"))
-    [told] = team.told()
-    assert (told.target, told.team_id) == ("slack:3", team.team.id)
-    assert "You get this" not in told.text
-    assert "mute" not in told.payload
+    [notifications] = team.told()
+    assert (notifications.target, notifications.team_id) == ("slack:3", team.team.id)
+    assert "You get this" not in notifications.text
+    assert "mute" not in notifications.payload
 
 
 def test_of_a_restricted_project_only_its_members_are_told(team: Team) -> None:
@@ -251,7 +256,7 @@ def test_of_a_restricted_project_only_its_members_are_told(team: Team) -> None:
     team.store.accounts.owned_projects.update(project, by, T0, visibility="restricted")
     team.directory.rights_changed()
     team.end(writer)
-    targets = [one.target for one in team.told()]
+    targets = [notification.target for notification in team.told()]
     assert to(team, "bob") in targets
     assert f"user:{carol.id}" not in targets
     assert "slack:3" not in targets  # the whole team reads it
@@ -288,10 +293,10 @@ def test_quiet_hours_end_in_the_users_time_zone(team: Team) -> None:
     team.wait(6 * HOUR_MS + 29 * MINUTE_MS)
     assert team.titles() == []
     team.wait(MINUTE_MS)
-    [told] = team.told()
-    assert told.text.startswith("2 alerts of your runs\n")
-    assert "otter-1 crashed" in told.text
-    assert "otter-2 crashed" in told.text
+    [notifications] = team.told()
+    assert notifications.text.startswith("2 alerts of your runs\n")
+    assert "otter-1 crashed" in notifications.text
+    assert "otter-2 crashed" in notifications.text
 
 
 def test_errors_pass_quiet_hours(team: Team) -> None:
@@ -317,9 +322,9 @@ def test_a_digest(team: Team, digest: str, due_ms: int) -> None:
 def test_the_link_that_mutes(team: Team) -> None:
     writer = team.run("otter-1")
     team.end(writer)
-    [told] = team.told()
+    [notifications] = team.told()
     key = team.box.derived_key(PURPOSE)
-    link = str(told.payload["mute"])
+    link = str(notifications.payload["mute"])
     assert mute_link(link, key) == MuteLink(team.bob.id, writer.run_id)
     other = SecretBox({"k": b"x" * 32}).derived_key(PURPOSE)
     for changed in (link.replace(".", "1.", 1), link[:-1], "", "1.2", link + "é"):
@@ -336,15 +341,15 @@ def test_a_digest_about_one_run_has_a_link_that_mutes_it(team: Team) -> None:
     team.end(first)
     assert team.told() == []
     team.wait(HOUR_MS)
-    [told] = team.told()
-    link = mute_link(str(told.payload["mute"]), team.box.derived_key(PURPOSE))
+    [notifications] = team.told()
+    link = mute_link(str(notifications.payload["mute"]), team.box.derived_key(PURPOSE))
     assert link == MuteLink(team.bob.id, first.run_id)
     team.alert(first, "calm", "warning")
     team.alert(second, "calm", "warning")
     assert team.told() == []
     team.wait(HOUR_MS)
-    [told] = team.told()
-    assert "mute" not in told.payload
+    [notifications] = team.told()
+    assert "mute" not in notifications.payload
 
 
 def test_a_digest_leaves_out_runs_that_its_receiver_may_not_read_any_more(team: Team) -> None:
@@ -377,6 +382,6 @@ def test_a_private_key_in_the_output_is_not_mailed(team: Team) -> None:
     text = f"-----BEGIN PRIVATE KEY-----\n{body}\n-----END PRIVATE KEY-----\nout of luck\n"
     team.store.console.add([ConsoleLine(writer.run_id, writer.writer_id, 0, T0, 1, text)])
     team.end(writer)
-    [told] = team.told()
-    assert "out of luck" in told.text
-    assert "wNtXyzAbCdEf" not in told.text
+    [notifications] = team.told()
+    assert "out of luck" in notifications.text
+    assert "wNtXyzAbCdEf" not in notifications.text

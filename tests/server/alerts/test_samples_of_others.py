@@ -42,9 +42,9 @@ class Leader:
         """What it reads: runs, times and values."""
         self.others._turn()
         return [
-            (found.run, t - T0, value)
-            for found in self.others.queue.take()
-            for t, value in zip(found.t.tolist(), found.values[:, 0].tolist(), strict=True)
+            (news.run, t - T0, value)
+            for news in self.others.queue.take()
+            for t, value in zip(news.t.tolist(), news.values[:, 0].tolist(), strict=True)
         ]
 
 

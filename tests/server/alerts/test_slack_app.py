@@ -26,13 +26,13 @@ def slack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         def access(request: BaseHTTPRequestHandler) -> Answer:
             sent = {name: values[0] for name, values in parse_qs(site.bodies[-1].decode()).items()}
             if (sent["client_id"], sent["client_secret"]) != ("17.42", "the-secret"):
-                answer: dict[str, object] = {"ok": False, "error": "bad_client_secret"}
+                body: dict[str, object] = {"ok": False, "error": "bad_client_secret"}
             elif sent["code"] != "good":
-                answer = {"ok": False, "error": "invalid_code"}
+                body = {"ok": False, "error": "invalid_code"}
             else:
                 hook = {"channel": "#training", "channel_id": "C1", "url": HOOK}
-                answer = {"ok": True, "access_token": "xoxb", "incoming_webhook": hook}
-            return 200, {"Content-Type": "application/json"}, json.dumps(answer).encode()
+                body = {"ok": True, "access_token": "xoxb", "incoming_webhook": hook}
+            return 200, {"Content-Type": "application/json"}, json.dumps(body).encode()
 
         site.answers["/api/oauth.v2.access"] = access
         yield site
@@ -55,23 +55,23 @@ def people(tmp_path_factory: pytest.TempPathFactory, slack: Site) -> Iterator[Pe
 
 def begun(browser: Browser, path: str = f"{TEAM}/install") -> str:
     """The state that goes to Slack and back."""
-    answer = browser.post(path, json={})
-    assert answer.status_code == 200, answer.text
-    url = urlsplit(answer.json()["url"])
-    asked = {name: values[0] for name, values in parse_qs(url.query).items()}
+    response = browser.post(path, json={})
+    assert response.status_code == 200, response.text
+    url = urlsplit(response.json()["url"])
+    query = {name: values[0] for name, values in parse_qs(url.query).items()}
     assert f"{url.scheme}://{url.netloc}{url.path}" == "https://slack.com/oauth/v2/authorize"
-    assert (asked["client_id"], asked["scope"]) == ("17.42", "incoming-webhook")
-    assert asked["redirect_uri"] == "https://runs.example/api/v1/account/slack/callback"
-    assert "the-secret" not in answer.text
-    return asked["state"]
+    assert (query["client_id"], query["scope"]) == ("17.42", "incoming-webhook")
+    assert query["redirect_uri"] == "https://runs.example/api/v1/account/slack/callback"
+    assert "the-secret" not in response.text
+    return query["state"]
 
 
 def back(browser: Browser, state: str, **more: str) -> str:
     """Where the browser is led when Slack sends it back."""
     parameters = {"state": state, "code": "good", **more}
-    answer = browser.get("/account/slack/callback", params=parameters)
-    assert answer.status_code == 302, answer.text
-    return answer.headers["location"]
+    response = browser.get("/account/slack/callback", params=parameters)
+    assert response.status_code == 302, response.text
+    return response.headers["location"]
 
 
 def test_a_channel_of_a_team_and_an_own_one(people: People) -> None:
@@ -79,8 +79,8 @@ def test_a_channel_of_a_team_and_an_own_one(people: People) -> None:
     assert ada.get(TEAM).json()["app"] is True
     for _ in range(2):  # the second one replaces the first
         assert back(ada, begun(ada)) == "/vision/-/settings/integrations?slack=%23training"
-    [found] = ada.get(TEAM).json()["slack_destinations"]
-    assert (found["channel"], found["shown"]) == ("#training", "hooks.slack.com/…/efgh")
+    [destinations] = ada.get(TEAM).json()["slack_destinations"]
+    assert (destinations["channel"], destinations["shown"]) == ("#training", "hooks.slack.com/…/efgh")
     assert back(ada, begun(ada, "/account/slack/install")) == "/-/settings/alerts?slack=%23training"
     assert ada.get("/account/alerts").json()["slack"]["shown"] == "hooks.slack.com/…/efgh"
 
@@ -131,13 +131,13 @@ def test_an_administrator_sets_the_app(people: People) -> None:
     saved = rita.put(SETTINGS, json={"client_id": "17.42", "client_secret": "the-secret"})
     assert saved.status_code == 200, saved.text
     assert (saved.json()["configured"], saved.json()["has_secret"]) == (True, True)
-    for answer in (
+    for response in (
         saved,
         rita.get(SETTINGS),
         rita.get("/organisation/settings"),
         rita.get("/organisation/audit"),
     ):
-        assert "the-secret" not in answer.text
+        assert "the-secret" not in response.text
     assert "the-secret" not in repr(people.accounts.settings.all())
     # The secret stays where it is left out, for the same id only.
     assert rita.put(SETTINGS, json={"client_id": "17.42"}).status_code == 200
@@ -152,9 +152,9 @@ def test_what_a_variable_sets_stays(people: People) -> None:
     rita = people.browser("rita")
     shown = rita.get(SETTINGS).json()
     assert (shown["client_id"], shown["enforced_by"]) == ("17.42", "RUNVITALS_SLACK_CLIENT_ID")
-    for answer in (
+    for response in (
         rita.put(SETTINGS, json={"client_id": "1.2", "client_secret": "other"}),
         rita.delete(SETTINGS, headers=JSON),
     ):
-        assert answer.status_code == 409, answer.text
-        assert "RUNVITALS_SLACK_CLIENT_ID" in answer.json()["error"]
+        assert response.status_code == 409, response.text
+        assert "RUNVITALS_SLACK_CLIENT_ID" in response.json()["error"]

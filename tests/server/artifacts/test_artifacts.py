@@ -46,10 +46,10 @@ class Lab:
     def client(self, who: str = "ada") -> Client:
         return Client(self.served.url, self.keys[who])
 
-    def get(self, path: str, who: str = "ada", **asked: Any) -> Any:
+    def get(self, path: str, who: str = "ada", **parameters: Any) -> Any:
         headers = {"authorization": f"Bearer {self.keys[who]}"}
         url = f"{self.served.url}/api/v1{path}"
-        return httpx.get(url, params=asked, headers=headers, timeout=PATIENCE_S)
+        return httpx.get(url, params=parameters, headers=headers, timeout=PATIENCE_S)
 
 
 @pytest.fixture(scope="module")
@@ -85,12 +85,12 @@ def made(name: str, **files: str) -> runvitals.Artifact:
 def test_a_version_that_a_run_logged(lab: Lab, tmp_path: Path) -> None:
     run_id = recorded(lab, "ada", made("mnist", a="one", b="two"))
     with lab.client() as client:
-        found = client.artifact("ada/digits/mnist:mine")
-        assert (found.version, found.type, found.aliases) == ("v0", "dataset", ["latest", "mine"])
-        assert (found.description, found.metadata, found.file_count) == ("about it", {"rows": 2}, 3)
-        assert Path(found.download(tmp_path / "all"), "b.txt").read_text() == "two"
-        assert found.get_entry("key").ref_target() == "s3://bucket/key"
-        assert found.logged_by().id == run_id
+        artifact = client.artifact("ada/digits/mnist:mine")
+        assert (artifact.version, artifact.type, artifact.aliases) == ("v0", "dataset", ["latest", "mine"])
+        assert (artifact.description, artifact.metadata, artifact.file_count) == ("about it", {"rows": 2}, 3)
+        assert Path(artifact.download(tmp_path / "all"), "b.txt").read_text() == "two"
+        assert artifact.get_entry("key").ref_target() == "s3://bucket/key"
+        assert artifact.logged_by().id == run_id
         assert client.artifact("digits/mnist").version == "v0"
         with pytest.raises(UnknownArtifact, match="mnist:v7"):
             client.artifact("digits/mnist:v7")
@@ -123,14 +123,14 @@ def test_nobody_uses_or_reads_what_they_may_not_see(lab: Lab) -> None:
     thief = recorded(lab, "bo", use="ada/digits/secret:v0")
     assert lab.get(f"/runs/{thief}/artifacts", "bo", relation="used").json()["total"] == 0
     guesser = recorded(lab, "bo", use="ada/digits/nothing:v0")
-    told = [
+    texts = [
         event["text"].replace("secret", "nothing")
         for run_id in (thief, guesser)
         for event in lab.get(f"/runs/{run_id}/events", "bo").json()
         if event["name"] == "artifact_rejected"
     ]
-    assert len(told) == 2
-    assert told[0] == told[1]  # what exists answers as what does not
+    assert len(texts) == 2
+    assert texts[0] == texts[1]  # what exists answers as what does not
     for path in ("secret", "secret/v0", "secret/v0/files", "secret/v0/content?path=a.txt", ""):
         assert lab.get(f"/entities/ada/projects/digits/artifacts/{path}".rstrip("/"), "bo").status_code == 404
 
@@ -152,8 +152,8 @@ def test_a_record_reaches_no_further_than_the_key_that_sent_it(lab: Lab) -> None
         assert used["name"] == "shown"
         thief = recorded(lab, who, use="ada/digits/hidden:v0", entity="vision")
         assert lab.get(f"/runs/{thief}/artifacts", relation="used").json()["total"] == 0
-        told = [event["text"] for event in lab.get(f"/runs/{thief}/events").json()]
-        assert any("there is no artifact ada/digits/hidden:v0" in text for text in told)
+        texts = [event["text"] for event in lab.get(f"/runs/{thief}/events").json()]
+        assert any("there is no artifact ada/digits/hidden:v0" in text for text in texts)
     assert lab.get("/entities/ada/projects/digits/artifacts/hidden/v0").json()["used_by"] == []
 
 
@@ -183,10 +183,10 @@ def test_wandbs_client_finds_a_file_by_its_digest(lab: Lab) -> None:
     manifest = httpx.get(artifact["currentManifest"]["file"]["directUrl"], timeout=PATIENCE_S).json()
     md5 = hashlib.md5(b"for wandb").digest()
     assert manifest["contents"]["a.txt"]["digest"] == base64.b64encode(md5).decode()
-    place = f"ada/digits/theirs/{artifact['id']}/{md5.hex()}/a.txt"
-    url = f"{lab.served.url}/artifactsV2/default/{place}"
-    found = httpx.get(url, auth=auth, timeout=PATIENCE_S, follow_redirects=True)
-    assert (found.status_code, found.content) == (200, b"for wandb")
+    path = f"ada/digits/theirs/{artifact['id']}/{md5.hex()}/a.txt"
+    url = f"{lab.served.url}/artifactsV2/default/{path}"
+    response = httpx.get(url, auth=auth, timeout=PATIENCE_S, follow_redirects=True)
+    assert (response.status_code, response.content) == (200, b"for wandb")
 
 
 @pytest.mark.parametrize(
@@ -210,10 +210,10 @@ def test_a_record_that_lies_is_rejected_and_the_run_says_so(
     body = {**envelope, "records": [[0, "media", sent]]}
     headers = {"authorization": f"Bearer {lab.keys['ada']}"}
     url = f"{lab.served.url}/api/v1/ingest"
-    answer = httpx.post(url, json=body, headers=headers, timeout=PATIENCE_S)
-    if answer.status_code == 200:
+    response = httpx.post(url, json=body, headers=headers, timeout=PATIENCE_S)
+    if response.status_code == 200:
         texts = [event["text"] for event in lab.get(f"/runs/{run_id}/events").json()]
         assert any(why in text for text in texts), texts
     else:
-        assert (answer.status_code, "media" in answer.text) == (400, True)
+        assert (response.status_code, "media" in response.text) == (400, True)
     assert lab.get("/projects/digits/artifacts/lie").json().get("total", 0) == 0

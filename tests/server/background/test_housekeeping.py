@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.audit_file import AuditFile
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.build import ServerOptions, build_server
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.health.self_metrics import SelfMetrics
 from runvitals.server.http import cached_read
 from runvitals.server.library.stored.statistics_updater import StatisticsUpdater
@@ -69,10 +69,8 @@ class Forgotten(list[int]):
 def housekeeping(server: StoredServer, keeping: RetentionPolicy) -> tuple[Housekeeping, Forgotten]:
     forgotten = Forgotten()
     mailer = Mailer(server.metadata_store, SecretBox({"k": bytes(32)}), lambda: server.now_ms, {})
-    found = Housekeeping(
-        server.store, server.metadata_store, keeping, forgotten, lambda: server.now_ms, mailer
-    )
-    return found, forgotten
+    new = Housekeeping(server.store, server.metadata_store, keeping, forgotten, lambda: server.now_ms, mailer)
+    return new, forgotten
 
 
 def samples(server: StoredServer, name: str) -> int:
@@ -218,8 +216,11 @@ def test_projects_are_renamed_and_deleted(server: StoredServer) -> None:
     assert server.request("PATCH", "/api/v1/projects/hand%20digits", json={"name": ""}).status_code == 422
     assert server.request("PATCH", "/api/v1/projects/hand%20digits", json={"name": "a/b"}).status_code == 422
     server.metadata_store.writers.join([WriterRegistration("c", "curl", "other")], server.now_ms)
-    taken = server.request("PATCH", "/api/v1/projects/other", json={"name": "hand digits"})
-    assert (taken.status_code, taken.json()["error"]) == (409, "the project 'hand digits' already exists")
+    conflict = server.request("PATCH", "/api/v1/projects/other", json={"name": "hand digits"})
+    assert (conflict.status_code, conflict.json()["error"]) == (
+        409,
+        "the project 'hand digits' already exists",
+    )
     gone = server.request("DELETE", "/api/v1/projects/hand%20digits", json={})
     assert gone.json() == {"project": "hand digits", "done": "delete", "runs": 2}
     assert [run["id"] for run in server.ask("runs")["runs"]] == ["c"]

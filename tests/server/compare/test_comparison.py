@@ -48,16 +48,16 @@ def facts(*runs: Run) -> dict[str, tuple[bool, list[Any], list[int]]]:
 
 
 def test_configurations() -> None:
-    found = facts(
+    differences = facts(
         run(config={"lr": 0.1, "optimizer": {"name": "adam"}, "seed": None, "layers": [64, 64]}),
         run(config={"lr": 0.2, "optimizer": {"name": "adam"}, "layers": [64, 64], "extra": True}),
     )
-    assert found["config.lr"] == (True, [0.1, 0.2], [])
-    assert found["config.optimizer.name"] == (False, ["adam"], [])
-    assert found["config.layers"] == (False, ["[64, 64]"], [])
-    assert found["config.extra"] == (True, [None, True], [0])
-    assert found["config.seed"] == (True, [None, None], [1])  # null is not absent
-    assert found["run.command"] == (False, ["python train.py"], [])
+    assert differences["config.lr"] == (True, [0.1, 0.2], [])
+    assert differences["config.optimizer.name"] == (False, ["adam"], [])
+    assert differences["config.layers"] == (False, ["[64, 64]"], [])
+    assert differences["config.extra"] == (True, [None, True], [0])
+    assert differences["config.seed"] == (True, [None, None], [1])  # null is not absent
+    assert differences["run.command"] == (False, ["python train.py"], [])
 
 
 def test_a_number_is_not_a_text_that_looks_like_it() -> None:
@@ -68,8 +68,8 @@ def test_a_number_is_not_a_text_that_looks_like_it() -> None:
 def test_hardware_git_packages_and_environment() -> None:
     def machine(gpus: list[str], commit: str, torch: str) -> dict[str, Any]:
         devices = [
-            {"index": place, "uuid": f"GPU-{commit}-{place}", "name": name, "memory_bytes": 80}
-            for place, name in enumerate(gpus)
+            {"index": index, "uuid": f"GPU-{commit}-{index}", "name": name, "memory_bytes": 80}
+            for index, name in enumerate(gpus)
         ]
         return {
             "cpu": {"model": "EPYC", "cores": 96},
@@ -81,22 +81,22 @@ def test_hardware_git_packages_and_environment() -> None:
             "command": ["python"],
         }
 
-    found = facts(
+    differences = facts(
         run(machines={"node1": machine(["H100"] * 8, "aa", "2.4")}),
         run(machines={"node2": machine(["H100"] * 7 + ["A100"], "bbb", "2.4")}),
     )
-    assert found["hardware.gpu_nvidia.name"] == (True, ["8 × H100", "7 × H100, A100"], [])
-    assert found["hardware.cpu.model"] == (False, ["EPYC"], [])
-    assert found["git.commit"] == (True, ["aa", "bbb"], [])
-    assert found["packages.torch"] == (False, ["2.4"], [])
-    assert found["environment.os"] == (False, ["Debian"], [])
-    assert not [name for name in found if "uuid" in name or "index" in name or "uptime" in name]
+    assert differences["hardware.gpu_nvidia.name"] == (True, ["8 × H100", "7 × H100, A100"], [])
+    assert differences["hardware.cpu.model"] == (False, ["EPYC"], [])
+    assert differences["git.commit"] == (True, ["aa", "bbb"], [])
+    assert differences["packages.torch"] == (False, ["2.4"], [])
+    assert differences["environment.os"] == (False, ["Debian"], [])
+    assert not [name for name in differences if "uuid" in name or "index" in name or "uptime" in name]
 
 
 def test_equal_hosts_do_not_differ_from_one() -> None:
     machine = {"os": "Debian", "cpu": {"cores": 96}}
-    found = facts(run(machines={"a": machine, "b": dict(machine)}), run(machines={"c": machine}))
-    assert found["environment.os"] == (False, ["Debian"], [])
+    differences = facts(run(machines={"a": machine, "b": dict(machine)}), run(machines={"c": machine}))
+    assert differences["environment.os"] == (False, ["Debian"], [])
     mixed = facts(
         run(machines={"a": machine, "b": {**machine, "os": "Ubuntu"}}), run(machines={"c": machine})
     )
@@ -121,9 +121,9 @@ def test_a_hostile_configuration_is_read_to_its_limits() -> None:
     for _ in range(50):
         inner["a"] = {}
         inner = inner["a"]
-    found = dict(leaves({"deep": deep, "wide": {str(number): number for number in range(5000)}}))
-    assert len(found) == 2000
-    assert max(name.count(".") for name in found) == 8
+    fields = dict(leaves({"deep": deep, "wide": {str(number): number for number in range(5000)}}))
+    assert len(fields) == 2000
+    assert max(name.count(".") for name in fields) == 8
 
 
 def test_the_best_by_the_declared_goal() -> None:

@@ -201,8 +201,8 @@ def test_an_automation_that_is_switched_off_tells_its_administrators(room: Room)
     row = room.automation("run.tag", event={"tag": ""})
     for _ in range(2):
         room.store.alerts.automations.switch_off(row.id, "Its creator left.", NOW)
-    found = room.store.alerts.automations.get(room.team, row.id)
-    assert (found.enabled, found.problem) == (False, "Its creator left.")
+    automation = room.store.alerts.automations.get(room.team, row.id)
+    assert (automation.enabled, automation.problem) == (False, "Its creator left.")
     [due] = room.store.alerts.outbox.due(NOW)
     assert due.target == f"user:{room.ada}"
     again = room.store.alerts.automations.update(room.team, row.id, {"enabled": True}, CLI, NOW)

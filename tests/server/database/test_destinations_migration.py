@@ -124,5 +124,5 @@ def test_a_store_without_destinations(empty: NewAddress) -> None:
     downgrade(database, "0041")
     migrate(database)
     downgrade(database, "0041")
-    assert all(not found for found in rows(database).values())
+    assert all(not table_rows for table_rows in rows(database).values())
     database.close()

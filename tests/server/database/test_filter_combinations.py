@@ -81,9 +81,9 @@ def test_which_runs_a_term_selects(four: MetadataStore, term: Term, expected: st
 
 
 def test_regular_expressions_of_a_project_leave_other_projects_alone(four: MetadataStore) -> None:
-    wanted = Filter(project="digits", terms=(_label("name", "resnet"),))
-    assert sorted(uids(four, wanted)) == ["a", "b"]
-    assert four.runs.count(wanted, T0) == 2
+    run_filter = Filter(project="digits", terms=(_label("name", "resnet"),))
+    assert sorted(uids(four, run_filter)) == ["a", "b"]
+    assert four.runs.count(run_filter, T0) == 2
 
 
 def test_an_invalid_expression_is_an_error_of_the_request(four: MetadataStore) -> None:

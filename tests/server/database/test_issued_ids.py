@@ -31,16 +31,16 @@ def test_pairing_is_stored(metadata_store: MetadataStore) -> None:
 
 
 def test_runs_are_recovered_with_the_ids_of_their_samples(metadata_store: MetadataStore) -> None:
-    given = metadata_store.issued_ids.highest()
-    lane = given.writer + 40
-    recover(metadata_store, [RecoveredRun(lane, (given.metric + 3,), NOW, NOW + 1000)])
+    highest = metadata_store.issued_ids.highest()
+    lane = highest.writer + 40
+    recover(metadata_store, [RecoveredRun(lane, (highest.metric + 3,), NOW, NOW + 1000)])
     run = metadata_store.runs.find(f"recovered-{lane}", NOW)
     assert run is not None
     assert (run.project, run.state, run.duration_ms) == ("recovered", "lost", 1000)
     assert [writer.lane_id for writer in metadata_store.writers.of_runs([run.id])[run.id]] == [lane]
-    assert metadata_store.metrics.keys([given.metric + 3]) == {
-        given.metric + 3: f"recovered.metric_{given.metric + 3}"
+    assert metadata_store.metrics.keys([highest.metric + 3]) == {
+        highest.metric + 3: f"recovered.metric_{highest.metric + 3}"
     }
-    metadata_store.issued_ids.skip_to(HighestIds(lane, given.metric + 3), 10)
+    metadata_store.issued_ids.skip_to(HighestIds(lane, highest.metric + 3), 10)
     (who,) = metadata_store.writers.join([WriterRegistration("heron", "curl")], NOW)
     assert who.writer_id > lane

@@ -24,8 +24,8 @@ def log(
         values = [row[name] for row in rows if name in row]
         last = LoggedValues(len(values), sum(values), min(values), max(values), values[-1], T0 + seq)
         metrics[name] = last
-    said = LoggedRows(run_id, writer, len(metrics), seq, metrics)
-    metadata_store.write(lambda connection: add_logged_rows(connection, [said]))
+    logged = LoggedRows(run_id, writer, len(metrics), seq, metrics)
+    metadata_store.write(lambda connection: add_logged_rows(connection, [logged]))
 
 
 def summary(metadata_store: MetadataStore, run_id: int) -> dict[str, Any]:
@@ -85,9 +85,9 @@ def test_limits_on_metrics_and_writers(metadata_store: MetadataStore) -> None:
     run_id = joined(metadata_store, "abc").run_id
     log(metadata_store, run_id, 1, {f"m{n}": float(n) for n in range(MAX_FIELDS + 500)})
     log(metadata_store, run_id, 2, {"another": 1.0, "m1": 5.0})
-    found = summary(metadata_store, run_id)
-    assert len(found) == MAX_FIELDS
-    assert "another" not in found
+    values = summary(metadata_store, run_id)
+    assert len(values) == MAX_FIELDS
+    assert "another" not in values
 
 
 def test_unknown_run_raises(metadata_store: MetadataStore) -> None:
@@ -119,5 +119,5 @@ def test_same_summary_as_journal_readers(metadata_store: MetadataStore) -> None:
                 merged.update({key: value}, time_ms)
                 update = SectionUpdate(run_id, "config", {key: value}, time_ms)
             metadata_store.sections.merge([update])
-        found = metadata_store.sections.read([run_id])[run_id].shared.get("config", {})
-        assert found == merged.values, f"seed {seed}"
+        config = metadata_store.sections.read([run_id])[run_id].shared.get("config", {})
+        assert config == merged.values, f"seed {seed}"

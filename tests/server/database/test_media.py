@@ -25,8 +25,8 @@ def joined(store: MetadataStore, run: str, project: str = "digits", rank: int = 
 
 def record(writer: RegisteredWriter, seq: int, key: str, step: float | None, **how: object) -> StoredMedia:
     item = {"kind": "image", "sha256": A, "bytes": 3, "type": "image/png"}
-    made = StoredMedia(writer.run_id, writer.writer_id, seq, NOW + seq, step, key, "image", [item])
-    return replace(made, **how)  # type: ignore[arg-type]
+    media = StoredMedia(writer.run_id, writer.writer_id, seq, NOW + seq, step, key, "image", [item])
+    return replace(media, **how)  # type: ignore[arg-type]
 
 
 def test_records_are_stored_once_and_read_by_step(metadata_store: MetadataStore) -> None:
@@ -36,12 +36,12 @@ def test_records_are_stored_once_and_read_by_step(metadata_store: MetadataStore)
     metadata_store.media.add(records)
     metadata_store.media.add(records)
     media = metadata_store.media
-    found, total = media.page(writer.run_id, "scan", None, None, 0, 10)
-    assert ([each.step for each in found], total) == ([None, 1, 3, 3, 5], 5)
-    assert {(each.rank, each.host) for each in found if each.step == 3} == {(0, "node0"), (1, "node1")}
-    assert found[0].items == records[0].items
-    found, total = media.page(writer.run_id, "scan", 2, 4, 1, 10)
-    assert ([each.step for each in found], total) == ([3], 2)
+    page, total = media.page(writer.run_id, "scan", None, None, 0, 10)
+    assert ([each.step for each in page], total) == ([None, 1, 3, 3, 5], 5)
+    assert {(each.rank, each.host) for each in page if each.step == 3} == {(0, "node0"), (1, "node1")}
+    assert page[0].items == records[0].items
+    page, total = media.page(writer.run_id, "scan", 2, 4, 1, 10)
+    assert ([each.step for each in page], total) == ([3], 2)
     assert media.steps(writer.run_id, "scan") == [1, 3, 5]
     (key,) = media.keys(writer.run_id)
     assert (key.key, key.count, key.first_step, key.last_step) == ("scan", 5, 1, 5)
@@ -66,9 +66,9 @@ def test_odd_texts_are_stored(metadata_store: MetadataStore) -> None:
     item = {"kind": "text", "caption": odd, "error": "\N{PILE OF POO}"}
     metadata_store.media.add([record(writer, 1, odd, 1, items=[item])])
     (key,) = metadata_store.media.keys(writer.run_id)
-    (found,), _ = metadata_store.media.page(writer.run_id, odd, None, None, 0, 10)
-    assert found.key == key.key
-    assert found.items == [item]
+    (page,), _ = metadata_store.media.page(writer.run_id, odd, None, None, 0, 10)
+    assert page.key == key.key
+    assert page.items == [item]
 
 
 def test_records_of_unknown_runs_are_rejected(metadata_store: MetadataStore) -> None:
@@ -79,11 +79,11 @@ def test_records_of_unknown_runs_are_rejected(metadata_store: MetadataStore) -> 
 
 def test_files_are_shared_within_a_project_only(metadata_store: MetadataStore) -> None:
     files = metadata_store.stored_files
-    one, two, foreign = (
+    first, two, foreign = (
         joined(metadata_store, name, project).run_id
         for name, project in (("one", "digits"), ("two", "digits"), ("foreign", "theirs"))
     )
-    files.add(one, StoredFile(A, 3, "image/png"), NOW)
+    files.add(first, StoredFile(A, 3, "image/png"), NOW)
     assert files.share(two, [A, B]) == {A}
     assert files.share(foreign, [A, B]) == set()
     assert files.of_run(two, A) == StoredFile(A, 3, "image/png")
@@ -94,8 +94,8 @@ def test_files_are_shared_within_a_project_only(metadata_store: MetadataStore) -
 
 def test_a_file_is_forgotten_with_the_last_run_that_has_it(metadata_store: MetadataStore) -> None:
     files, runs = metadata_store.stored_files, metadata_store.runs
-    one, two = joined(metadata_store, "one").run_id, joined(metadata_store, "two").run_id
-    files.add(one, StoredFile(A, 3, "image/png"), NOW)
+    first, two = joined(metadata_store, "one").run_id, joined(metadata_store, "two").run_id
+    files.add(first, StoredFile(A, 3, "image/png"), NOW)
     files.add(two, StoredFile(A, 3, "image/png"), NOW)
     files.add(two, StoredFile(B, 3, "image/png"), NOW)
     runs.delete([two], NOW)
@@ -103,7 +103,7 @@ def test_a_file_is_forgotten_with_the_last_run_that_has_it(metadata_store: Metad
     runs.purge([two], NOW)
     assert files.forget_unused(10) == [B]
     assert files.known([A, B]) == {A}
-    runs.delete([one], NOW)
-    runs.purge([one], NOW)
+    runs.delete([first], NOW)
+    runs.purge([first], NOW)
     assert files.forget_unused(10) == [A]
-    assert metadata_store.media.keys(one) == []
+    assert metadata_store.media.keys(first) == []

@@ -79,9 +79,9 @@ def test_key_lists_have_ids(metadata_store: MetadataStore, address: str) -> None
 def test_many_key_lists_get_ids_together(metadata_store: MetadataStore) -> None:
     before = metadata_store.metrics.schema(["cpu", "memory"])
     lists = [["loss"], ["cpu", "memory"], [], ["loss"], ["memory", "loss"]]
-    found = metadata_store.metrics.schemas(lists)
-    assert found == [metadata_store.metrics.schema(keys) for keys in lists]
-    assert found[1] == before
+    schemas = metadata_store.metrics.schemas(lists)
+    assert schemas == [metadata_store.metrics.schema(keys) for keys in lists]
+    assert schemas[1] == before
     with pytest.raises(ValueError, match="duplicate metric 'new'"):
         metadata_store.metrics.schemas([["old"], ["new", "new"]])
 
@@ -107,19 +107,21 @@ KEYS = [f"key.{number}" for number in range(12)]
 
 
 @settings(max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(asked=st.lists(st.lists(st.sampled_from(KEYS), min_size=1, max_size=8), min_size=2, max_size=6))
-def test_concurrent_requests_get_the_same_ids(metadata_store: MetadataStore, asked: list[list[str]]) -> None:
+@given(requests=st.lists(st.lists(st.sampled_from(KEYS), min_size=1, max_size=8), min_size=2, max_size=6))
+def test_concurrent_requests_get_the_same_ids(
+    metadata_store: MetadataStore, requests: list[list[str]]
+) -> None:
     """Each asks in an order of its own, and through a memory of its own."""
     example = f"{next(EXAMPLES)}."
-    others = [[example + key for key in keys] for keys in asked]
+    others = [[example + key for key in keys] for keys in requests]
     with ThreadPoolExecutor(len(others)) as threads:
-        answers = list(
+        results = list(
             threads.map(lambda keys: type(metadata_store.metrics)(metadata_store._database).ids(keys), others)
         )
     together: dict[str, int] = {}
-    for keys, answer in zip(others, answers, strict=True):
-        assert answer.keys() == set(keys)
-        for key, number in answer.items():
+    for keys, result in zip(others, results, strict=True):
+        assert result.keys() == set(keys)
+        for key, number in result.items():
             assert together.setdefault(key, number) == number
     assert len(set(together.values())) == len(together)
     assert metadata_store.metrics.with_prefix(example) == together

@@ -100,9 +100,9 @@ def test_a_row_names_whose_the_run_is(metadata_store: MetadataStore, teams: Team
     teams.sends("otter-2", teams.speech, author_id=teams.bob)
 
     def row(uid: str) -> object:
-        found = metadata_store.runs.find(uid, T0)
-        assert found is not None
-        return found.entity, found.author, found.service_account
+        run = metadata_store.runs.find(uid, T0)
+        assert run is not None
+        return run.entity, run.author, run.service_account
 
     ada = RunAuthor(teams.ada, "ada", "Ada L.")
     assert row("otter-1") == ("vision", ada, RunServiceAccount(teams.ci, "ci", deleted=False))
@@ -210,8 +210,8 @@ def test_a_new_project_changes_the_generation_of_rights(metadata_store: Metadata
     assert metadata_store.projects.ensure("digits", replace(owner, user_id=teams.bob), T0) == number
     teams.sends("otter-1", teams.vision)
     assert metadata_store.accounts.generation() == after
-    made = metadata_store.accounts.project_members.get(number)
-    assert (made.owner_id, made.visibility) == (teams.ada, "restricted")
+    project = metadata_store.accounts.project_members.get(number)
+    assert (project.owner_id, project.visibility) == (teams.ada, "restricted")
 
 
 def test_a_store_without_accounts_has_one_set_of_names(metadata_store: MetadataStore) -> None:

@@ -62,10 +62,10 @@ def test_commands_for_hosts_by_run(metadata_store: MetadataStore) -> None:
     put(metadata_store, "7:a", "7:b", target="command:7", payload=asked)
     put(metadata_store, "8:a", target="command:8", payload={**asked, "allowed": False})
     put(metadata_store, "9:a", target="user:9", payload=asked)
-    assert [[command for _, command in found] for found in outbox.host_commands().values()] == [
+    assert [[command for _, command in commands] for commands in outbox.host_commands().values()] == [
         ["restart"] * 2
     ]
-    assert [found.dedupe_key for found in outbox.beginning_with(["7:", "9:"])] == ["7:a", "7:b", "9:a"]
+    assert [commands.dedupe_key for commands in outbox.beginning_with(["7:", "9:"])] == ["7:a", "7:b", "9:a"]
 
 
 def test_a_mail_with_a_key_is_added_once(metadata_store: MetadataStore) -> None:

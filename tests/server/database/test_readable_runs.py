@@ -38,17 +38,19 @@ def filled(metadata_store: MetadataStore) -> ReadableRuns:
 
 
 def test_nothing_of_another_team_is_in_any_list(shared_store: MetadataStore, readable: ReadableRuns) -> None:
-    wanted = Filter(readable=readable)
+    run_filter = Filter(readable=readable)
     runs = shared_store.runs
     assert uids(shared_store, Filter()) == ["secret-2", "ours-2", "secret-1", "ours-1"]
-    assert uids(shared_store, wanted) == ["ours-2", "ours-1"]
-    assert runs.count(wanted, T0) == 2
-    assert runs.count(wanted, T0, up_to=1) == 1
-    assert set(runs.ids(wanted, T0)) == {place.run_id for n in (1, 2) for place in runs.places(f"ours-{n}")}
-    assert runs.counts(wanted, "project", T0) == {"ours-project": 2}
-    assert runs.counts(wanted, "tag", T0) == {"ours-tag": 2}
-    assert runs.counts(wanted, "state", T0) == {"running": 2}
-    assert runs.fields(wanted, T0) == ["config.ours_key", "config.shared", "summary.ours_loss"]
+    assert uids(shared_store, run_filter) == ["ours-2", "ours-1"]
+    assert runs.count(run_filter, T0) == 2
+    assert runs.count(run_filter, T0, up_to=1) == 1
+    assert set(runs.ids(run_filter, T0)) == {
+        place.run_id for n in (1, 2) for place in runs.places(f"ours-{n}")
+    }
+    assert runs.counts(run_filter, "project", T0) == {"ours-project": 2}
+    assert runs.counts(run_filter, "tag", T0) == {"ours-tag": 2}
+    assert runs.counts(run_filter, "state", T0) == {"running": 2}
+    assert runs.fields(run_filter, T0) == ["config.ours_key", "config.shared", "summary.ours_loss"]
     listed = shared_store.projects.all(T0, readable)
     assert [(project.name, project.runs, project.running) for project in listed] == [("ours-project", 2, 2)]
 
@@ -75,10 +77,10 @@ def test_no_filter_finds_the_runs_of_another_team(
     shared_store: MetadataStore, readable: ReadableRuns, hidden: Filter
 ) -> None:
     assert shared_store.runs.count(hidden, T0) > 0
-    wanted = replace(hidden, readable=readable)
-    assert uids(shared_store, wanted) == []
-    assert shared_store.runs.count(wanted, T0) == 0
-    assert shared_store.runs.fields(wanted, T0) == []
+    run_filter = replace(hidden, readable=readable)
+    assert uids(shared_store, run_filter) == []
+    assert shared_store.runs.count(run_filter, T0) == 0
+    assert shared_store.runs.fields(run_filter, T0) == []
 
 
 @pytest.mark.parametrize(
@@ -119,10 +121,10 @@ def test_the_trash_shows_what_one_may_delete(metadata_store: MetadataStore) -> N
     ours = readable.projects
 
     def trash(**rights: frozenset[int] | int) -> list[str]:
-        found = replace(readable, **rights)  # type: ignore[arg-type]
-        wanted = Filter(deleted=True, readable=found)
-        assert runs.count(wanted, T0) == len(uids(metadata_store, wanted))
-        return uids(metadata_store, wanted)
+        rights_now = replace(readable, **rights)  # type: ignore[arg-type]
+        run_filter = Filter(deleted=True, readable=rights_now)
+        assert runs.count(run_filter, T0) == len(uids(metadata_store, run_filter))
+        return uids(metadata_store, run_filter)
 
     assert trash() == []
     assert trash(trash=ours) == ["ours-2", "ours-1"]

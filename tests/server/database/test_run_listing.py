@@ -37,8 +37,8 @@ CONFIGS: dict[str, dict[str, Any]] = {
 
 
 def fill(metadata_store: MetadataStore) -> None:
-    for place, (uid, config) in enumerate(CONFIGS.items()):
-        made(metadata_store, uid, started_ms=T0 + 1000 * place, config=config)
+    for index, (uid, config) in enumerate(CONFIGS.items()):
+        made(metadata_store, uid, started_ms=T0 + 1000 * index, config=config)
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +119,7 @@ def test_searches(metadata_store: MetadataStore, few: None) -> None:
         config={"opt": {"name": "AdamW"}},
     )
     made(metadata_store, "x", config={"batch": 64, "lr": 1e-5, "data": "/data/sets/imagenet", "flag": True})
-    found: Callable[[str], str] = lambda text: " ".join(sorted(uids(metadata_store, Filter(text=text))))  # noqa: E731
+    find: Callable[[str], str] = lambda text: " ".join(sorted(uids(metadata_store, Filter(text=text))))  # noqa: E731
     everything = "brave-otter-1 calm-heron-2 x"
     for text, expected in {
         "": everything,
@@ -157,7 +157,7 @@ def test_searches(metadata_store: MetadataStore, few: None) -> None:
         "\ud83d": "",
         "z" * 5000: "",
     }.items():
-        assert found(text) == expected, text
+        assert find(text) == expected, text
         assert metadata_store.runs.count(Filter(text=text), T0) == len(expected.split())
 
 
@@ -213,7 +213,7 @@ def test_all_pages_use_states_of_the_first_page(six: MetadataStore) -> None:
 
 
 @pytest.mark.parametrize(
-    "place",
+    "position",
     [
         None,
         {},
@@ -227,8 +227,8 @@ def test_all_pages_use_states_of_the_first_page(six: MetadataStore) -> None:
         ["name", True, 1, 0, "a", "1"],
     ],
 )
-def test_invalid_cursors(six: MetadataStore, place: object) -> None:
-    after = base64.urlsafe_b64encode(json.dumps(place).encode()).decode().rstrip("=")
+def test_invalid_cursors(six: MetadataStore, position: object) -> None:
+    after = base64.urlsafe_b64encode(json.dumps(position).encode()).decode().rstrip("=")
     for text in (after, "", "x", "é"):
         with pytest.raises(ValueError, match="expected the `next` of a previous page"):
             six.runs.page(EVERYTHING, RunSort("name"), T0, after=text)
@@ -273,14 +273,14 @@ class Model:
     started_ms: int
     values: dict[str, Any]
 
-    def meets(self, wanted: Filter) -> bool:
+    def meets(self, run_filter: Filter) -> bool:
         texts = [self.uid, *self.tags, *(str(v).lower() for v in self.values.values() if v is not None)]
         return (
-            wanted.project in (None, self.project)
-            and (not wanted.states or self.state in wanted.states)
-            and all(tag in self.tags for tag in wanted.tags)
-            and all(any(word in text for text in texts) for word in wanted.text.split())
-            and all(self._holds(predicate) for predicate in wanted.where)
+            run_filter.project in (None, self.project)
+            and (not run_filter.states or self.state in run_filter.states)
+            and all(tag in self.tags for tag in run_filter.tags)
+            and all(any(word in text for text in texts) for word in run_filter.text.split())
+            and all(self._holds(predicate) for predicate in run_filter.where)
         )
 
     def _holds(self, predicate: Predicate) -> bool:
@@ -334,13 +334,13 @@ EXAMPLES = itertools.count()
 @settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     drawn=st.lists(DRAWN, max_size=12),
-    asked=st.lists(st.tuples(ASKED, SORTS, st.integers(1, 5)), min_size=8, max_size=8),
+    requests=st.lists(st.tuples(ASKED, SORTS, st.integers(1, 5)), min_size=8, max_size=8),
 )
 def test_filters_match_a_naive_implementation(
     metadata_store: MetadataStore,
     few: None,
     drawn: list[tuple[Any, ...]],
-    asked: list[tuple[Filter, RunSort, int]],
+    requests: list[tuple[Filter, RunSort, int]],
 ) -> None:
     metadata_store.runs.delete(metadata_store.runs.ids(EVERYTHING, T0), T0)
     names = [f"{next(EXAMPLES)}" for _ in drawn]
@@ -356,12 +356,12 @@ def test_filters_match_a_naive_implementation(
             ends.append(WriterEnd(number.writer_id, Ending(state), T0))
     metadata_store.sections.merge(updates)
     metadata_store.writers.record_ends(ends)
-    for wanted, sort, limit in asked:
-        meeting = [model for model in models if model.meets(wanted)]
+    for run_filter, sort, limit in requests:
+        meeting = [model for model in models if model.meets(run_filter)]
         expected = [model.uid for model in sorted(meeting, key=lambda model: model.place(sort))]
-        assert uids(metadata_store, wanted, sort.by, sort.descending, limit) == expected
-        assert metadata_store.runs.count(wanted, T0) == len(expected)
-        assert metadata_store.runs.count(wanted, T0, up_to=2) == min(2, len(expected))
+        assert uids(metadata_store, run_filter, sort.by, sort.descending, limit) == expected
+        assert metadata_store.runs.count(run_filter, T0) == len(expected)
+        assert metadata_store.runs.count(run_filter, T0, up_to=2) == min(2, len(expected))
 
 
 @pytest.mark.parametrize("by", SORTED_COLUMNS)

@@ -23,40 +23,40 @@ Values = dict[str, Any]
 def runs(shared_store: MetadataStore) -> list[Values]:
     """Runs that share most of their values, in the order of their ids."""
     chance = random.Random(4)
-    found: list[Values] = []
+    stored: list[Values] = []
     for number in range(RUNS):
         config = {
             "lr": chance.choice([0.1, 0.01, "high", "low", None]),
             "model": chance.choice(["vit", "unet", 7]),
         }
         group = chance.choice(["", "a", "b"])
-        found.append(
+        stored.append(
             {"id": f"run{number:02}", "group": group, "started_ms": T0 + chance.randrange(4), **config}
         )
     writers = shared_store.writers.join(
         [
             WriterRegistration(one["id"], "monitor.n.a", project="p", started_ms=one["started_ms"])
-            for one in found
+            for one in stored
         ],
         T0,
     )
     shared_store.sections.merge(
         [
             SectionUpdate(writer.run_id, section, values, T0)
-            for writer, one in zip(writers, found, strict=True)
+            for writer, one in zip(writers, stored, strict=True)
             for section, values in (
                 ("run", {"group": one["group"]}),
                 ("config", {name: one[name] for name in ("lr", "model") if one[name] is not None}),
             )
         ]
     )
-    return [{**one, "number": writer.run_id} for one, writer in zip(found, writers, strict=True)]
+    return [{**one, "number": writer.run_id} for one, writer in zip(stored, writers, strict=True)]
 
 
-def key(one: Values, part: str) -> Any:
+def key(run: Values, part: str) -> Any:
     """Numbers come before texts, and runs without a value last, in both directions."""
     name = part.removeprefix("-").removeprefix("config.")
-    value = one[name]
+    value = run[name]
     if not part.removeprefix("-").startswith("config."):
         return value
     if value is None:
@@ -66,17 +66,17 @@ def key(one: Values, part: str) -> Any:
 
 def in_order(runs: list[Values], order: str) -> list[str]:
     parts = order.split(",")
-    found = sorted(runs, key=lambda one: one["number"], reverse=parts[-1].startswith("-"))
+    ordered = sorted(runs, key=lambda run: run["number"], reverse=parts[-1].startswith("-"))
     for part in reversed(parts):
         descending = part.startswith("-")
         if part.lstrip("-").startswith("config."):
             for kind in (2, 1, 0):  # the kinds ascend in both directions
-                of_kind = [one for one in found if key(one, part)[0] == kind]
-                of_kind.sort(key=lambda one: key(one, part)[1:], reverse=descending)
-                found = [*of_kind, *(one for one in found if key(one, part)[0] != kind)]
+                of_kind = [run for run in ordered if key(run, part)[0] == kind]
+                of_kind.sort(key=lambda run: key(run, part)[1:], reverse=descending)
+                ordered = [*of_kind, *(run for run in ordered if key(run, part)[0] != kind)]
         else:
-            found.sort(key=lambda one: key(one, part), reverse=descending)
-    return [one["id"] for one in found]
+            ordered.sort(key=lambda run: key(run, part), reverse=descending)
+    return [run["id"] for run in ordered]
 
 
 ORDERS = (
@@ -96,12 +96,12 @@ def test_pages_are_parts_of_the_whole_list(
     shared_store: MetadataStore, runs: list[Values], order: str
 ) -> None:
     def page(limit: int, skip: int = 0, after: str | None = None) -> tuple[list[str], str | None]:
-        found = shared_store.runs.page(wanted, sort, T0, limit, after, skip)
+        found = shared_store.runs.page(run_filter, sort, T0, limit, after, skip)
         return [run.uid for run in found.runs], found.next
 
     sort = RunSort.parse(order)
     for text, members in (("", runs), ("group:a", [one for one in runs if one["group"] == "a"])):
-        wanted = Filter(terms=parse(text))
+        run_filter = Filter(terms=parse(text))
         expected = in_order([{**one, "state": ""} for one in members], order.replace("config.unknown,", ""))
         for skip in range(0, len(expected), 3):
             assert page(5, skip)[0] == expected[skip : skip + 5], (text, skip)
@@ -115,5 +115,5 @@ def test_pages_are_parts_of_the_whole_list(
 def test_a_page_may_be_left_out_after_another(shared_store: MetadataStore, runs: list[Values]) -> None:
     sort = RunSort.parse("group,-config.lr")
     after = shared_store.runs.page(Filter(), sort, T0, 5).next
-    found = shared_store.runs.page(Filter(), sort, T0, 5, after, 7)
-    assert [run.uid for run in found.runs] == in_order(runs, sort.text)[12:17]
+    page = shared_store.runs.page(Filter(), sort, T0, 5, after, 7)
+    assert [run.uid for run in page.runs] == in_order(runs, sort.text)[12:17]

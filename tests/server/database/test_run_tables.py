@@ -30,14 +30,14 @@ def four(shared_store: MetadataStore) -> dict[str, int]:
         "d": ("other", {"name": "under_score?"}, {"m": "resnext"}, {"system.gpu": 50.0}),
     }
     numbers = {}
-    for place, (uid, (project, about, config, statistics)) in enumerate(runs.items()):
+    for index, (uid, (project, about, config, statistics)) in enumerate(runs.items()):
         writer = joined(
             shared_store,
             uid,
             project=project,
-            started_ms=T0 + place,
-            writer=f"monitor.n{place}.a",
-            host=f"n{place}",
+            started_ms=T0 + index,
+            writer=f"monitor.n{index}.a",
+            host=f"n{index}",
         )
         shared_store.sections.merge(
             [
@@ -103,9 +103,9 @@ def four(shared_store: MetadataStore) -> dict[str, int]:
     ],
 )
 def test_filter_texts(shared_store: MetadataStore, four: dict[str, int], text: str, expected: str) -> None:
-    wanted = Filter(terms=parse(text))
-    assert "".join(sorted(uids(shared_store, wanted))) == expected
-    assert shared_store.runs.count(wanted, T0) == len(expected)
+    run_filter = Filter(terms=parse(text))
+    assert "".join(sorted(uids(shared_store, run_filter))) == expected
+    assert shared_store.runs.count(run_filter, T0) == len(expected)
 
 
 @pytest.mark.parametrize("limit", [1, 2, 10])
@@ -156,8 +156,8 @@ def test_columns(shared_store: MetadataStore, four: dict[str, int]) -> None:
 
 def test_groups(shared_store: MetadataStore, four: dict[str, int]) -> None:
     groups = shared_store.runs.groups(EVERYTHING, ["project"], ["system.gpu", "config.lr"], T0)
-    found = {group.values: group for group in groups}
-    other = found["other",]
+    by_values = {group.values: group for group in groups}
+    other = by_values["other",]
     assert (other.runs, other.states, other.first_ms, other.last_ms) == (
         2,
         {"running": 1, "failed": 1},
@@ -168,7 +168,7 @@ def test_groups(shared_store: MetadataStore, four: dict[str, int]) -> None:
         "system.gpu": ColumnSummary(2, 50.0, 70.0, 90.0, 140.0),
         "config.lr": ColumnSummary(0),
     }
-    assert found["digits",].columns["config.lr"] == ColumnSummary(
+    assert by_values["digits",].columns["config.lr"] == ColumnSummary(
         2, 0.1, pytest.approx(0.15), 0.2, pytest.approx(0.3)
     )
 
@@ -188,10 +188,10 @@ def test_groups(shared_store: MetadataStore, four: dict[str, int]) -> None:
 def test_what_runs_are_grouped_by(
     shared_store: MetadataStore, four: dict[str, int], by: list[str], expected: dict[Any, int] | None
 ) -> None:
-    found = {group.values: group.runs for group in shared_store.runs.groups(EVERYTHING, by, [], T0)}
+    counts = {group.values: group.runs for group in shared_store.runs.groups(EVERYTHING, by, [], T0)}
     if expected is None:
         expected = {(None, None): 1, ("g1", "vit"): 1, ("g1", "resnet"): 1, (None, "resnext"): 1}
-    assert found == expected
+    assert counts == expected
 
 
 def test_too_many_groups_are_rejected(
@@ -204,12 +204,15 @@ def test_too_many_groups_are_rejected(
 
 
 def test_choices(shared_store: MetadataStore, four: dict[str, int]) -> None:
-    found = {choice.name: choice for choice in shared_store.runs.choices(EVERYTHING, T0)}
-    assert found["tag"].values == ("x", "y")
-    assert sorted(map(str, found["host"].values)) == ["n0", "n1", "n2", "n3"]
-    assert found["group"].values == ("g1",)
-    assert (found["config.lr"].kind, sorted(map(float, found["config.lr"].values))) == ("number", [0.1, 0.2])
-    assert found["system.gpu"].kind == "number"
+    by_name = {choice.name: choice for choice in shared_store.runs.choices(EVERYTHING, T0)}
+    assert by_name["tag"].values == ("x", "y")
+    assert sorted(map(str, by_name["host"].values)) == ["n0", "n1", "n2", "n3"]
+    assert by_name["group"].values == ("g1",)
+    assert (by_name["config.lr"].kind, sorted(map(float, by_name["config.lr"].values))) == (
+        "number",
+        [0.1, 0.2],
+    )
+    assert by_name["system.gpu"].kind == "number"
     assert "config.lr" not in {one.name for one in shared_store.runs.choices(Filter(terms=parse("id:d")), T0)}
 
 

@@ -157,10 +157,10 @@ def test_concurrent_writers_of_one_section(metadata_store: MetadataStore) -> Non
     """Each has the last word on its own key, and one of them on the key of all."""
     run_id = joined(metadata_store, "abc").run_id
 
-    def say(place: int) -> None:
+    def say(number: int) -> None:
         for step in range(5):
-            values = {f"metric{place}": step, "step": step * 10 + place}
-            metadata_store.sections.merge([SectionUpdate(run_id, "summary", values, T0 + step * 10 + place)])
+            values = {f"metric{number}": step, "step": step * 10 + number}
+            metadata_store.sections.merge([SectionUpdate(run_id, "summary", values, T0 + step * 10 + number)])
 
     with ThreadPoolExecutor(6) as threads:
         list(threads.map(say, range(6)))
@@ -172,13 +172,13 @@ def test_concurrent_writers_of_many_runs(metadata_store: MetadataStore) -> None:
     """Two that touch the same runs, fields and projects in opposite orders both get through."""
     run_ids = [joined(metadata_store, f"run{n}").run_id for n in range(4)]
 
-    def say(place: int) -> None:
-        order = run_ids if place % 2 else run_ids[::-1]
+    def say(number: int) -> None:
+        order = run_ids if number % 2 else run_ids[::-1]
         for step in range(4):
-            values = {f"field{place % 3}-{step}": step}
+            values = {f"field{number % 3}-{step}": step}
             updates = [SectionUpdate(run_id, "config", values, T0) for run_id in order]
             updates += [
-                SectionUpdate(run_id, "run", {"project": f"p{step}-{place % 2}"}, T0 + step)
+                SectionUpdate(run_id, "run", {"project": f"p{step}-{number % 2}"}, T0 + step)
                 for run_id in order
             ]
             metadata_store.sections.merge(updates)

@@ -42,8 +42,8 @@ def servers(address: str, count: int) -> Iterator[list[Linked]]:
     try:
         yield linked
     finally:
-        for one in linked:
-            one.close()
+        for link in linked:
+            link.close()
 
 
 def end_connections(address: str) -> None:
@@ -66,10 +66,10 @@ def test_a_server_on_sqlite_leads_alone(address: str) -> None:
 @pytest.mark.parametrize("kind", ["postgresql"])
 def test_one_leads_and_another_when_it_ends(address: str) -> None:
     with servers(address, 3) as linked:
-        assert [one.link.is_leader for one in linked] == [True, False, False]
-        assert len({one.link.number for one in linked}) == 3
+        assert [link.link.is_leader for link in linked] == [True, False, False]
+        assert len({link.link.number for link in linked}) == 3
         linked[0].link.close()
-        eventually(lambda: sum(one.link.is_leader for one in linked[1:]) == 1)
+        eventually(lambda: sum(link.link.is_leader for link in linked[1:]) == 1)
         assert not linked[0].link.is_leader
 
 
@@ -77,9 +77,9 @@ def test_one_leads_and_another_when_it_ends(address: str) -> None:
 def test_all_others_hear_what_one_publishes(address: str) -> None:
     with servers(address, 3) as linked:
         linked[1].link.publish("runs", dict.fromkeys(range(1000), 0))
-        for one in (linked[0], linked[2]):
-            eventually(lambda one=one: sum(len(message["items"]) for message in one.heard) == 1000)
-            assert {message["kind"] for message in one.heard} == {"runs"}
+        for link in (linked[0], linked[2]):
+            eventually(lambda link=link: sum(len(message["items"]) for message in link.heard) == 1000)
+            assert {message["kind"] for message in link.heard} == {"runs"}
         assert linked[1].heard == []
 
 
@@ -87,8 +87,8 @@ def test_all_others_hear_what_one_publishes(address: str) -> None:
 def test_a_lost_connection_is_made_again(address: str) -> None:
     with servers(address, 2) as linked:
         end_connections(address)
-        eventually(lambda: all(one.gaps for one in linked))
-        eventually(lambda: sum(one.link.is_leader for one in linked) == 1)
+        eventually(lambda: all(link.gaps for link in linked))
+        eventually(lambda: sum(link.link.is_leader for link in linked) == 1)
         linked[0].link.publish("runs", {7: 0})
         eventually(lambda: any(message["items"] == [[7, 0]] for message in linked[1].heard))
 

@@ -39,7 +39,7 @@ def drafts(table: StatementTable) -> list[Statement]:
         2026,
         7,
     )
-    return [one for one in table.page(Wanted("2026-11"), 100)[0] if one.state == "draft"]
+    return [draft for draft in table.page(Wanted("2026-11"), 100)[0] if draft.state == "draft"]
 
 
 def test_numbers_have_no_gaps_when_statements_are_issued_at_once(
@@ -58,8 +58,8 @@ def test_numbers_have_no_gaps_when_statements_are_issued_at_once(
             except StatementConflict:
                 return None
 
-        found = list(pool.map(issue, range(2 * COUNT)))  # each draft twice
-    assert sorted(filter(None, found)) == [number_text(2026, n) for n in range(1, COUNT + 1)]
+        numbers = list(pool.map(issue, range(2 * COUNT)))  # each draft twice
+    assert sorted(filter(None, numbers)) == [number_text(2026, n) for n in range(1, COUNT + 1)]
     assert drafts(table) == []  # what was issued has no draft again
 
 

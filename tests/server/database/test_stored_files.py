@@ -27,7 +27,9 @@ def add(store: MetadataStore, run_id: int, first: int, count: int) -> None:
     """Add files of 10 bytes to a run, quickly."""
     numbers = range(first, first + count)
     digests = [hashlib.sha256(b"%d" % number).hexdigest() for number in numbers]
-    files = [{"sha256": one, "bytes": 10, "media_type": "text/plain", "created_ms": NOW} for one in digests]
+    files = [
+        {"sha256": digest, "bytes": 10, "media_type": "text/plain", "created_ms": NOW} for digest in digests
+    ]
     store.write(lambda connection: connection.execute(stored_file.insert(), files))
 
     def give(connection: Connection) -> None:

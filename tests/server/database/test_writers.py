@@ -30,15 +30,18 @@ def project_of(metadata_store: MetadataStore, uid: str) -> str:
 
 
 def test_registration_is_idempotent(metadata_store: MetadataStore) -> None:
-    wanted = [
+    registrations = [
         WriterRegistration("a", "monitor.n.1", "p"),
         WriterRegistration("b", "monitor.n.1", "p"),
         WriterRegistration("a", "train.n.7.1", "p"),
     ]
-    first = metadata_store.writers.join(wanted, T0)
+    first = metadata_store.writers.join(registrations, T0)
     assert first[0].run_id == first[2].run_id != first[1].run_id
     assert len({writer.writer_id for writer in first}) == 3
-    assert metadata_store.writers.join([*wanted, *reversed(wanted)], T0 + 1) == [*first, *reversed(first)]
+    assert metadata_store.writers.join([*registrations, *reversed(registrations)], T0 + 1) == [
+        *first,
+        *reversed(first),
+    ]
     assert metadata_store.writers.join([], T0) == []
 
 
@@ -123,9 +126,9 @@ def test_run_moved_to_the_default_project_by_a_user_stays(metadata_store: Metada
 
 def test_project_names(metadata_store: MetadataStore) -> None:
     names = ["ünï 📉", "a\0b", "x" * 300, "'; drop table run; --", "half \udc00"]
-    for place, name in enumerate(names):
-        joined(metadata_store, f"run-{place}", project=name)
-    assert [project_of(metadata_store, f"run-{place}") for place in range(5)] == [
+    for index, name in enumerate(names):
+        joined(metadata_store, f"run-{index}", project=name)
+    assert [project_of(metadata_store, f"run-{index}") for index in range(5)] == [
         "ünï 📉",
         "a␀b",
         "x" * 256,
@@ -182,8 +185,10 @@ NAMES = st.tuples(st.sampled_from("abc"), st.sampled_from(["monitor.n.1", "monit
 
 
 @settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(asked=st.lists(st.lists(NAMES, min_size=1, max_size=5), min_size=2, max_size=6))
-def test_concurrent_registration(metadata_store: MetadataStore, asked: list[list[tuple[str, str]]]) -> None:
+@given(requests=st.lists(st.lists(NAMES, min_size=1, max_size=5), min_size=2, max_size=6))
+def test_concurrent_registration(
+    metadata_store: MetadataStore, requests: list[list[tuple[str, str]]]
+) -> None:
     """There is one of each, regardless of the order in which they are registered."""
     example = next(EXAMPLES)
     joining = [
@@ -191,13 +196,13 @@ def test_concurrent_registration(metadata_store: MetadataStore, asked: list[list
             WriterRegistration(f"{example}-{run}", writer, f"{example}-{run}", started_ms=T0)
             for run, writer in names
         ]
-        for names in asked
+        for names in requests
     ]
     with ThreadPoolExecutor(len(joining)) as threads:
-        answers = list(threads.map(lambda group: metadata_store.writers.join(group, T0), joining))
+        results = list(threads.map(lambda group: metadata_store.writers.join(group, T0), joining))
     known: dict[tuple[str, str], RegisteredWriter] = {}
-    for group, answer in zip(joining, answers, strict=True):
-        for registration, got in zip(group, answer, strict=True):
+    for group, result in zip(joining, results, strict=True):
+        for registration, got in zip(group, result, strict=True):
             assert known.setdefault((registration.run, registration.writer), got) == got
     assert len({registered.writer_id for registered in known.values()}) == len(known)
     by_run = {
@@ -230,10 +235,10 @@ def test_two_servers_share_a_metadata_store(address: str) -> None:
     """Processes that open it, bring it to the newest revision, and write, all at once."""
     command = [sys.executable, "-c", PROCESS, address]
     servers = [subprocess.Popen([*command, name], stdout=subprocess.PIPE, text=True) for name in ("n1", "n2")]
-    said = [server.communicate(timeout=PATIENCE_S)[0] for server in servers]
+    output = [server.communicate(timeout=PATIENCE_S)[0] for server in servers]
     assert [server.returncode for server in servers] == [0, 0]
-    assert said[0] == said[1]
-    assert len(said[0].splitlines()) == 20
+    assert output[0] == output[1]
+    assert len(output[0].splitlines()) == 20
 
 
 def test_concurrent_writers_of_one_run_keep_each_others_changes(metadata_store: MetadataStore) -> None:
@@ -242,15 +247,15 @@ def test_concurrent_writers_of_one_run_keep_each_others_changes(metadata_store: 
         [WriterRegistration("abc", f"monitor.node{n}.1") for n in range(6)], T0
     )
 
-    def live(place: int) -> None:
-        writer_id = writers[place].writer_id
+    def live(number: int) -> None:
+        writer_id = writers[number].writer_id
         for beat in range(4):
             metadata_store.writers.record_heartbeats(
-                [WriterHeartbeat(writer_id, T0 + 1000 * beat, T0 + 1000 * beat + place)]
+                [WriterHeartbeat(writer_id, T0 + 1000 * beat, T0 + 1000 * beat + number)]
             )
-        if place:
+        if number:
             metadata_store.writers.record_ends(
-                [WriterEnd(writer_id, Ending("crashed" if place == 3 else "finished"), T0)]
+                [WriterEnd(writer_id, Ending("crashed" if number == 3 else "finished"), T0)]
             )
 
     with ThreadPoolExecutor(6) as threads:

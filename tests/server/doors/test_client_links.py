@@ -19,17 +19,17 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
         for project in ("digits", "cars"):
             variables = {"name": "same", "project": project, "entity": "main", "host": "node1"}
             body = {"query": UPSERT, "variables": variables}
-            answer = httpx.post(f"{served.url}/graphql", json=body, timeout=PATIENCE_S)
-            assert "errors" not in answer.json()
+            response = httpx.post(f"{served.url}/graphql", json=body, timeout=PATIENCE_S)
+            assert "errors" not in response.json()
         yield served
 
 
-def leads(served: Served, client: str, **asked: Any) -> Any:
+def leads(served: Served, client: str, **parameters: Any) -> Any:
     """Project and run of an address; or the status."""
     url = f"{served.url}/api/v1/client-links/{client}"
-    answer = httpx.get(url, params=asked, timeout=PATIENCE_S)
-    found = answer.json()
-    return (found["project"], found["run"]) if answer.status_code == 200 else answer.status_code
+    response = httpx.get(url, params=parameters, timeout=PATIENCE_S)
+    body = response.json()
+    return (body["project"], body["run"]) if response.status_code == 200 else response.status_code
 
 
 def test_runs_of_wandb_with_the_same_id_in_two_projects(served: Served) -> None:
@@ -43,8 +43,10 @@ def test_runs_of_wandb_with_the_same_id_in_two_projects(served: Served) -> None:
 
 def test_experiments_and_runs_of_mlflow(served: Served) -> None:
     api = f"{served.url}/api/2.0/mlflow"
-    made = httpx.post(f"{api}/experiments/create", json={"name": "of mlflow"}, timeout=PATIENCE_S).json()
-    number = made["experiment_id"]
+    experiment = httpx.post(
+        f"{api}/experiments/create", json={"name": "of mlflow"}, timeout=PATIENCE_S
+    ).json()
+    number = experiment["experiment_id"]
     begun = httpx.post(f"{api}/runs/create", json={"experiment_id": number}, timeout=PATIENCE_S).json()
     uid = begun["run"]["info"]["run_id"]
     assert leads(served, "mlflow", experiment=number) == ("of mlflow", None)

@@ -56,11 +56,11 @@ def send(served: Served, **sent: Any) -> httpx.Response:
 
 def test_requests_without_numbers_are_all_stored(served: Served) -> None:
     for second in range(3):
-        answer = send(served, run="r1", t=[NOW_MS + 1000 * second], cpu=[float(second)])
-        assert answer.json() == [[True, True]]
-    asked = {"keys": "cpu", "resolution": "raw"}
-    found = httpx.get(f"{served.url}/api/v1/runs/r1/metrics", params=asked, timeout=PATIENCE_S).json()
-    (group,) = found["groups"]
+        response = send(served, run="r1", t=[NOW_MS + 1000 * second], cpu=[float(second)])
+        assert response.json() == [[True, True]]
+    parameters = {"keys": "cpu", "resolution": "raw"}
+    metrics = httpx.get(f"{served.url}/api/v1/runs/r1/metrics", params=parameters, timeout=PATIENCE_S).json()
+    (group,) = metrics["groups"]
     assert group["series"] == {"cpu": [0.0, 1.0, 2.0]}
 
 
@@ -76,8 +76,8 @@ def test_a_heartbeat_needs_no_number(served: Served) -> None:
 
 
 def test_an_invalid_envelope_is_rejected_as_our_own(served: Served) -> None:
-    answer = send(served, run="a/b", t=[NOW_MS], cpu=[1.0])
-    assert (answer.status_code, "a/b" in answer.json()["message"]) == (422, True)
+    response = send(served, run="a/b", t=[NOW_MS], cpu=[1.0])
+    assert (response.status_code, "a/b" in response.json()["message"]) == (422, True)
     assert send(served, run="r4", t=[5], cpu=[1.0]).status_code == 422
 
 

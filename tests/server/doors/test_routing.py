@@ -75,10 +75,10 @@ def test_the_name_of_a_run() -> None:
 
 @pytest.mark.parametrize("text", ["a/b", "-x", "", "é", "x" * 1000, "a b", "..", "\ud800"])
 def test_run_ids_of_other_names_are_valid_and_different(text: str) -> None:
-    found = run_id(text)
-    assert check_run_id(found) == found
+    encoded = run_id(text)
+    assert check_run_id(encoded) == encoded
     assert check_writer(f"monitor.{writer_host(text)}.19f3a")
-    assert found != run_id(text + "?")
+    assert encoded != run_id(text + "?")
 
 
 def test_runs_of_a_host_in_several_projects_are_different() -> None:
@@ -93,9 +93,9 @@ def test_the_project() -> None:
     assert address_of(attributes, NamedPlace("ada", "digits")) == NamedPlace("vision", "mine")
     assert address_of({}, NamedPlace("ada", "digits")) == NamedPlace("ada", "digits")
     rules = checked_rules({"project": ["{k8s.namespace.name}"]})
-    place = NamedPlace(None, "cluster")
-    assert route_of({"k8s.namespace.name": "ml", "host.name": "a"}, rules, place).project == "ml"
-    assert route_of({"host.name": "a"}, rules, place).project == "cluster"
+    sender = NamedPlace(None, "cluster")
+    assert route_of({"k8s.namespace.name": "ml", "host.name": "a"}, rules, sender).project == "ml"
+    assert route_of({"host.name": "a"}, rules, sender).project == "cluster"
     assert route_of({"host.name": "a"}).project is None
 
 
@@ -133,7 +133,7 @@ def test_rules_of_a_project_replace_the_default_ones_of_a_field() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "problem"),
+    ("rules", "field", "problem"),
     [
         ({"runs": ["{a}"]}, "runs", "there is no field 'runs'"),
         ({"run": ["{a}"] * (MAX_RULES + 1)}, "run", "21 rules"),
@@ -145,9 +145,9 @@ def test_rules_of_a_project_replace_the_default_ones_of_a_field() -> None:
         ({"rank": ["7"]}, "rank[0]", "names no attribute"),
     ],
 )
-def test_wrong_rules_name_the_field(given: dict[str, list[str]], field: str, problem: str) -> None:
+def test_wrong_rules_name_the_field(rules: dict[str, list[str]], field: str, problem: str) -> None:
     with pytest.raises(InvalidRules) as raised:
-        checked_rules(given)
+        checked_rules(rules)
     assert problem in raised.value.fields[field]
 
 

@@ -33,9 +33,9 @@ def test_series_that_come_and_go_make_few_lists() -> None:
     used: set[tuple[str, ...]] = set()
     for n in range(1, 2000):
         keys = [f"k{bit}" for bit in range(11) if n >> bit & 1]
-        found = lists.split(keys)
-        assert sorted(key for listed in found for key in listed) == sorted(keys)
-        used.update(found)
+        parts = lists.split(keys)
+        assert sorted(key for listed in parts for key in listed) == sorted(keys)
+        used.update(parts)
     assert len(used) <= 64 + 11
 
 

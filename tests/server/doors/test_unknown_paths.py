@@ -59,10 +59,10 @@ def ask(served: Served, method: str, path: str, **headers: str) -> httpx.Respons
     ],
 )
 def test_an_unknown_path_of_an_api_is_not_found(served: Served, method: str, path: str, is_text: Any) -> None:
-    answer = ask(served, method, path, **{"content-type": "application/json"})
-    assert answer.status_code == 404, answer.text
-    assert "json" in answer.headers["content-type"]
-    assert is_text(answer.json())
+    response = ask(served, method, path, **{"content-type": "application/json"})
+    assert response.status_code == 404, response.text
+    assert "json" in response.headers["content-type"]
+    assert is_text(response.json())
 
 
 @pytest.mark.parametrize(
@@ -77,15 +77,15 @@ def test_an_unknown_path_of_an_api_is_not_found(served: Served, method: str, pat
 def test_another_method_names_those_that_are_allowed(
     served: Served, method: str, path: str, allow: str
 ) -> None:
-    answer = ask(served, method, path, **{"content-type": "application/json"})
-    assert (answer.status_code, answer.headers["allow"]) == (405, allow)
-    assert f"only {allow} is allowed" in answer.text
+    response = ask(served, method, path, **{"content-type": "application/json"})
+    assert (response.status_code, response.headers["allow"]) == (405, allow)
+    assert f"only {allow} is allowed" in response.text
 
 
 def test_senders_of_otlp_get_their_own_message(served: Served) -> None:
-    answer = ask(served, "POST", "/v1/nothing", **{"content-type": "application/x-protobuf"})
-    assert answer.status_code == 404
-    assert "there is no /v1/nothing" in Status.FromString(answer.content).message
+    response = ask(served, "POST", "/v1/nothing", **{"content-type": "application/x-protobuf"})
+    assert response.status_code == 404
+    assert "there is no /v1/nothing" in Status.FromString(response.content).message
 
 
 @pytest.mark.parametrize("path", ["/", "/runs", "/team/project/runs/x", "/v12/x", "/filesystem", "/-/login"])

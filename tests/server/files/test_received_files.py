@@ -148,14 +148,14 @@ def test_unfinished_uploads_count_towards_the_limit_of_a_run(
     files = ReceivedFiles(
         str(tmp_path / "files"), metadata_store, lambda: NOW, limits=FileLimits(run_bytes=100)
     )
-    one, other = new_run(metadata_store), new_run(metadata_store, "other")
-    files.append(one, "0" * 64, 60, 0, b"x" * 50)
+    first, other = new_run(metadata_store), new_run(metadata_store, "other")
+    files.append(first, "0" * 64, 60, 0, b"x" * 50)
     with pytest.raises(FileRejected, match="files of the run would exceed"):
-        files.append(one, "1" * 64, 60, 0, b"x" * 50)
+        files.append(first, "1" * 64, 60, 0, b"x" * 50)
     files.append(other, "1" * 64, 60, 0, b"x" * 50)
     with pytest.raises(ContentDiffers):
-        files.append(one, "0" * 64, 60, 50, b"x" * 10)
-    files.append(one, "1" * 64, 60, 0, b"x" * 50)
+        files.append(first, "0" * 64, 60, 50, b"x" * 10)
+    files.append(first, "1" * 64, 60, 0, b"x" * 50)
 
 
 class BusyStore(FolderFileStore):

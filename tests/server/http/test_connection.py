@@ -71,9 +71,9 @@ def sends_until_closed(connection: socket.socket, what: bytes, every_s: float) -
 )
 def test_head_size_is_limited(served: Served, status: int, parts: list[bytes]) -> None:
     before = rss_mb()
-    said = served.say(*parts)
-    assert said.startswith(b"HTTP/1.1 %d " % status)
-    assert b'"error"' in said
+    response = served.say(*parts)
+    assert response.startswith(b"HTTP/1.1 %d " % status)
+    assert b'"error"' in response
     assert rss_mb() - before < 15
     assert httpx.get(f"{served.url}/healthz", timeout=PATIENCE_S).text == "ok\n"
 
@@ -127,8 +127,10 @@ def test_pipelined_requests_are_limited(served: Served) -> None:
 
 
 def test_an_upgrade_request_is_answered_in_http(served: Served) -> None:
-    said = served.say(GET + b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: abc\r\n\r\n")
-    assert said.startswith(b"HTTP/1.1 200 ")
+    response = served.say(
+        GET + b"connection: upgrade\r\nupgrade: websocket\r\nsec-websocket-key: abc\r\n\r\n"
+    )
+    assert response.startswith(b"HTTP/1.1 200 ")
 
 
 @pytest.mark.parametrize(

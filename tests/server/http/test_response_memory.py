@@ -50,7 +50,7 @@ def ask(served: Served, path: str) -> socket.socket:
     """Ask, and read nothing."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.settimeout(20)
+    connection.settimeout(PATIENCE_S)
     connection.connect(served.address)
     connection.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
     return connection
@@ -85,10 +85,12 @@ def test_unread_responses_share_a_limit(served: Served, path: str) -> None:
 def test_a_response_larger_than_the_limit_is_sent_if_it_is_the_only_one(tmp_path: Path) -> None:
     with serving(tmp_path, response_limits=ResponseLimits(held_bytes=1)) as served:
         add_run(served)
-        answer = httpx.get(f"{served.url}{JSON}", headers={"accept-encoding": "identity"}, timeout=PATIENCE_S)
-        assert answer.status_code == 200
-        assert int(answer.headers["content-length"]) == len(answer.content) > 3_000_000
-        assert len(answer.json()["groups"][0]["t"]) == 15_000
+        response = httpx.get(
+            f"{served.url}{JSON}", headers={"accept-encoding": "identity"}, timeout=PATIENCE_S
+        )
+        assert response.status_code == 200
+        assert int(response.headers["content-length"]) == len(response.content) > 3_000_000
+        assert len(response.json()["groups"][0]["t"]) == 15_000
 
 
 @pytest.mark.parametrize(

@@ -69,18 +69,18 @@ def test_interpreter_settings_are_changed_while_serving(served: Served) -> None:
 
 def test_requests_that_are_unanswered_at_the_end_get_503_and_no_traceback(served: Served) -> None:
     with ThreadPoolExecutor(PENDING) as clients:
-        asked = [
+        requests = [
             clients.submit(httpx.get, f"{served.url}/{number}", timeout=PATIENCE_S)
             for number in range(PENDING)
         ]
         for _ in range(PENDING):
             assert "pending" in served.line()
         served.stop()
-        answers = [answer.result() for answer in asked]
+        responses = [response.result() for response in requests]
     assert served.process.wait(PATIENCE_S) == 0
-    assert {answer.status_code for answer in answers} == {503}
-    assert answers[0].json() == {"error": "the server is shutting down: try again later"}
-    assert answers[0].headers["retry-after"] == "1"
+    assert {response.status_code for response in responses} == {503}
+    assert responses[0].json() == {"error": "the server is shutting down: try again later"}
+    assert responses[0].headers["retry-after"] == "1"
     logged = served.stderr.read_text()
     assert "Traceback" not in logged
     assert logged.count("request failed") == PENDING

@@ -87,9 +87,9 @@ def test_a_request_that_takes_too_long_is_cancelled(server: StoredServer, path: 
     assert server.get(f"/api/v1/{path}").status_code == 200
     library._thorough._deadline_s = -1.0
     library._thorough._waits_s = 10.0
-    answer = server.get(f"/api/v1/{path}")
-    assert answer.status_code == 503
-    assert "was cancelled: request fewer keys" in answer.json()["error"]
+    response = server.get(f"/api/v1/{path}")
+    assert response.status_code == 503
+    assert "was cancelled: request fewer keys" in response.json()["error"]
 
 
 def test_a_slow_request_does_not_block_others_for_the_same_run(server: StoredServer) -> None:
@@ -110,7 +110,7 @@ def test_a_slow_request_does_not_block_others_for_the_same_run(server: StoredSer
             for _ in range(2):
                 tasks.start_soon(slow)
             await began.wait()
-            with anyio.fail_after(10):
+            with anyio.fail_after(PATIENCE_S):
                 assert await run.use(lambda view: view.run_id) == "abc"
                 assert await run.use(lambda view: view.run_id, quick=True) == "abc"
             let_go.set()
@@ -155,6 +155,6 @@ def test_requests_beyond_the_limit_are_told_to_retry() -> None:
     ],
 )
 def test_long_globs_are_rejected(server: StoredServer, path: str) -> None:
-    answer = server.get("/api/v1/" + path.format("[" * 20_000))
-    assert answer.status_code == 422
-    assert "error" in answer.json()
+    response = server.get("/api/v1/" + path.format("[" * 20_000))
+    assert response.status_code == 422
+    assert "error" in response.json()

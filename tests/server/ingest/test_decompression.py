@@ -120,8 +120,8 @@ def test_a_body_of_two_gzip_members_is_ingested(server: Server) -> None:
 )
 def test_strings_that_are_not_utf_8_are_rejected(server: Server, field: str, value: Any) -> None:
     packed = msgspec.msgpack.encode({**envelope("r"), field: value}).replace(b"abc", b"a\xff\xfe")
-    answer = server.post(packed, "application/msgpack")
-    assert answer.status_code == 400, answer.text
+    response = server.post(packed, "application/msgpack")
+    assert response.status_code == 400, response.text
     assert server.runs() == 0
 
 
@@ -150,8 +150,8 @@ def decoded_on_event_loop(server: Server, content: bytes, **headers: str) -> set
         return envelopes
 
     server.recorder.validate = recording  # type: ignore[method-assign]
-    answer = server.post(content, "application/msgpack", **headers)
-    assert answer.status_code == 200, answer.text
+    response = server.post(content, "application/msgpack", **headers)
+    assert response.status_code == 200, response.text
     return on_event_loop
 
 

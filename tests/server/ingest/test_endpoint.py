@@ -45,8 +45,8 @@ def server(make_server: Callable[..., Server]) -> Server:
 
 
 def test_json_is_stored_and_acknowledged(server: Server) -> None:
-    answer = server.json(ENVELOPE)
-    assert (answer.status_code, answer.json()) == (
+    response = server.json(ENVELOPE)
+    assert (response.status_code, response.json()) == (
         200,
         {
             "run": "abc",
@@ -81,8 +81,8 @@ def test_all_formats_store_the_same_values(server: Server) -> None:
         envelope = {**ROW, "writer": f"w{seq}", **fields}
         if "body" in fields:
             del envelope["t"]
-        answer = server.post(msgspec.msgpack.encode(envelope), kind) if kind else server.json(envelope)
-        assert (answer.status_code, answer.json()["schema"]) == (200, 1), answer.text
+        response = server.post(msgspec.msgpack.encode(envelope), kind) if kind else server.json(envelope)
+        assert (response.status_code, response.json()["schema"]) == (200, 1), response.text
     stored = server.store.read(server.store.active_runs(0), None, 0, 2 * NOW).series
     assert [series.values.tolist() for series in stored] == [[1.5, 2.5], [3.5, 4.5]] * 3
 
@@ -117,9 +117,9 @@ def test_steps_are_stored_with_logged_values(server: Server) -> None:
 def test_a_step_out_of_range_is_rejected(server: Server, step: float) -> None:
     row = {"run": "abc", "writer": "w", "seq": 1, "keys": ["loss"], "t": [NOW], "v": [[1.0]]}
     packed = msgspec.msgpack.encode({**row, "step": struct.pack("<d", step)})
-    answer = server.post(packed, "application/msgpack")
-    assert answer.status_code == 422
-    assert "expected a number from -2^53 to 2^53" in answer.json()["error"]
+    response = server.post(packed, "application/msgpack")
+    assert response.status_code == 422
+    assert "expected a number from -2^53 to 2^53" in response.json()["error"]
 
 
 def test_repeated_rows_count_once_in_the_summary(server: Server) -> None:
@@ -133,8 +133,8 @@ def test_repeated_rows_count_once_in_the_summary(server: Server) -> None:
     for _ in range(2):
         assert server.json([{**writer, "seq": 2, **first}, {**writer, "seq": 4, **second}]).status_code == 200
     assert server.json({**writer, "seq": 5, **sampled}).status_code == 200
-    wanted = Filter(where=(Predicate.parse("summary.cpu = 3"),))
-    [run] = server.metadata_store.runs.page(wanted, RunSort("summary.disk"), NOW, 10, None).runs
+    run_filter = Filter(where=(Predicate.parse("summary.cpu = 3"),))
+    [run] = server.metadata_store.runs.page(run_filter, RunSort("summary.disk"), NOW, 10, None).runs
     assert server.metadata_store.sections.read([run.id])[run.id].summary() == {"cpu": 3.0, "disk": 3.0}
 
 
@@ -219,8 +219,8 @@ def test_records_are_stored_in_the_metadata_store(server: Server) -> None:
 def test_invalid_envelopes_are_rejected_and_store_nothing(
     server: Server, change: dict[str, Any], status: int, text: str
 ) -> None:
-    answer = server.json({**ENVELOPE, **change})
-    assert (answer.status_code, text in answer.json()["error"]) == (status, True), answer.text
+    response = server.json({**ENVELOPE, **change})
+    assert (response.status_code, text in response.json()["error"]) == (status, True), response.text
     assert server.runs() == 0
     listed = server.json([{**ENVELOPE, "run": "good"}, {**ENVELOPE, **change}])
     assert (listed.status_code, listed.json()["index"]) == (status, 1), listed.text
@@ -269,8 +269,8 @@ def test_devices_are_read_from_the_machine_section(server: Server) -> None:
     machine = {"gpu_nvidia": gpus, "cpus": 4, "mounts": [{"path": "/"}], "odd": "text"}
     about = {"role": "monitor", "host": "node1"}
     envelope = {"run": "abc", "writer": "monitor.node1.a", "seq": 1, "about": about}
-    answer = server.json({**envelope, "records": [[1, "info", {"t": NOW, "machine": machine}]]})
-    assert answer.status_code == 200, answer.text
+    response = server.json({**envelope, "records": [[1, "info", {"t": NOW, "machine": machine}]]})
+    assert response.status_code == 200, response.text
     run = server.metadata_store.runs.find("abc", NOW)
     assert run is not None
     devices = server.metadata_store.devices.of_run(run.id)
@@ -278,10 +278,10 @@ def test_devices_are_read_from_the_machine_section(server: Server) -> None:
         ("node1/0000:02:00.0", 1, "nvidia", None),
         ("GPU-1", 3, "nvidia", None),
     ]
-    wanted = Filter(device="GPU-1")
-    assert [row.uid for row in server.metadata_store.runs.page(wanted, RunSort("started_ms"), NOW).runs] == [
-        "abc"
-    ]
+    run_filter = Filter(device="GPU-1")
+    assert [
+        row.uid for row in server.metadata_store.runs.page(run_filter, RunSort("started_ms"), NOW).runs
+    ] == ["abc"]
 
 
 def test_a_run_is_lost_while_silent_and_running_when_it_is_heard_of_again(server: Server) -> None:
@@ -321,8 +321,8 @@ def test_unsupported_requests_are_rejected(server: Server) -> None:
 def test_requests_beyond_the_memory_limit_are_rejected_with_retry_after(
     make_server: Callable[..., Server],
 ) -> None:
-    answer = make_server(bytes_in_flight=10).json(ENVELOPE)
-    assert (answer.status_code, answer.headers["retry-after"]) == (429, "1")
+    response = make_server(bytes_in_flight=10).json(ENVELOPE)
+    assert (response.status_code, response.headers["retry-after"]) == (429, "1")
 
 
 def test_the_ack_reports_that_a_run_is_stopped_and_deleted(server: Server) -> None:
@@ -332,8 +332,8 @@ def test_the_ack_reports_that_a_run_is_stopped_and_deleted(server: Server) -> No
     server.metadata_store.runs.request_stop(run.id, NOW)
     server.metadata_store.runs.delete([run.id], NOW)
     server.recorder.heartbeats.flush()
-    answer = server.json({**ENVELOPE, "seq": 2}).json()
-    assert (answer["stop"], answer["deleted"], answer["stored"]) == (True, True, False)
+    body = server.json({**ENVELOPE, "seq": 2}).json()
+    assert (body["stop"], body["deleted"], body["stored"]) == (True, True, False)
 
 
 @pytest.mark.parametrize(

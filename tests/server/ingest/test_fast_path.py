@@ -56,21 +56,21 @@ def fast(served: Served, monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def test_responses_of_the_fast_path_have_the_id_of_the_request(served: Served, fast: list[bool]) -> None:
     with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
-        answers = [client.post("/api/v1/ingest", json=envelope(seq)) for seq in (1, 2, 3)]
+        responses = [client.post("/api/v1/ingest", json=envelope(seq)) for seq in (1, 2, 3)]
     assert fast[:3] == [False, True, True]
-    assert len({answer.headers["x-request-id"] for answer in answers}) == 3
+    assert len({response.headers["x-request-id"] for response in responses}) == 3
 
 
 def test_requests_after_the_first_of_a_writer_take_the_fast_path(served: Served, fast: list[bool]) -> None:
     with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
-        answers = [client.post("/api/v1/ingest", json=envelope(seq)).json() for seq in (1, 2, 2, 3)]
+        responses = [client.post("/api/v1/ingest", json=envelope(seq)).json() for seq in (1, 2, 2, 3)]
         both = client.post("/api/v1/ingest", json=[envelope(4), envelope(5)]).json()
         packed = msgspec.msgpack.encode(envelope(6))
         last = client.post(
             "/api/v1/ingest", content=packed, headers={"content-type": "application/msgpack"}
         ).json()
     assert fast[:5] == [False, True, True, True, True]  # MessagePack keys are other bytes
-    assert [(answer["seq"], answer["stored"]) for answer in answers] == [
+    assert [(response["seq"], response["stored"]) for response in responses] == [
         (1, True),
         (2, True),
         (2, False),
@@ -110,9 +110,9 @@ def test_other_requests_are_passed_to_the_application(
 ) -> None:
     with httpx.Client(base_url=served.url, timeout=PATIENCE_S) as client:
         assert client.post("/api/v1/ingest", json=envelope(1)).status_code == 200
-        answer = client.post("/api/v1/ingest", json=envelope(2, **more))
-        assert answer.status_code == status
-        assert ("error" in answer.json()) == (status != 200)
+        response = client.post("/api/v1/ingest", json=envelope(2, **more))
+        assert response.status_code == status
+        assert ("error" in response.json()) == (status != 200)
         assert client.post("/api/v1/ingest", json=envelope(3)).json()["stored"] is True
 
 

@@ -119,16 +119,16 @@ odd = st.one_of(
 )
 
 
-def check(server: Server, answer: httpx.Response, runs: list[str]) -> None:
+def check(server: Server, response: httpx.Response, runs: list[str]) -> None:
     """Everything sent is stored, or nothing and the response has an error."""
-    assert answer.status_code in EXPECTED_STATUSES, (answer.status_code, answer.text)
+    assert response.status_code in EXPECTED_STATUSES, (response.status_code, response.text)
     assert (server.endpoint.admission.requests, server.endpoint.admission.bytes) == (0, 0)
     rows = [server.metadata_store.runs.find(run, NOW) for run in runs]
-    if answer.status_code != 200:
-        assert len(answer.json()["error"]) > 10
+    if response.status_code != 200:
+        assert len(response.json()["error"]) > 10
         assert rows == [None] * len(runs)
     else:
-        acks = answer.json().get("acks", [answer.json()])
+        acks = response.json().get("acks", [response.json()])
         for ack in acks:
             assert server.metadata_store.runs.find(ack["run"], NOW) is not None
 
@@ -181,8 +181,8 @@ def test_damaged_bytes(
     damaged = bytearray(content[: int(len(content) * kept)] + more)
     for offset, byte in replaced:
         damaged[offset % len(damaged)] = byte
-    answer = server.post(bytes(damaged), JSON if form == JSON else MSGPACK, **headers)
-    check(server, answer, [run] if answer.status_code != 200 else [])
+    response = server.post(bytes(damaged), JSON if form == JSON else MSGPACK, **headers)
+    check(server, response, [run] if response.status_code != 200 else [])
 
 
 @seed(1)
@@ -197,8 +197,8 @@ def test_packed_bodies(server: Server, head: bytes, packing: int, rows: int, res
     run = f"packed-{next(_numbers)}"
     base = {"run": run, "writer": "w", "seq": 1, "keys": ["cpu"]}
     for body in (head, struct.pack("<BI", packing, rows) + rest):
-        answer = server.post(msgspec.msgpack.encode({**base, "body": body}), MSGPACK)
-        check(server, answer, [run] if answer.status_code != 200 else [])
+        response = server.post(msgspec.msgpack.encode({**base, "body": body}), MSGPACK)
+        check(server, response, [run] if response.status_code != 200 else [])
 
 
 BOMB = b" " * (64 << 20)
@@ -216,9 +216,9 @@ BOMB = b" " * (64 << 20)
 def test_compression_bombs(server: Server, encoding: str, pack: Callable[[bytes], bytes]) -> None:
     packed = pack(BOMB)
     assert len(packed) < 1 << 20
-    answer = server.post(packed, **{"content-encoding": encoding})
-    assert answer.status_code in (400, 413)
-    check(server, answer, [])
+    response = server.post(packed, **{"content-encoding": encoding})
+    assert response.status_code in (400, 413)
+    check(server, response, [])
 
 
 ROW = f'"run": "bad", "writer": "w", "seq": 1, "keys": ["a"], "t": [{NOW}]'
@@ -244,15 +244,15 @@ DEEP = "[" * 5000 + "]" * 5000
     ids=lambda text: text[:20] or "empty",
 )
 def test_invalid_envelopes_in_json(server: Server, text: str) -> None:
-    answer = server.post(text.encode())
-    assert answer.status_code == 400, answer.text
-    check(server, answer, ["bad"])
+    response = server.post(text.encode())
+    assert response.status_code == 400, response.text
+    check(server, response, ["bad"])
 
 
 def test_the_last_of_repeated_json_keys_counts(server: Server) -> None:
-    answer = server.post(b'{"run": "bad", "writer": "w", "seq": 1, "run": "twice"}')
-    assert (answer.status_code, answer.json()["run"]) == (200, "twice")
-    check(server, answer, ["twice"])
+    response = server.post(b'{"run": "bad", "writer": "w", "seq": 1, "run": "twice"}')
+    assert (response.status_code, response.json()["run"]) == (200, "twice")
+    check(server, response, ["twice"])
 
 
 def test_invalid_utf_8(server: Server) -> None:
@@ -266,8 +266,8 @@ def test_everything_that_was_stored_can_be_read(server: Server) -> None:
     """Must run last: reads what all the tests above have stored."""
     for depth, status in ((90, 200), (101, 422), (900, 422)):
         for path in (("records", 0, 2, "config", "lr"), ("records", 1, 2, "more"), ("about", "labels", "a")):
-            answer = server.json(changed(whole(f"deep-{depth}"), path, nested(depth)))
-            assert answer.status_code == status, answer.text
+            response = server.json(changed(whole(f"deep-{depth}"), path, nested(depth)))
+            assert response.status_code == status, response.text
     app = application(local_services(StoredLibrary(server.store, server.metadata_store, lambda: NOW + 5)))
     client = Reader(app)
     rows = client.ask("runs", limit=40)["runs"]

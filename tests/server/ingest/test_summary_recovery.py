@@ -42,8 +42,8 @@ def test_rows_that_were_only_gathered(tmp_path: Path, monkeypatch: pytest.Monkey
         assert metadata_store.sections.read([run_id])[run_id].summary()["max"] == 5.0
         for _ in range(2):
             restore_summaries(server.store, metadata_store)
-            found = metadata_store.sections.read([run_id])[run_id].summary()
-            assert found == {"min": 1.0, "max": 9.0, "mean": 5.0, "last": 5.0}
+            summary = metadata_store.sections.read([run_id])[run_id].summary()
+            assert summary == {"min": 1.0, "max": 9.0, "mean": 5.0, "last": 5.0}
         metadata_store.pending_summaries.close_idle(0.0)
         assert metadata_store.pending_summaries.incomplete() == []
     server.close()
@@ -80,9 +80,9 @@ def test_a_request_that_is_sent_again_after_a_crash_counts_once(
     server = Server(str(tmp_path), Limits())
     for row in rows[1:]:  # the acknowledgements of the first two were lost
         assert server.json(row).status_code == 200
-    found = server.metadata_store.runs.find("abc", NOW)
-    assert found is not None
-    assert server.metadata_store.sections.read([found.id])[found.id].summary() == {"mean": 12.0}
+    run = server.metadata_store.runs.find("abc", NOW)
+    assert run is not None
+    assert server.metadata_store.sections.read([run.id])[run.id].summary() == {"mean": 12.0}
     server.close()
 
 
@@ -120,10 +120,10 @@ class SharedServer(Server):
         assert self.json({**sender, "seq": 0, "records": info}).status_code == 200
 
     def mean(self) -> float:
-        found = self.metadata_store.runs.find("abc", NOW)
-        assert found is not None
+        run = self.metadata_store.runs.find("abc", NOW)
+        assert run is not None
         self.metadata_store.pending_summaries.flush()
-        return float(self.metadata_store.sections.read([found.id])[found.id].summary()["mean"])
+        return float(self.metadata_store.sections.read([run.id])[run.id].summary()["mean"])
 
     def restore(self) -> None:
         restore_summaries(self.store, self.metadata_store, while_running=True)

@@ -81,10 +81,10 @@ def test_the_cursor_of_a_response_misses_nothing(tmp_path: Path) -> None:
     training.advance(3)
     reader = RunReader("abc", str(tmp_path))
     reader.poll()
-    answer = series.metrics(JournalView(reader), SeriesSelection(("cpu",)), None, None, 100)
+    response = series.metrics(JournalView(reader), SeriesSelection(("cpu",)), None, None, 100)
     training.advance(2)
-    live_t = [sample["t"] for sample in Page(tmp_path, answer["cursor"]).news()["samples"]]
-    assert answer["groups"][0]["t"] + live_t == [T0 + i * 1000 for i in range(5)]
+    live_t = [sample["t"] for sample in Page(tmp_path, response["cursor"]).news()["samples"]]
+    assert response["groups"][0]["t"] + live_t == [T0 + i * 1000 for i in range(5)]
 
 
 def test_facts_come_first_and_when_they_change(tmp_path: Path) -> None:

@@ -158,18 +158,18 @@ def test_an_answer_in_drips_ends_at_the_deadline(site: Site, length: dict[str, s
 
 
 def test_a_connection_that_is_made_too_late_is_closed(site: Site) -> None:
-    made: list[socket.socket] = []
+    sockets: list[socket.socket] = []
 
     def connect_late(address: str, port: int, timeout_s: float) -> socket.socket:
-        made.append(site.connect(address, port, timeout_s))
+        sockets.append(site.connect(address, port, timeout_s))
         time.sleep(timeout_s)
-        return made[0]
+        return sockets[0]
 
     with pytest.raises(FetchFailed, match="took too long"):
         Fetcher(OutboundPolicy, site.resolve, connect_late, site.tls).get(
             "https://site.example/", FetchLimits(total_s=0.2)
         )
-    with made[0] as connection:  # an open one would keep the site from ending
+    with sockets[0] as connection:  # an open one would keep the site from ending
         assert connection.fileno() == -1
 
 

@@ -83,12 +83,12 @@ def fill(page: Browser, label: str, text: str, within: str = "main") -> None:
 
 def field(page: Browser, label: str) -> dict[str, str]:
     """The value of the field with this label, and what the page says is wrong with it."""
-    found: dict[str, str] = page.evaluate(
+    state: dict[str, str] = page.evaluate(
         f"(id => ({{value: document.getElementById(id).value, "
         f"error: document.getElementById(`${{id}}-error`)?.innerText ?? ''}}))"
         f"([...document.querySelectorAll('label')].find(e => e.innerText === {label!r}).htmlFor)"
     )
-    return found
+    return state
 
 
 def sign_in(page: Browser, name: str = "rita", password: str = PASSWORD) -> None:
@@ -496,8 +496,8 @@ def check(page: Browser, path: str, checks: str) -> None:
 def violations(page: Browser, *rules: str) -> list[str]:
     """What axe finds wrong with the page by these rules; without any, by all."""
     options = {"runOnly": rules} if rules else {}
-    found: list[str] = page.evaluate(
+    violations: list[str] = page.evaluate(
         f"axe.run({json.dumps(options)})"
         ".then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
     )
-    return found
+    return violations

@@ -156,12 +156,12 @@ def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, 
     fired = Firing(
         rule.id, writer.run_id, writer.lane_id, "gpu.0.gpu", "node1", "error", 1.5, at_ms, told="author"
     )
-    told = Notification(
+    notification = Notification(
         f"{fired.key_prefix}user:{people.accounts.users.by_name('bob').id}",
         "rule.fired", f"user:{people.accounts.users.by_name('bob').id}", "rule", "idle", {}, at_ms,
     )  # fmt: skip
     event = StoredEvent(writer.run_id, at_ms, "rule", "error", "idle", {})
-    store.alerts.firings.add(fired, event, None, [told])
+    store.alerts.firings.add(fired, event, None, [notification])
     page.wait(
         "[...document.querySelectorAll('main button')].find(e => e.innerText === 'Refresh').click() ||"
         " document.querySelector('main details')?.textContent.includes('this server sends no mail')"
@@ -247,7 +247,7 @@ def test_usage_is_shown_by_team_project_user_and_model(page: Browser, people: Pe
     signed_in(page, "rita")
     check(page, "/-/billing/usage", AXE)
     shown(page, "15.00", "dl")
-    for group, found in (
+    for group, name in (
         ("project", "speech/digits"),
         ("author", "ada"),
         ("model", A100),
@@ -257,7 +257,7 @@ def test_usage_is_shown_by_team_project_user_and_model(page: Browser, people: Pe
             f"(select => {{ select.value = {group!r}; select.dispatchEvent(new Event('change')); }})"
             "(document.querySelector('main select'))"
         )
-        shown(page, found, "main table")
+        shown(page, name, "main table")
     page.resize(1280, 900)
     page.open("/-/organisation/settings")
     fill(page, "Energy of the site for each kWh of its machines (PUE)", "1.25")

@@ -60,14 +60,14 @@ def sweep(served: Served) -> str:
     sweep = store.sweeps.sweeps.named(store.projects.id("digits"), name)
     assert sweep is not None
     agent = store.sweeps.agents.add(sweep.id, "node1", 1)
-    for place, (opt, run) in enumerate((("adam", "trained"), ("sgd", "same"), ("sgd", None))):
-        parameters = {"lr": 0.1 + place / 4, "opt": opt}
-        assigned = store.sweeps.runs.assign(sweep.id, place, parameters, agent.id, 1)
+    for index, (opt, run) in enumerate((("adam", "trained"), ("sgd", "same"), ("sgd", None))):
+        parameters = {"lr": 0.1 + index / 4, "opt": opt}
+        assigned = store.sweeps.runs.assign(sweep.id, index, parameters, agent.id, 1)
         assert assigned is not None
         if run is not None:
             run_id = store.runs.places(run)[0].run_id
             store.sweeps.runs.begin(sweep.id, assigned.run_name, run_id, 1)
-            store.sweeps.runs.end({assigned.id: RunOutcome(0.5 - place / 10, None)})
+            store.sweeps.runs.end({assigned.id: RunOutcome(0.5 - index / 10, None)})
     return name
 
 

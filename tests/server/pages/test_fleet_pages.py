@@ -85,8 +85,8 @@ def send(
         "v": [list(column) for column in zip(*rows, strict=True)],
         "records": records,
     }
-    answer = httpx.post(f"{served.url}/api/v1/ingest", json=envelope, timeout=PATIENCE_S)
-    assert answer.status_code == 200, answer.text
+    response = httpx.post(f"{served.url}/api/v1/ingest", json=envelope, timeout=PATIENCE_S)
+    assert response.status_code == 200, response.text
 
 
 @pytest.fixture
@@ -103,10 +103,10 @@ def page(browser: Browser, served: Served) -> Iterator[Browser]:  # noqa: F811
 def accessible(page: Browser) -> None:
     """Nothing of what is shown is hard to read, to operate or to hear."""
     page.evaluate(f"{files('axe_core_python').joinpath('axe.min.js').read_text()}; true")
-    found = page.evaluate(
+    violations = page.evaluate(
         "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
     )
-    assert found == []
+    assert violations == []
 
 
 def looked_at(page: Browser, name: str) -> None:

@@ -150,13 +150,13 @@ def test_the_same_key_of_two_roles_is_two_lines(page: Browser) -> None:
 def test_an_error_replaces_one_part_with_its_reason(
     page: Browser, path: str, field: str, value: str, shown: str, gone: str
 ) -> None:
-    asked = "/runs" if path == "/" else "runs/plain"
-    script = BROKEN.format(path=json.dumps(asked), field=json.dumps(field), value=value)
+    requested = "/runs" if path == "/" else "runs/plain"
+    script = BROKEN.format(path=json.dumps(requested), field=json.dumps(field), value=value)
     added = page.call("Page.addScriptToEvaluateOnNewDocument", source=script)["identifier"]
     try:
         page.open(path)
-        wanted = json.dumps(gone or shown)
-        text = page.wait(f"(text => text.includes({wanted}) && text)(document.body?.innerText ?? '')")
+        expected = json.dumps(gone or shown)
+        text = page.wait(f"(text => text.includes({expected}) && text)(document.body?.innerText ?? '')")
         assert shown in text
         assert "Loading" not in text
         if gone:

@@ -51,27 +51,29 @@ class LoggedRun:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[LoggedRun]:
-    made = LoggedRun(tmp_path)
+    logged_run = LoggedRun(tmp_path)
     for step in range(5):
         pixels = numpy.full((8, 8, 3), step * 50, "uint8")
         described = runvitals.Image(pixels, caption=f"at {step} {EVIL}")
-        made.log("samples", step, described, runvitals.Image(pixels))
-        made.log("weights", step, runvitals.Histogram(numpy.arange(100) + step))
-        made.log("report", step, runvitals.Html(f"<h1>Report {step}</h1>{EVIL}"))
-        made.log("drawing", step, runvitals.Image(DRAWING))
+        logged_run.log("samples", step, described, runvitals.Image(pixels))
+        logged_run.log("weights", step, runvitals.Histogram(numpy.arange(100) + step))
+        logged_run.log("report", step, runvitals.Html(f"<h1>Report {step}</h1>{EVIL}"))
+        logged_run.log("drawing", step, runvitals.Image(DRAWING))
     table = runvitals.Table(columns=["image", EVIL, "score"])
     for row in range(30):
         table.add(runvitals.Image(numpy.zeros((4, 4))), f"{row} {EVIL}", 30 - row)
-    made.log("worst", 4, table)
-    made.log("speech", 4, runvitals.Audio(numpy.zeros(800), sample_rate=8000))
-    made.log("story", 4, runvitals.Text(EVIL))
-    made.record("failed", "image", 4, [{"kind": "image", "error": EVIL}])
-    made.record("model/é\u202e.pt", "file", 4, [{"kind": "file", **made.files.add(b"weights")}])
-    made.training.monitor.event(T0 + 3000, "alert", "error", f"at step 3 {EVIL}", title=f"diverged {EVIL}")
-    made.training.monitor.event(T0 + 2000, "marker", "info", "epoch 1")
-    made.training.monitor.event(T0 + 1000, "gap", "warning", "no samples for 9 s")
-    yield made
-    made.journal.close()
+    logged_run.log("worst", 4, table)
+    logged_run.log("speech", 4, runvitals.Audio(numpy.zeros(800), sample_rate=8000))
+    logged_run.log("story", 4, runvitals.Text(EVIL))
+    logged_run.record("failed", "image", 4, [{"kind": "image", "error": EVIL}])
+    logged_run.record("model/é\u202e.pt", "file", 4, [{"kind": "file", **logged_run.files.add(b"weights")}])
+    logged_run.training.monitor.event(
+        T0 + 3000, "alert", "error", f"at step 3 {EVIL}", title=f"diverged {EVIL}"
+    )
+    logged_run.training.monitor.event(T0 + 2000, "marker", "info", "epoch 1")
+    logged_run.training.monitor.event(T0 + 1000, "gap", "warning", "no samples for 9 s")
+    yield logged_run
+    logged_run.journal.close()
 
 
 def from_the_frame(complaint: str) -> bool:
@@ -120,12 +122,12 @@ def test_everyone_can_use_it(page: Browser, run: LoggedRun) -> None:  # noqa: F8
             page.wait(f"({scroll}, document.querySelectorAll('{ready}').length > 0)")
             assert page.evaluate("document.documentElement.scrollWidth") <= 390, path
             page.evaluate(f"{checks}; true")
-            found = page.evaluate(
+            violations = page.evaluate(
                 "axe.run({exclude: [['iframe']]}).then(({violations}) => "
                 "violations.filter(({impact}) => impact === 'serious' || impact === 'critical')"
                 ".map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
             )
-            assert (path, dark, found) == (path, dark, [])
+            assert (path, dark, violations) == (path, dark, [])
         page.complaints[:] = [text for text in page.complaints if not from_the_frame(text)]
 
 

@@ -27,10 +27,10 @@ EVIL = '<img src=x onerror="document.title=1">'
 def browser() -> Iterator[Browser]:
     with ExitStack() as stack:
         try:
-            found = stack.enter_context(Browser())
+            started = stack.enter_context(Browser())
         except NoBrowser as error:
             pytest.skip(str(error))
-        yield found
+        yield started
 
 
 @pytest.fixture(scope="module")
@@ -86,7 +86,7 @@ def type_into(page: Browser, selector: str, text: str) -> None:
 
 def drawn_pixels(page: Browser, title: str) -> int:
     """How many pixels of a chart's canvas are not empty."""
-    found = page.evaluate(
+    count = page.evaluate(
         f"""(() => {{
             const canvas = document.querySelector('figure[aria-label^="{title}"] canvas');
             if (!canvas || !canvas.width) return 0;
@@ -96,7 +96,7 @@ def drawn_pixels(page: Browser, title: str) -> int:
             return count;
         }})()"""
     )
-    return int(found)
+    return int(count)
 
 
 def x_labels(page: Browser) -> str:

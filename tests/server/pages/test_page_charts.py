@@ -58,8 +58,8 @@ def choose(page: Browser, label: str, value: str) -> None:  # noqa: F811
 
 
 def parameters(page: Browser) -> dict[str, str]:  # noqa: F811
-    found: dict[str, str] = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
-    return found
+    query: dict[str, str] = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
+    return query
 
 
 def drag(page: Browser, selector: str, start: float, end: float) -> None:  # noqa: F811
@@ -377,9 +377,9 @@ def test_the_csv_of_a_chart_has_the_numbers_of_the_api(page: Browser, tmp_path: 
         "[...document.querySelectorAll('a')].find(e => e.innerText.startsWith('CSV of the shown'))?.href"
     )
     table = [line.split(",") for line in httpx.get(href, timeout=PATIENCE_S).text.splitlines()]
-    answer: dict[str, Any] = httpx.get(href.replace("format=csv", "format=json"), timeout=PATIENCE_S).json()
-    assert answer["resolution"] == "buckets"
-    (group,) = answer["groups"]
+    body: dict[str, Any] = httpx.get(href.replace("format=csv", "format=json"), timeout=PATIENCE_S).json()
+    assert body["resolution"] == "buckets"
+    (group,) = body["groups"]
     column = table[0].index("gpu.1.powerWatts")
     assert [float(row[column]) for row in table[1:]] == group["series"]["gpu.1.powerWatts"]
     assert [int(row[0]) for row in table[1:]] == group["t"]
@@ -512,10 +512,10 @@ def test_nothing_is_inaccessible(
     page.wait(shown)
     keep_picture(page, f"{name}-{'dark' if dark else 'light'}")
     page.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text())
-    found = page.evaluate(
+    violations = page.evaluate(
         "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
     )
-    assert found == []
+    assert violations == []
     page.resize(390, 800, dark)
     page.wait("innerWidth === 390 && new Promise(drawn => requestAnimationFrame(() => drawn(true)))")
     keep_picture(page, f"{name}-{'dark' if dark else 'light'}-phone")

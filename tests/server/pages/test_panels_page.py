@@ -107,10 +107,10 @@ def fill(page: Browser, label: str, text: str) -> None:
 
 
 def titles(page: Browser) -> list[str]:
-    found: list[str] = page.evaluate(
+    labels: list[str] = page.evaluate(
         "[...document.querySelectorAll('[data-panel]')].map(e => e.getAttribute('aria-label'))"
     )
-    return found
+    return labels
 
 
 def press(page: Browser, key: str, control: bool = False) -> None:
@@ -176,11 +176,11 @@ def test_every_kind_is_shown_and_hostile_text_is_inert(page: Browser, folder: Pa
     for dark in (False, True):
         page.resize(1280, 1900, dark=dark)
         page.evaluate(checks)
-        found = page.evaluate(
+        violations = page.evaluate(
             "axe.run(document.querySelector(\"section[aria-label='Your panels']\"))"
             ".then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
         )
-        assert found == []
+        assert violations == []
         keep_picture(page, f"panels-{'dark' if dark else 'light'}")
     page.resize(390, 844)
     page.wait("document.documentElement.scrollWidth <= 390")
@@ -190,12 +190,12 @@ def test_every_kind_is_shown_and_hostile_text_is_inert(page: Browser, folder: Pa
 def test_panels_of_a_project_show_its_runs(page: Browser, folder: Path) -> None:
     for run in ("first", "second"):
         trained(folder, run, project="shared")
-    wanted = [
+    panels = [
         panel("loss", "line", metrics=["loss"]),
         panel("power", "bar", metrics=["gpu.*.powerWatts"], statistic="last"),
         panel("last", "table", metrics=["gpu.0.powerWatts / gpu.0.gpu"]),
     ]
-    lay_out(page, "shared", wanted)
+    lay_out(page, "shared", panels)
     page.open("/projects/shared")
     page.wait("document.querySelector('[data-panel=loss] figure canvas')")
     page.wait("document.querySelectorAll('[data-panel=power] tbody tr').length === 2")

@@ -53,8 +53,8 @@ class Device:
         self._page.call("WebAuthn.setUserVerified", authenticatorId=self.id, isUserVerified=user)
 
     def passkeys(self) -> list[dict[str, Any]]:
-        found = self._page.call("WebAuthn.getCredentials", authenticatorId=self.id)["credentials"]
-        return list(found)
+        credentials = self._page.call("WebAuthn.getCredentials", authenticatorId=self.id)["credentials"]
+        return list(credentials)
 
     def close(self) -> None:
         self._page.call("WebAuthn.removeVirtualAuthenticator", authenticatorId=self.id)

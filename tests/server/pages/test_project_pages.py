@@ -77,9 +77,9 @@ class Lab:
 
     def link(self, path: str = DIGITS, **new: Any) -> tuple[int, str]:
         """The id and address of a new guest link."""
-        made = self.people.browser("rita").post(f"{path}/links", json=new)
-        assert made.status_code == 201, made.text
-        return made.json()["id"], made.json()["url"]
+        response = self.people.browser("rita").post(f"{path}/links", json=new)
+        assert response.status_code == 201, response.text
+        return response.json()["id"], response.json()["url"]
 
     @property
     def project(self) -> Any:
@@ -161,8 +161,8 @@ def test_a_link_to_a_run_is_made_on_its_page_and_revoked(page: Browser, lab: Lab
     signed_in(page, "bob")
     page.open("/vision/digits/runs/otter-1/overview")
     shown(page, "node1")
-    asked = "performance.getEntriesByType('resource').some(({name}) => name.endsWith('/projects/digits'))"
-    page.wait(asked)
+    is_loaded = "performance.getEntriesByType('resource').some(({name}) => name.endsWith('/projects/digits'))"
+    page.wait(is_loaded)
     assert "Guest links" not in page.text("main")
 
 

@@ -77,8 +77,8 @@ def chromium(site: Site) -> Iterator[Browser]:
     """A browser for which the provider has a public name and a certificate."""
     rules = f"MAP idp.example:443 127.0.0.1:{site.port}, MAP {STYLES} ~NOTFOUND"
     try:
-        with Browser(f"--host-resolver-rules={rules}", "--ignore-certificate-errors") as found:
-            yield found
+        with Browser(f"--host-resolver-rules={rules}", "--ignore-certificate-errors") as browser:
+            yield browser
     except NoBrowser as error:
         pytest.skip(str(error))
 

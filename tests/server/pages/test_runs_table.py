@@ -88,15 +88,15 @@ def page(browser: Browser, served: Served) -> Iterator[Browser]:  # noqa: F811
 
 def names(page: Browser) -> list[str]:
     """The names in view, from top to bottom."""
-    found: list[str] = page.evaluate(
+    texts: list[str] = page.evaluate(
         "[...document.querySelectorAll('tbody .run .name')].map(e => e.innerText)"
     )
-    return found
+    return texts
 
 
 def address(page: Browser) -> dict[str, str]:
-    found: dict[str, str] = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
-    return found
+    query: dict[str, str] = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
+    return query
 
 
 def click(page: Browser, selector: str, text: str = "", shift: bool = False) -> None:
@@ -109,18 +109,18 @@ def click(page: Browser, selector: str, text: str = "", shift: bool = False) -> 
 
 
 def headings(page: Browser) -> list[str]:
-    found: list[str] = page.evaluate("[...document.querySelectorAll('thead .title')].map(e => e.innerText)")
-    return found
+    texts: list[str] = page.evaluate("[...document.querySelectorAll('thead .title')].map(e => e.innerText)")
+    return texts
 
 
 def serious(page: Browser) -> list[str]:
     """What axe finds wrong with the page."""
     page.evaluate(files("axe_core_python").joinpath("axe.min.js").read_text())
-    found: list[str] = page.evaluate(
+    violations: list[str] = page.evaluate(
         "axe.run().then(({violations}) => violations.filter(({impact}) => impact !== 'minor')"
         ".map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
     )
-    return found
+    return violations
 
 
 def keep_picture(page: Browser, name: str) -> None:
@@ -134,9 +134,9 @@ def test_thousands_of_rows_are_scrolled_and_few_are_in_the_page(page: Browser) -
     page.wait(f"document.querySelector('{GRID}')?.getAttribute('aria-rowcount') == {RUNS + 2}")
     page.wait(f"document.querySelector('tbody .name')?.innerText == 'run {RUNS - 1}'")
     assert page.evaluate("document.querySelectorAll('tbody tr').length") < 60
-    for place, name in ((0.5, "run 15"), (1, "run 0")):
+    for share, name in ((0.5, "run 15"), (1, "run 0")):
         page.evaluate(
-            f"(e => e.scrollTop = {place} * (e.scrollHeight - e.clientHeight))"
+            f"(e => e.scrollTop = {share} * (e.scrollHeight - e.clientHeight))"
             "(document.querySelector('.scroll'))"
         )
         page.wait(
@@ -257,16 +257,16 @@ def test_totals_and_widths_of_columns_are_chosen_and_kept(page: Browser) -> None
     page.wait("document.querySelector('tfoot').innerText.includes('Σ')")
     assert totals().endswith(f"Σ {sum(range(RUNS))} Σ 2 d 2 h")
     page.press("Escape")
-    place = "[...document.querySelectorAll('th')].find(e => e.innerText.startsWith('loss'))"
+    heading = "[...document.querySelectorAll('th')].find(e => e.innerText.startsWith('loss'))"
     left, top, before = page.evaluate(
-        f"(e => [e.right - 3, e.top + 9, e.width])({place}.getBoundingClientRect())"
+        f"(e => [e.right - 3, e.top + 9, e.width])({heading}.getBoundingClientRect())"
     )
     page.mouse("mouseMoved", left, top)
     page.mouse("mousePressed", left, top, clicks=1)
     page.mouse("mouseMoved", left + 80, top, clicks=1)
     page.mouse("mouseReleased", left + 80, top, clicks=1)
-    page.wait(f"Math.abs({place}.offsetWidth - {before} - 80) < 2")
-    page.evaluate(f"{place}.querySelector('.sorts').focus()")
+    page.wait(f"Math.abs({heading}.offsetWidth - {before} - 80) < 2")
+    page.evaluate(f"{heading}.querySelector('.sorts').focus()")
     page.press("ArrowLeft", alt=True, shift=True)
     page.wait(f"new URLSearchParams(location.search).get('widths') === 'summary.loss:{before + 70:.0f}'")
     assert address(page)["total"] == "sum"

@@ -70,10 +70,10 @@ def switch(page: Browser, label: str) -> None:
 def accessible(page: Browser) -> None:
     """Nothing of what is shown is hard to read, to operate or to hear."""
     page.evaluate(f"{files('axe_core_python').joinpath('axe.min.js').read_text()}; true")
-    found = page.evaluate(
+    violations = page.evaluate(
         "axe.run().then(({violations}) => violations.map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
     )
-    assert found == []
+    assert violations == []
 
 
 def test_the_mail_server_is_set_and_tried(page: Browser, people: People) -> None:
@@ -333,7 +333,7 @@ def picture_of(people: People) -> Image.Image:
 def near(image: Image.Image, x: int, y: int, colour: tuple[int, int, int]) -> bool:
     pixel = image.getpixel((x, y))
     assert isinstance(pixel, tuple)
-    return all(abs(part - wanted) < 30 for part, wanted in zip(pixel, colour, strict=True))
+    return all(abs(part - value) < 30 for part, value in zip(pixel, colour, strict=True))
 
 
 def test_a_part_of_a_picture_is_chosen_by_mouse_and_keyboard(

@@ -94,8 +94,8 @@ def many_runs(shared: StoredServer, count: int) -> None:
 
 
 def rows(page: Browser) -> list[str]:
-    found: list[str] = page.evaluate("[...document.querySelectorAll('tbody .name')].map(e => e.innerText)")
-    return found
+    texts: list[str] = page.evaluate("[...document.querySelectorAll('tbody .name')].map(e => e.innerText)")
+    return texts
 
 
 def click(page: Browser, selector: str, text: str = "") -> None:

@@ -92,8 +92,10 @@ def test_axis_zoom_and_folds_are_in_the_address(page: Browser) -> None:
     page.wait(f"document.querySelector('{LOSS} .u-over')")
     drag(page, f"{LOSS} .u-over", 0.25, 0.75)
     page.wait("new URLSearchParams(location.search).get('axis') === 'relative'")
-    asked = "performance.getEntriesByType('resource').some(({name}) => /overlay.logged.*x0=/.test(name))"
-    page.wait(asked)
+    is_requested = (
+        "performance.getEntriesByType('resource').some(({name}) => /overlay.logged.*x0=/.test(name))"
+    )
+    page.wait(is_requested)
     click(page, "A part shown · show all")
     page.wait("!new URLSearchParams(location.search).has('from')")
     page.wait("(b => b && (b.click(), true))(document.querySelector('section[aria-label=Charts] h2 button'))")
@@ -104,14 +106,14 @@ def test_axis_zoom_and_folds_are_in_the_address(page: Browser) -> None:
 def test_new_values_of_a_running_run_appear(page: Browser, live: Live) -> None:
     page.open("/projects/digits?shown=carl")
     page.wait(f"document.querySelector('{LOSS} .u-over')")
-    asked = (
+    is_requested = (
         "performance.getEntriesByType('resource').filter(({name}) => /overlay.(logged|system)/.test(name))"
         ".some(({name}) => /width=/.test(name))"
     )
 
     def requested() -> bool:
         live.training.advance(5)
-        return bool(page.evaluate(asked))
+        return bool(page.evaluate(is_requested))
 
     eventually(requested)
 

@@ -261,9 +261,9 @@ def test_a_month_file_without_store_id_is_read_and_gets_one_when_written(store: 
         open_metadata_store(str(store / "catalogue.db")) as metadata_store,
     ):
         (stamped,) = connection.execute("SELECT id FROM store").fetchone()
-        known = metadata_store.issued_ids.pairing()
-        assert known is not None
-        assert stamped == known[0]
+        pairing = metadata_store.issued_ids.pairing()
+        assert pairing is not None
+        assert stamped == pairing[0]
 
 
 def test_a_store_that_lost_log_and_metadata_keeps_its_month_files(store: Path) -> None:

@@ -22,8 +22,8 @@ def events(server: AccountsServer) -> int:
 def test_a_role_and_an_end_of_which_one_is_refused(vision: AccountsServer) -> None:
     before = events(vision)
     wrong = {"role": "viewer", "expires_ms": T0 - 1}
-    answer = vision.ask("ada", "PATCH", "teams/vision/members/bob", 422, json=wrong)
-    assert list(answer["fields"]) == ["expires_ms"]
+    response = vision.ask("ada", "PATCH", "teams/vision/members/bob", 422, json=wrong)
+    assert list(response["fields"]) == ["expires_ms"]
     assert vision.accounts.members.get("vision", "bob").role == "member"
     assert events(vision) == before
     changed = vision.ask("ada", "PATCH", "teams/vision/members/bob", json={**wrong, "expires_ms": T0 + 1})
@@ -48,8 +48,8 @@ def test_a_service_account_whose_subject_is_taken(vision: AccountsServer) -> Non
         ({**external, "subject": None}, ["subject"]),
         ({**external, "kind": "builtin"}, ["issuer", "subject"]),
     ):
-        answer = vision.ask("olga", "POST", accounts, 422, json={"name": "second", **wrong})
-        assert list(answer["fields"]) == fields
+        response = vision.ask("olga", "POST", accounts, 422, json={"name": "second", **wrong})
+        assert list(response["fields"]) == fields
     vision.ask("ada", "DELETE", f"{accounts}/first", 204)
     vision.ask("olga", "POST", accounts, 201, json={"name": "second", **external})
 

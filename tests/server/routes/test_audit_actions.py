@@ -244,13 +244,13 @@ class Walk:
         [mine] = self.ask_list("eve", "account/invitations", "invitations")
         self.ask("eve", "POST", "invitations/accept", id=mine["id"])
         self.server.ask("ada", "DELETE", f"{members}/eve", 204)
-        for answer in ("approve", "reject"):
-            asked = self.ask("eve", "POST", f"{team}/join-requests", 201)
-            self.ask("ada", "POST", f"{team}/join-requests/{asked['id']}/{answer}")
-            if answer == "approve":
+        for decision in ("approve", "reject"):
+            request = self.ask("eve", "POST", f"{team}/join-requests", 201)
+            self.ask("ada", "POST", f"{team}/join-requests/{request['id']}/{decision}")
+            if decision == "approve":
                 self.server.ask("eve", "DELETE", f"{members}/eve", 204)
-        asked = self.ask("eve", "POST", f"{team}/join-requests", 201)
-        self.server.ask("eve", "DELETE", f"account/join-requests/{asked['id']}", 204)
+        request = self.ask("eve", "POST", f"{team}/join-requests", 201)
+        self.server.ask("eve", "DELETE", f"account/join-requests/{request['id']}", 204)
         self.accounts.audit.record(T0, CLI, "team.ask")  # without a mail server: see test_joining
         self.accounts.members.add("vision", "eve", "viewer", CLI, T0, expires_ms=T0 + 1)
         self.remove_expired(T0 + HOUR_MS)
@@ -357,9 +357,9 @@ def test_every_action_is_written(walk: Walk) -> None:
     walk.alerts()
     walk.billing()
     walk.data()
-    found = set(walk.server.actions())
-    wanted = {*SIGN_IN, *ACCOUNT, *ORGANISATION, *TEAM, *DATA}
-    assert sorted(wanted - found) == []
+    written = set(walk.server.actions())
+    expected = {*SIGN_IN, *ACCOUNT, *ORGANISATION, *TEAM, *DATA}
+    assert sorted(expected - written) == []
     events = walk.accounts.audit.page(AuditFilter(), 1001)
     assert len(events) < 1001
     for event in events:

@@ -33,13 +33,13 @@ def test_runs_side_by_side(tmp_path: Path) -> None:
             a_run(tmp_path, server, name, 0.1 * number, 3.0 - number)
         runs = ["three", "one", "none", "one", "../x"]
         mine, theirs = (client.ask("compare", runs=runs) for client in (local, server))
-        for answer in (mine, theirs):
-            compare_models.ComparedRuns.model_validate(answer)
-            for run in answer["runs"]:
+        for response in (mine, theirs):
+            compare_models.ComparedRuns.model_validate(response)
+            for run in response["runs"]:
                 run.pop("last")  # a journal knows the newest sample, a store the newest value of each key
         rows = {row["name"]: row for row in mine["statistics"]}
-        for answer in (mine, theirs):  # a store computes the statistics of the system in the background
-            answer["statistics"] = [row for row in answer["statistics"] if "system." not in row["name"]]
+        for response in (mine, theirs):  # a store computes the statistics of the system in the background
+            response["statistics"] = [row for row in response["statistics"] if "system." not in row["name"]]
         assert theirs == mine
         assert [run["name"] for run in mine["runs"]] == ["run three", "run one"]
         assert mine["missing"] == ["none", "../x"]

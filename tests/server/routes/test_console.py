@@ -13,12 +13,12 @@ def test_console_output(tmp_path: Path, client: Client) -> None:
     monitor = Monitor(tmp_path)
     monitor.printed(T0, "<script>alert(1)</script>\n")
     monitor.printed(T0 + 1, b"\xff\n", stream=2)
-    found = client.ask("runs/abc/console")
-    models.ConsoleAnswer.model_validate(found)
-    assert [(piece["stream"], piece["text"]) for piece in found["pieces"]] == [
+    lines = client.ask("runs/abc/console")
+    models.ConsoleAnswer.model_validate(lines)
+    assert [(piece["stream"], piece["text"]) for piece in lines["pieces"]] == [
         ("stdout", "<script>alert(1)</script>\n"), ("stderr", "�\n"),
     ]  # fmt: skip
-    assert not found["cut"]
+    assert not lines["cut"]
 
 
 def test_more_output_than_the_page_shows(tmp_path: Path, client: Client) -> None:
@@ -27,8 +27,8 @@ def test_more_output_than_the_page_shows(tmp_path: Path, client: Client) -> None
         monitor.printed(T0 + number, f"{number}" * 100_000)
 
     def printed(max_bytes: int | None = None) -> tuple[bool, str]:
-        found = client.ask("runs/abc/console", **({} if max_bytes is None else {"max_bytes": max_bytes}))
-        return found["cut"], "".join(piece["text"][0] for piece in found["pieces"])
+        output = client.ask("runs/abc/console", **({} if max_bytes is None else {"max_bytes": max_bytes}))
+        return output["cut"], "".join(piece["text"][0] for piece in output["pieces"])
 
     assert printed() == (True, "45")
     assert printed(1_000_000) == (False, "012345")

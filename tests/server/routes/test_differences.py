@@ -34,9 +34,11 @@ def disturbed(directory: Path, seconds: int = 600) -> None:
 
 def test_what_changed_is_ranked_by_the_named_statistic(tmp_path: Path, client: Client) -> None:
     disturbed(tmp_path)
-    answer = client.ask("runs/abc/differences", t0=T0 + 300_000, t1=T0 + 329_999)
-    models.Differences.model_validate(answer)
-    ranked = [(one["kind"], one["key"], one["chart"]) for one in answer["differences"]]
+    response = client.ask("runs/abc/differences", t0=T0 + 300_000, t1=T0 + 329_999)
+    models.Differences.model_validate(response)
+    ranked = [
+        (difference["kind"], difference["key"], difference["chart"]) for difference in response["differences"]
+    ]
     assert ranked[:2] == [
         ("logged", "step_time", "step_time"),
         ("sampled", "gpu.0.powerWatts", "GPU power"),
@@ -46,9 +48,9 @@ def test_what_changed_is_ranked_by_the_named_statistic(tmp_path: Path, client: C
         "gpu.0.powerWatts",
         "cpu",
     }  # constants do not differ
-    assert (answer["around_t0"], answer["around_t1"]) == (T0, T0 + 629_999)
-    assert answer["compared"] == 6  # the speed of the disk, not its total
-    power = answer["differences"][1]
+    assert (response["around_t0"], response["around_t1"]) == (T0, T0 + 629_999)
+    assert response["compared"] == 6  # the speed of the disk, not its total
+    power = response["differences"][1]
     values = np.array([(250.0 if 300 <= i < 330 else 600.0) + 5 * math.sin(i * 7.3) for i in range(600)])
     inside, outside = values[300:330], np.delete(values, slice(300, 330))
     mad = np.median(np.abs(outside - np.median(outside)))
@@ -77,8 +79,8 @@ def test_series_with_too_few_values_are_left_out(tmp_path: Path, client: Client)
     monitor = Monitor(tmp_path)
     for i in range(20):
         monitor.sample(T0 + i * 1000, {"cpu": float(i), "memory_percent": math.nan if i != 3 else 1.0})
-    answer = client.ask("runs/abc/differences", t0=T0 + 2000, t1=T0 + 5000)
-    assert (answer["compared"], answer["left_out"]) == (1, 1)
+    response = client.ask("runs/abc/differences", t0=T0 + 2000, t1=T0 + 5000)
+    assert (response["compared"], response["left_out"]) == (1, 1)
     assert client.ask("runs/abc/differences", t0=0, t1=10)["differences"] == []
 
 
@@ -105,9 +107,9 @@ def test_wrong_parameters_are_named(
     tmp_path: Path, client: Client, params: dict[str, int], text: str
 ) -> None:
     Monitor(tmp_path).sample(T0, {"cpu": 1.0})
-    answer = client.get("/api/v1/runs/abc/differences", params=params)
-    assert answer.status_code == 422
-    assert text in answer.json()["error"]
+    response = client.get("/api/v1/runs/abc/differences", params=params)
+    assert response.status_code == 422
+    assert text in response.json()["error"]
 
 
 def test_a_shared_server_answers_the_same(tmp_path: Path, client: Client) -> None:

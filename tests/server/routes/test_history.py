@@ -19,9 +19,9 @@ def test_logged_values_by_rank(tmp_path: Path, client: Client) -> None:
             T0 + step, step, loss=1.0 / (step + 1), text="no number", **({"eval": 0.5} if step == 2 else {})
         )
     second.log(T0, 7, loss=math.nan)
-    found = client.ask("runs/abc/history")
-    models.Logged.model_validate(found)
-    assert [(group["rank"], group["step"], group["series"]) for group in found["groups"]] == [
+    history = client.ask("runs/abc/history")
+    models.Logged.model_validate(history)
+    assert [(group["rank"], group["step"], group["series"]) for group in history["groups"]] == [
         (0, [0.0, 1.0, 2.0], {"loss": [1.0, 0.5, 1 / 3]}),
         (0, [2.0], {"eval": [0.5]}),
         (1, [7.0], {"loss": [None]}),
@@ -34,8 +34,8 @@ def test_keys_may_be_globs_and_those_without_a_match_are_named(tmp_path: Path, c
     Trainer(tmp_path).log(T0, 0, **{"val/loss": 1.0, "val/acc": 2.0, "odd[1]": 3.0})
 
     def names(*keys: str) -> tuple[list[str], list[str]]:
-        answer = client.ask("runs/abc/history", keys=list(keys))
-        return sorted(name for group in answer["groups"] for name in group["series"]), answer["unmatched"]
+        response = client.ask("runs/abc/history", keys=list(keys))
+        return sorted(name for group in response["groups"] for name in group["series"]), response["unmatched"]
 
     assert names("*") == (["odd[1]", "val/acc", "val/loss"], [])
     assert names("val/*", "nothing", "x*") == (["val/acc", "val/loss"], ["nothing", "x*"])
@@ -93,8 +93,8 @@ def test_a_range_of_steps(tmp_path: Path, client: Client) -> None:
     for step in range(1000):
         first.log(T0 + step, step, loss=float(step))
     second.log(T0, 5000, loss=1.0)
-    found = client.ask("runs/abc/history", first_step=100, last_step=105.5, max_points=10)["groups"]
-    assert [(group["step"], group["n"]) for group in found] == [([100.0, 101, 102, 103, 104, 105], None)]
+    groups = client.ask("runs/abc/history", first_step=100, last_step=105.5, max_points=10)["groups"]
+    assert [(group["step"], group["n"]) for group in groups] == [([100.0, 101, 102, 103, 104, 105], None)]
     (group,) = client.ask("runs/abc/history", first_step=900, max_points=10, rank=0)["groups"]
     assert (group["step"][0], group["n"]) == (900.0, [10] * 10)
     assert client.ask("runs/abc/history", first_step=6000)["groups"] == []

@@ -236,11 +236,11 @@ def test_series_of_a_host_over_its_runs(tmp_path: Path, local: Client, server: S
             monitor.sample(start_ms + second * 1000, {"gpu.0.gpu": 10.0 * number + second % 2, "cpu": 1.0})
         monitor.end(start_ms + MINUTE_MS)
         take(server, tmp_path, f"run-{number}")
-    answer = both(
+    response = both(
         local, server, "hosts/node1/metrics", keys="gpu.*.gpu", t0=NOW - HOUR_MS, t1=NOW, max_points=60
     )
-    host_models.HostSeries.model_validate(answer)
-    [series] = answer["series"]
+    host_models.HostSeries.model_validate(response)
+    [series] = response["series"]
     assert series["key"] == "gpu.0.gpu"
     assert {*zip(series["min"], series["value"], series["max"], strict=True)} == {
         (0.0, 0.5, 1.0),

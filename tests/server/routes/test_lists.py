@@ -12,6 +12,7 @@ from runvitals.server.alerts.storage.destinations import SealedUrl
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sign_on.storage.logins import ProviderIdentity
 from runvitals.server.sweeps.storage.rows import Sweep
+from tests.patience import eventually
 from tests.server.access.declared_routes import declared_routes
 from tests.server.accounts_server import AccountsServer
 from tests.server.database.artifacts.making import logged
@@ -60,6 +61,7 @@ FIXED = {
     "/api/v1/entities/{entity}/alert-rules/history": "rules that fired for running trainings",
 }
 """Lists that a test cannot make longer; they take the parameters too."""
+HISTORY = "teams/vision/automations/1/history"
 
 
 @pytest.fixture
@@ -128,9 +130,10 @@ def full(vision: AccountsServer) -> AccountsServer:
     mail = {"kind": "mail", "members": ["ada"]}
     for name in ("failed", "crashed"):
         event = {"kind": "run.state", "states": [name]}
-        made = {"name": name, "event": event, "actions": [mail]}
-        vision.ask("ada", "POST", "teams/vision/automations", 201, json=made)
+        automation = {"name": name, "event": event, "actions": [mail]}
+        vision.ask("ada", "POST", "teams/vision/automations", 201, json=automation)
         vision.ask("ada", "POST", "teams/vision/automations/1/test", 202)
+    eventually(lambda: all(row["ended_ms"] for row in vision.ask("ada", "GET", HISTORY)["notifications"]))
     return vision
 
 
@@ -181,9 +184,9 @@ def test_every_list_comes_in_pages(full: AccountsServer) -> None:
             def page(after: str | None, limit: int = 1, path: str = path, more: Any = more) -> Any:
                 params = {"limit": limit, **more, **({} if after is None else {"after": after})}
                 by = olga if path.startswith(("organisation", "account/invitations", "account/join")) else ada
-                answer = by.get(path, params=params)
-                assert answer.status_code == 200, f"{path}: {answer.text}"
-                return answer.json()
+                response = by.get(path, params=params)
+                assert response.status_code == 200, f"{path}: {response.text}"
+                return response.json()
 
             if check_list(path, page) < 2:
                 short.append(route.path)
@@ -213,6 +216,6 @@ def check_list(path: str, page: Callable[..., Any]) -> int:
 
 
 def test_a_cursor_that_no_page_has(full: AccountsServer) -> None:
-    answer = full.ask("ada", "GET", "account/sessions?after=x", 422)
-    assert "expected `next` of the previous page" in answer["error"]
+    response = full.ask("ada", "GET", "account/sessions?after=x", 422)
+    assert "expected `next` of the previous page" in response["error"]
     full.ask("ada", "GET", "account/sessions?limit=201", 422)

@@ -48,9 +48,9 @@ class Run:
 
 @pytest.fixture
 def run(tmp_path: Path) -> Iterator[Run]:
-    made = Run(tmp_path)
-    yield made
-    made.journal.close()
+    run = Run(tmp_path)
+    yield run
+    run.journal.close()
 
 
 def content(client: Client, sha256: str, query: str = "", **how: Any) -> httpx.Response:
@@ -72,9 +72,9 @@ def content(client: Client, sha256: str, query: str = "", **how: Any) -> httpx.R
 )
 def test_hostile_contents_are_inert(run: Run, tmp_path: Path, body: bytes, media_type: str) -> None:
     client = Client(tmp_path)
-    answer = content(client, run.log("evil.html", body, kind="file"))
-    assert (answer.status_code, answer.content) == (200, body)
-    headers = answer.headers
+    response = content(client, run.log("evil.html", body, kind="file"))
+    assert (response.status_code, response.content) == (200, body)
+    headers = response.headers
     assert headers["content-type"] == media_type
     assert headers["content-security-policy"] == INERT
     assert headers["x-content-type-options"] == "nosniff"
@@ -109,14 +109,14 @@ def test_names_of_downloads(name: str, saved_as: str) -> None:
 
 def test_a_download_has_a_name(run: Run, tmp_path: Path) -> None:
     sha256 = run.log("a", b"text", kind="file")
-    answer = content(Client(tmp_path), sha256, "", params={"download": "../ü\r\nx: y.txt"})
-    assert answer.headers["content-disposition"] == "attachment; filename*=UTF-8''%C3%BC__x_%20y.txt"
+    response = content(Client(tmp_path), sha256, "", params={"download": "../ü\r\nx: y.txt"})
+    assert response.headers["content-disposition"] == "attachment; filename*=UTF-8''%C3%BC__x_%20y.txt"
 
 
 def test_ranges(run: Run, tmp_path: Path) -> None:
     client, body = Client(tmp_path), bytes(range(256)) * 4000
     sha256 = run.log("video", body)
-    for asked, status, part in (
+    for requested, status, part in (
         ("bytes=0-9", 206, body[:10]),
         ("bytes=1000000-", 206, body[1_000_000:]),
         ("bytes=-5", 206, body[-5:]),
@@ -125,9 +125,9 @@ def test_ranges(run: Run, tmp_path: Path) -> None:
         ("bytes=x", 200, body),
         ("lines=1-2", 200, body),
     ):
-        answer = content(client, sha256, headers={"range": asked, "accept-encoding": "gzip"})
-        assert (answer.status_code, answer.content) == (status, part), asked
-        assert int(answer.headers["content-length"]) == len(part)
+        response = content(client, sha256, headers={"range": requested, "accept-encoding": "gzip"})
+        assert (response.status_code, response.content) == (status, part), requested
+        assert int(response.headers["content-length"]) == len(part)
     beyond = content(client, sha256, headers={"range": f"bytes={len(body)}-"})
     assert (beyond.status_code, beyond.headers["content-range"]) == (416, f"bytes */{len(body)}")
     again = content(client, sha256, headers={"if-none-match": content(client, sha256).headers["etag"]})
@@ -177,10 +177,10 @@ def test_media_by_step_from_several_processes(run: Run, tmp_path: Path) -> None:
 def test_saved_files(run: Run, tmp_path: Path) -> None:
     for name, body in (("b.txt", b"1"), ("a/\u202e.txt", b"2"), ("b.txt", b"33")):
         run.log(name, body, kind="file")
-    found = Client(tmp_path).ask("runs/abc/files")
-    media_models.SavedFilesPage.model_validate(found)
-    assert {(file["name"], file["bytes"]) for file in found["files"]} == {("a/\u202e.txt", 1), ("b.txt", 2)}
-    assert "path" not in found["files"][0]
+    listing = Client(tmp_path).ask("runs/abc/files")
+    media_models.SavedFilesPage.model_validate(listing)
+    assert {(file["name"], file["bytes"]) for file in listing["files"]} == {("a/\u202e.txt", 1), ("b.txt", 2)}
+    assert "path" not in listing["files"][0]
 
 
 def test_damaged_records_do_not_hide_the_others(run: Run, tmp_path: Path) -> None:

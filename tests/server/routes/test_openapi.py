@@ -53,9 +53,9 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
         await app({**scope, "headers": [*headers, (b"host", b"localhost")]}, receive, send)
 
-    found = schemathesis.openapi.from_asgi("/api/v1/openapi.json", on_loopback, timeout=PATIENCE_S)
-    found.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
-    yield found
+    loaded = schemathesis.openapi.from_asgi("/api/v1/openapi.json", on_loopback, timeout=PATIENCE_S)
+    loaded.config.generation.update(modes=[GenerationMode.POSITIVE, GenerationMode.NEGATIVE])
+    yield loaded
     app.close()
     metadata_store.close()
     store.close()
@@ -63,8 +63,8 @@ def schema(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def operations(schema: Any) -> list[Any]:
     """All calls, that which takes the run away last."""
-    found = [result.ok() for result in schema.get_all_operations()]
-    return sorted(found, key=lambda operation: bool(operation.method == "delete"))
+    results = [result.ok() for result in schema.get_all_operations()]
+    return sorted(results, key=lambda operation: bool(operation.method == "delete"))
 
 
 def test_every_operation_responds_as_described(schema: Any, client: Client) -> None:
@@ -95,7 +95,7 @@ def test_every_operation_responds_as_described(schema: Any, client: Client) -> N
 
 def test_the_document_describes_every_response(client: Client) -> None:
     described = client.ask("openapi.json")
-    answers = {
+    contents = {
         f"{method} {path}": operation["responses"]["200"]["content"]
         for path, operations in described["paths"].items()
         for method, operation in operations.items()
@@ -108,9 +108,9 @@ def test_the_document_describes_every_response(client: Client) -> None:
         "runs/{run}/files/{sha256}/page": "application/octet-stream",
     }
     for path, media_type in others.items():
-        assert answers.pop(f"get /api/v1/{path}").keys() == {media_type}
-    assert len(answers) >= 18
-    for call, content in answers.items():
+        assert contents.pop(f"get /api/v1/{path}").keys() == {media_type}
+    assert len(contents) >= 18
+    for call, content in contents.items():
         schema = content["application/json"]["schema"]
         assert "$ref" in json.dumps(schema) or schema["items"] == {"type": "string"}, call
 

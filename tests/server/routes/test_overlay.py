@@ -23,8 +23,8 @@ STARTED = {"first": T0, "second": T0 + 777, "third": T0 + 3_600_123}
 def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """Three runs of different lengths: of one host, with two GPUs, with several ranks."""
     folder = tmp_path_factory.mktemp(request.param)
-    for place, (run, ticks) in enumerate(TICKS.items()):
-        training = Training(folder, run, start_ms=STARTED[run], gpus=2 * (place == 1), seed=place)
+    for index, (run, ticks) in enumerate(TICKS.items()):
+        training = Training(folder, run, start_ms=STARTED[run], gpus=2 * (index == 1), seed=index)
         training.advance(ticks)
         training.end()
     for rank in range(1, 4):
@@ -43,19 +43,19 @@ def runs(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
 
 
 def overlay(client: Client, what: str, **params: Any) -> dict[str, Any]:
-    found: dict[str, Any] = client.ask(f"overlay/{what}", **{"runs": list(TICKS), **params})
-    models.Overlay.model_validate(found)
-    return found
+    body: dict[str, Any] = client.ask(f"overlay/{what}", **{"runs": list(TICKS), **params})
+    models.Overlay.model_validate(body)
+    return body
 
 
-def lines(answer: dict[str, Any], key: str) -> dict[str, dict[str, Any]]:
+def lines(body: dict[str, Any], key: str) -> dict[str, dict[str, Any]]:
     """The lines of a key by run, each with its x."""
-    (found,) = (one for one in answer["keys"] if one["key"] == key)
-    return {line["run"]: {**line, "x": group["x"]} for group in found["groups"] for line in group["lines"]}
+    (matching,) = (entry for entry in body["keys"] if entry["key"] == key)
+    return {line["run"]: {**line, "x": group["x"]} for group in matching["groups"] for line in group["lines"]}
 
 
-def width(answer: dict[str, Any], key: str) -> Any:
-    return next(one["width"] for one in answer["keys"] if one["key"] == key)
+def width(body: dict[str, Any], key: str) -> Any:
+    return next(entry["width"] for entry in body["keys"] if entry["key"] == key)
 
 
 def test_the_plan_names_runs_and_metrics(runs: Client) -> None:
@@ -79,15 +79,17 @@ def test_the_plan_names_runs_and_metrics(runs: Client) -> None:
 def test_sampled_buckets_are_those_of_the_run_alone(runs: Client, points: int) -> None:
     keys = ["cpu", "memory_percent", "network.recv"]
     for axis in ("relative", "wall"):
-        answer = overlay(runs, "system", keys=keys, x=axis, points=points)
+        response = overlay(runs, "system", keys=keys, x=axis, points=points)
         for run in TICKS:
             alone = runs.ask(f"runs/{run}/metrics", keys=keys, max_points=points)
             for key in keys:
-                line = lines(answer, key)[run]
-                start = STARTED[run] // width(answer, key) * width(answer, key) if axis == "relative" else 0
+                line = lines(response, key)[run]
+                start = (
+                    STARTED[run] // width(response, key) * width(response, key) if axis == "relative" else 0
+                )
                 found = dict(zip([x + start for x in line["x"]], line["y"], strict=True))
                 assert found, key
-                if alone["bucket_ms"] == width(answer, key):
+                if alone["bucket_ms"] == width(response, key):
                     (group,) = (one for one in alone["groups"] if key in one["series"])
                     expected = dict(zip(group["t"], group["series"][key], strict=True))
                     assert found == expected
@@ -112,11 +114,11 @@ def test_buckets_of_the_same_width_are_the_same_numbers(runs: Client) -> None:
 
 
 def test_devices_are_one_line_with_their_extremes(runs: Client) -> None:
-    answer = overlay(runs, "system", keys=["gpu.{i}.temp", "gpu.*.temp", "gpu.1.temp"], points=50)
-    assert list(lines(answer, "gpu.{i}.temp")) == ["second"], "the others have no GPU"
-    both = lines(answer, "gpu.{i}.temp")["second"]
-    assert both == lines(answer, "gpu.*.temp")["second"]
-    assert both["n"] == [2 * n for n in lines(answer, "gpu.1.temp")["second"]["n"]]
+    response = overlay(runs, "system", keys=["gpu.{i}.temp", "gpu.*.temp", "gpu.1.temp"], points=50)
+    assert list(lines(response, "gpu.{i}.temp")) == ["second"], "the others have no GPU"
+    both = lines(response, "gpu.{i}.temp")["second"]
+    assert both == lines(response, "gpu.*.temp")["second"]
+    assert both["n"] == [2 * n for n in lines(response, "gpu.1.temp")["second"]["n"]]
     alone = runs.ask("runs/second/metrics", keys=["gpu.0.temp", "gpu.1.temp"], max_points=10)["groups"][0]
     means = overlay(runs, "system", runs=["second"], keys=["gpu.*.temp"], width=10_000)
     line = lines(means, "gpu.*.temp")["second"]
@@ -132,20 +134,20 @@ def test_devices_are_one_line_with_their_extremes(runs: Client) -> None:
 
 
 def test_few_logged_values_are_returned_as_they_are(runs: Client) -> None:
-    answer = overlay(runs, "logged", keys=["loss", "none"], points=500)
-    assert width(answer, "loss") is None
+    response = overlay(runs, "logged", keys=["loss", "none"], points=500)
+    assert width(response, "loss") is None
     for run in ("first", "second"):
         alone = runs.ask(f"runs/{run}/history", keys="loss")["groups"][0]
-        line = lines(answer, "loss")[run]
+        line = lines(response, "loss")[run]
         assert (line["x"], line["y"], line["n"]) == (alone["step"], alone["series"]["loss"], None)
-    assert lines(answer, "none") == {}
+    assert lines(response, "none") == {}
 
 
 def test_many_logged_values_are_buckets_of_steps(runs: Client) -> None:
-    answer = overlay(runs, "logged", keys=["loss"], points=50)
+    response = overlay(runs, "logged", keys=["loss"], points=50)
     alone = runs.ask("runs/first/history", keys="loss", max_points=50)["groups"][0]
-    line = lines(answer, "loss")["first"]
-    assert width(answer, "loss") == 10
+    line = lines(response, "loss")["first"]
+    assert width(response, "loss") == 10
     assert (line["x"], line["y"]) == (alone["step"], alone["series"]["loss"])
     assert (line["min"], line["max"], line["n"]) == (alone["min"]["loss"], alone["max"]["loss"], alone["n"])
     tail = overlay(runs, "logged", runs=["first"], keys=["loss"], width=10, x0=350)
@@ -201,17 +203,17 @@ def test_a_restarted_monitor_leaves_a_gap_in_no_other_run(tmp_path: Path) -> Non
             for i in range(10):
                 monitor.sample(start + i * 1000, {"cpu": 50.0})
             monitor.close()
-    answer = overlay(Client(tmp_path), "system", runs=["a", "b"], keys=["cpu"], width=1000)
-    assert None in lines(answer, "cpu")["a"]["y"]
-    assert lines(answer, "cpu")["b"]["y"] == [50.0] * 10
+    response = overlay(Client(tmp_path), "system", runs=["a", "b"], keys=["cpu"], width=1000)
+    assert None in lines(response, "cpu")["a"]["y"]
+    assert lines(response, "cpu")["b"]["y"] == [50.0] * 10
 
 
 def test_a_table_has_the_same_numbers(runs: Client) -> None:
     for what, key in (("system", "cpu"), ("logged", "loss")):
-        answer = overlay(runs, what, keys=[key], points=50)
+        response = overlay(runs, what, keys=[key], points=50)
         params = {"runs": list(TICKS), "keys": key, "points": 50, "format": "csv"}
         table = list(csv.DictReader(runs.get(f"/api/v1/overlay/{what}", params=params).text.splitlines()))
-        for run, line in lines(answer, key).items():
+        for run, line in lines(response, key).items():
             rows = [row for row in table if row["run"] == run]
             assert [float(row["x"]) for row in rows] == line["x"]
             assert [float(row["value"]) for row in rows] == line["y"]
@@ -232,8 +234,8 @@ def test_a_table_has_the_same_numbers(runs: Client) -> None:
     ],
 )
 def test_invalid_requests(runs: Client, what: str, params: dict[str, Any], reason: str) -> None:
-    asked = {"runs": list(TICKS), "keys": ["loss" if what == "logged" else "cpu"], **params}
-    response = runs.get(f"/api/v1/overlay/{what}", params=asked)
+    request = {"runs": list(TICKS), "keys": ["loss" if what == "logged" else "cpu"], **params}
+    response = runs.get(f"/api/v1/overlay/{what}", params=request)
     assert response.status_code == 422, response.text
     assert reason in response.json()["error"]
 
@@ -270,10 +272,10 @@ def teams(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServedOrganisati
 @pytest.mark.parametrize("what", ["plan", "system", "logged"])
 def test_runs_of_others_are_missing(teams: ServedOrganisation, what: str) -> None:
     params = {"runs": ["ours", "theirs"], **({} if what == "plan" else {"keys": ["cpu"]})}
-    answer = teams.ask("otto", "GET", f"/api/v1/overlay/{what}", params=params)
-    assert answer.status_code == 200, answer.text
-    assert [run["id"] for run in answer.json()["runs"]] == ["theirs"]
-    assert answer.json()["missing"] == ["ours"]
+    response = teams.ask("otto", "GET", f"/api/v1/overlay/{what}", params=params)
+    assert response.status_code == 200, response.text
+    assert [run["id"] for run in response.json()["runs"]] == ["theirs"]
+    assert response.json()["missing"] == ["ours"]
     nobody = teams.ask(None, "GET", f"/api/v1/overlay/{what}", params=params)
     assert nobody.status_code == 401 or nobody.json()["runs"] == []
 

@@ -36,10 +36,10 @@ def stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[StoredSe
 def planned(plan: dict[str, Any], field: str = "places") -> dict[Series, dict[str, Any]]:
     """The series that a plan names in a field, with their definitions."""
     return {
-        (key["key"], plan["places"][place]["host"], plan["places"][place]["role"]): {**metric, **key}
+        (key["key"], plan["places"][index]["host"], plan["places"][index]["role"]): {**metric, **key}
         for metric in plan["metrics"]
         for key in metric["series"]
-        for place in key[field]
+        for index in key[field]
     }
 
 
@@ -166,8 +166,8 @@ def test_pages_and_keys(tmp_path: Path, client: Client, monkeypatch: pytest.Monk
         ["m4", "m5", "m6", "m7"],
         ["m8", "m9"],
     ]
-    found = client.ask("runs/abc/plan", keys=["m[789]"])
-    assert ([key for key, _, _ in planned(found)], found["total"]) == (["m7", "m8", "m9"], 3)
+    plan = client.ask("runs/abc/plan", keys=["m[789]"])
+    assert ([key for key, _, _ in planned(plan)], plan["total"]) == (["m7", "m8", "m9"], 3)
     assert client.get("/api/v1/runs/abc/plan?skip=-1").status_code == 422
 
 

@@ -24,7 +24,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs")
     monitor, trainer = Monitor(folder), Trainer(folder)
     for i in range(700):
-        values = {key: (0.1 + 0.2) * math.sin(i + place) + 1 / 3 for place, key in enumerate(KEYS)}
+        values = {key: (0.1 + 0.2) * math.sin(i + index) + 1 / 3 for index, key in enumerate(KEYS)}
         monitor.sample(T0 + i * 1000, {**values, "disk.in": i * math.pi, "app.tiny": 5e-324 * i})
         trainer.log(T0 + i * 1000 + 7, i, loss=math.exp(-i / 97) + 1e-17)
     monitor.end(T0 + 700_000)
@@ -51,16 +51,16 @@ def rows(client: Client, path: str, **params: Any) -> list[dict[str, str]]:
 def test_a_table_has_the_numbers_of_the_chart(servers: list[Client], max_points: int) -> None:
     charts = []
     for server in servers:
-        answer = server.ask("runs/abc/metrics", keys=KEYS, max_points=max_points)
+        response = server.ask("runs/abc/metrics", keys=KEYS, max_points=max_points)
         table = rows(server, "runs/abc/metrics", keys=KEYS, max_points=max_points)
-        (group,) = answer["groups"]
+        (group,) = response["groups"]
         assert [int(row["t"]) for row in table] == group["t"]
         for key in KEYS:
             assert [float(row[key]) for row in table] == group["series"][key]
             if group["n"] is not None:
                 assert [float(row[f"{key}:min"]) for row in table] == group["min"][key]
                 assert [float(row[f"{key}:max"]) for row in table] == group["max"][key]
-        charts.append(answer["groups"])
+        charts.append(response["groups"])
     assert charts[0] == charts[1]
 
 

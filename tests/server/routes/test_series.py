@@ -16,9 +16,9 @@ def test_series_have_their_metric_definitions(tmp_path: Path, client: Client) ->
     monitor = Monitor(tmp_path)
     monitor.sample(T0, {"disk.in": 0.0, "my own.thing": 1.0})
     monitor.sample(T0 + 1000, {"disk.in": 3.0, "my own.thing": math.nan})
-    found = {series["key"]: series for series in client.ask("runs/abc/series")}
-    assert list(found) == ["disk.in", "disk.readMBps", "my own.thing"]
-    rate = found["disk.readMBps"]
+    by_key = {series["key"]: series for series in client.ask("runs/abc/series")}
+    assert list(by_key) == ["disk.in", "disk.readMBps", "my own.thing"]
+    rate = by_key["disk.readMBps"]
     assert (rate["unit"], rate["kind"], rate["subject"], rate["chart"]) == (
         "MiB/s",
         "rate",
@@ -26,9 +26,9 @@ def test_series_have_their_metric_definitions(tmp_path: Path, client: Client) ->
         "Disk I/O",
     )
     assert (rate["n"], rate["first_ms"], rate["last"]) == (1, T0 + 1000, 3.0)
-    assert (found["disk.in"]["min"], found["disk.in"]["max"]) == (0.0, 3.0)
-    assert (found["my own.thing"]["subject"], found["my own.thing"]["last"]) == ("Other", 1.0)
-    for series in found.values():
+    assert (by_key["disk.in"]["min"], by_key["disk.in"]["max"]) == (0.0, 3.0)
+    assert (by_key["my own.thing"]["subject"], by_key["my own.thing"]["last"]) == ("Other", 1.0)
+    for series in by_key.values():
         models.SeriesInfo.model_validate(series)
 
 
@@ -37,10 +37,15 @@ def test_short_series_are_returned_as_samples(tmp_path: Path, client: Client) ->
     for i in range(4):
         slow = {"disk./.usagePercent": 50.0 + i} if i % 2 == 0 else {}
         monitor.sample(T0 + i * 1000, {"cpu": 0.1 * i if i != 2 else math.nan, "cpu.mean": 1.0, **slow})
-    found = client.ask("runs/abc/metrics", keys=["cpu*", "disk*"])
-    models.Metrics.model_validate(found)
-    assert (found["resolution"], found["bucket_ms"], found["t0"], found["t1"]) == ("raw", None, T0, T0 + 3000)
-    assert found["groups"] == [
+    metrics = client.ask("runs/abc/metrics", keys=["cpu*", "disk*"])
+    models.Metrics.model_validate(metrics)
+    assert (metrics["resolution"], metrics["bucket_ms"], metrics["t0"], metrics["t1"]) == (
+        "raw",
+        None,
+        T0,
+        T0 + 3000,
+    )
+    assert metrics["groups"] == [
         {
             "host": "node1", "role": "monitor", "t": [T0, T0 + 1000, T0 + 2000, T0 + 3000], "n": None,
             "series": {"cpu": [0.0, 0.1, None, 0.30000000000000004], "cpu.mean": [1.0] * 4},
@@ -57,10 +62,10 @@ def test_long_series_are_returned_as_buckets(tmp_path: Path, client: Client) -> 
     monitor = Monitor(tmp_path)
     for i in range(100):
         monitor.sample(T0 + i * 1000, {"cpu": float(i), "disk.in": float(i), "memory_percent": float(i)})
-    found = client.ask("runs/abc/metrics", max_points=10)
-    models.Metrics.model_validate(found)
-    assert (found["resolution"], found["bucket_ms"]) == ("buckets", 10_000)
-    (group, rate) = found["groups"]  # the rate has one sample less
+    metrics = client.ask("runs/abc/metrics", max_points=10)
+    models.Metrics.model_validate(metrics)
+    assert (metrics["resolution"], metrics["bucket_ms"]) == ("buckets", 10_000)
+    (group, rate) = metrics["groups"]  # the rate has one sample less
     assert group["t"][:2] == [T0, T0 + 10_000]
     assert group["n"] == [10] * 10
     assert (group["min"]["cpu"][1], group["series"]["cpu"][1], group["max"]["cpu"][1]) == (10.0, 14.5, 19.0)
@@ -77,8 +82,8 @@ def test_metrics_of_a_time_range_and_of_one_host(tmp_path: Path, client: Client)
         monitor = Monitor(tmp_path, host=host)
         for i in range(10):
             monitor.sample(T0 + i * 1000, {"cpu": float(i)})
-    found = client.ask("runs/abc/metrics", t0=T0 + 2000, t1=T0 + 4000, host="b")
-    (group,) = found["groups"]
+    metrics = client.ask("runs/abc/metrics", t0=T0 + 2000, t1=T0 + 4000, host="b")
+    (group,) = metrics["groups"]
     assert (group["host"], group["series"]["cpu"]) == ("b", [2.0, 3.0, 4.0])
     empty = client.ask("runs/abc/metrics", t0=T0 + 50_000)
     assert (empty["groups"], empty["t0"], empty["t1"]) == ([], T0 + 50_000, T0 + 50_000)

@@ -68,12 +68,12 @@ def test_a_row_for_each_time_and_a_column_for_each_key(tmp_path: Path, local: Cl
         f"{T0 + 2000},node2,monitor,inf,-0.0\n"
     )
     for form in ("arrow", "parquet"):
-        found = table(local, "metrics", form, resolution="raw", host="node1")
-        assert found.schema.field("t").type == pa.timestamp("ms", "UTC")
-        assert found["t"].cast(pa.int64()).to_pylist() == [T0, T0 + 1000, T0 + 2000]
-        assert found["host"].to_pylist() == ["node1"] * 3
-        assert str(found["cpu"].to_pylist()) == "[1.0, nan, inf]"  # NaN is a gap,
-        assert str(found["memory_percent"].to_pylist()) == "[50.0, None, -0.0]"  # null was not read
+        rows = table(local, "metrics", form, resolution="raw", host="node1")
+        assert rows.schema.field("t").type == pa.timestamp("ms", "UTC")
+        assert rows["t"].cast(pa.int64()).to_pylist() == [T0, T0 + 1000, T0 + 2000]
+        assert rows["host"].to_pylist() == ["node1"] * 3
+        assert str(rows["cpu"].to_pylist()) == "[1.0, nan, inf]"  # NaN is a gap,
+        assert str(rows["memory_percent"].to_pylist()) == "[50.0, None, -0.0]"  # null was not read
 
 
 def test_all_formats_of_both_libraries_equal_json(
@@ -122,12 +122,12 @@ def test_bucket_tables_have_value_extremes_and_count(tmp_path: Path, server: Sto
     server.take(tmp_path)
     reported = server.ask("runs/abc/metrics", keys="cpu", max_points=10)
     (group,) = reported["groups"]
-    found = table(server, "metrics", keys="cpu", max_points=10)
-    assert found.column_names == ["t", "host", "role", "cpu", "cpu:min", "cpu:max", "cpu:n"]
-    assert found["cpu"].to_pylist() == group["series"]["cpu"]
-    assert found["cpu:max"].to_pylist() == group["max"]["cpu"]
-    assert found["cpu:n"].to_pylist() == group["n"]
-    assert found.schema.field("cpu:n").type == pa.int64()
+    rows = table(server, "metrics", keys="cpu", max_points=10)
+    assert rows.column_names == ["t", "host", "role", "cpu", "cpu:min", "cpu:max", "cpu:n"]
+    assert rows["cpu"].to_pylist() == group["series"]["cpu"]
+    assert rows["cpu:max"].to_pylist() == group["max"]["cpu"]
+    assert rows["cpu:n"].to_pylist() == group["n"]
+    assert rows.schema.field("cpu:n").type == pa.int64()
 
 
 def test_a_history_table_has_a_row_for_each_call(tmp_path: Path, local: Client) -> None:
@@ -154,11 +154,11 @@ def test_many_rows_are_reduced_to_buckets(tmp_path: Path, server: StoredServer) 
         trainer.log(T0 + step, step, loss=float(step))
     server.take(tmp_path)
     (group,) = server.ask("runs/abc/history", max_points=10)["groups"]
-    found = table(server, "history", "parquet", max_points=10)
-    assert found["step"].to_pylist() == group["step"]
-    assert found["loss"].to_pylist() == group["series"]["loss"]
-    assert found["loss:n"].to_pylist() == group["n"]
-    assert found["rank"].null_count == found.num_rows
+    rows = table(server, "history", "parquet", max_points=10)
+    assert rows["step"].to_pylist() == group["step"]
+    assert rows["loss"].to_pylist() == group["series"]["loss"]
+    assert rows["loss:n"].to_pylist() == group["n"]
+    assert rows["rank"].null_count == rows.num_rows
 
 
 def test_a_run_without_samples_is_a_table_without_rows(tmp_path: Path, local: Client) -> None:
@@ -177,10 +177,10 @@ def test_blocks_hold_a_bounded_number_of_cells(monkeypatch: pytest.MonkeyPatch) 
         Series(key, "node1", "monitor", np.arange(i, 95, 10), np.ones(10)[: len(np.arange(i, 95, 10))])
         for i, key in enumerate(keys)
     ]
-    found = list(blocks.sample_blocks(keys, series))
-    assert [len(block[0].values) for block in found] == [10] * 9 + [5]
+    parts = list(blocks.sample_blocks(keys, series))
+    assert [len(block[0].values) for block in parts] == [10] * 9 + [5]
     assert (
-        sum(int(column.present.sum()) for block in found for column in block if column.present is not None)
+        sum(int(column.present.sum()) for block in parts for column in block if column.present is not None)
         == 95
     )
 

@@ -463,9 +463,9 @@ class TestProvider:
         idp.keys = []
         assert _sign_in(sso, idp) == Refused("provider", "/")
         idp.keys = [RSA]
-        asked = len(site.requests)
+        before = len(site.requests)
         assert _sign_in(sso, idp) == Refused("provider", "/"), "asked within the last minute"
-        assert not [path for path, _ in site.requests[asked:] if path == "/keys"]
+        assert not [path for path, _ in site.requests[before:] if path == "/keys"]
         clocks.now_ms += MINUTE
         idp.now_s += 60
         assert isinstance(_sign_in(sso, idp), SignedIn)

@@ -29,16 +29,16 @@ def sweep(method: str, parameters: dict[str, Any], **more: Any) -> SweepConfigur
 
 def drawn(parameter: dict[str, Any], count: int = 200) -> list[Any]:
     """Values that a random search chooses for a parameter."""
-    found = sweep("random", {"x": parameter})
-    return [next_parameters(found, place, 1)["x"] for place in range(count)]
+    search = sweep("random", {"x": parameter})
+    return [next_parameters(search, index, 1)["x"] for index in range(count)]
 
 
 def test_a_grid_has_each_combination_once_the_last_parameter_changing_fastest() -> None:
-    found = sweep(
+    search = sweep(
         "grid",
         {"b": {"values": ["x", "y"]}, "a": {"min": 1, "max": 2}, "net": {"parameters": {"n": {"value": 3}}}},
     )
-    tried = [next_parameters(found, place, 0) for place in range(5)]
+    tried = [next_parameters(search, index, 0) for index in range(5)]
     net = {"net": {"n": 3}}
     assert tried == [
         {"a": 1, "b": "x", **net},
@@ -47,25 +47,25 @@ def test_a_grid_has_each_combination_once_the_last_parameter_changing_fastest() 
         {"a": 2, "b": "y", **net},
         None,
     ]
-    assert found.combinations == found.expected_runs == 4
+    assert search.combinations == search.expected_runs == 4
 
 
 def test_a_huge_grid_is_counted_and_searched_without_being_listed() -> None:
-    found = sweep("grid", {name: {"min": 1, "max": 10**9} for name in "abc"}, run_cap=7)
-    assert (found.combinations, found.expected_runs) == (10**27, 7)
-    assert next_parameters(found, 10**27 - 1, 0) == {"a": 10**9, "b": 10**9, "c": 10**9}
+    search = sweep("grid", {name: {"min": 1, "max": 10**9} for name in "abc"}, run_cap=7)
+    assert (search.combinations, search.expected_runs) == (10**27, 7)
+    assert next_parameters(search, 10**27 - 1, 0) == {"a": 10**9, "b": 10**9, "c": 10**9}
 
 
 def test_more_combinations_than_integers_of_json_are_as_many_as_without_an_end() -> None:
-    found = sweep("grid", {f"x{number}": {"min": 0, "max": 2**52} for number in range(500)})
-    assert found.expected_runs is None
+    search = sweep("grid", {f"x{number}": {"min": 0, "max": 2**52} for number in range(500)})
+    assert search.expected_runs is None
 
 
 def test_the_same_seed_and_place_give_the_same_parameters() -> None:
-    found = sweep("random", {"x": {"min": 0.0, "max": 1.0}})
-    assert next_parameters(found, 3, seed=9) == next_parameters(found, 3, seed=9)
-    assert next_parameters(found, 3, seed=9) != next_parameters(found, 4, seed=9)
-    assert next_parameters(found, 3, seed=9) != next_parameters(found, 3, seed=8)
+    search = sweep("random", {"x": {"min": 0.0, "max": 1.0}})
+    assert next_parameters(search, 3, seed=9) == next_parameters(search, 3, seed=9)
+    assert next_parameters(search, 3, seed=9) != next_parameters(search, 4, seed=9)
+    assert next_parameters(search, 3, seed=9) != next_parameters(search, 3, seed=8)
 
 
 @pytest.mark.parametrize(
@@ -120,8 +120,8 @@ def test_true_and_1_are_different_values() -> None:
 
 def test_a_multiple_of_a_tiny_number_is_the_value_itself() -> None:
     assert nearest_multiple(1e-300, 1e10) == 1e10
-    found = drawn({"distribution": "q_normal", "mu": 0, "sigma": 1e300, "q": 1e-9}, 3)
-    assert all(math.isfinite(value) for value in found)
+    values = drawn({"distribution": "q_normal", "mu": 0, "sigma": 1e300, "q": 1e-9}, 3)
+    assert all(math.isfinite(value) for value in values)
 
 
 def branin(x: float, y: float) -> float:
@@ -131,10 +131,10 @@ def branin(x: float, y: float) -> float:
 
 
 def test_a_bayes_search_finds_a_minimum_in_fewer_runs_than_chance() -> None:
-    found = sweep("bayes", {"x": {"min": -5.0, "max": 10.0}, "y": {"min": 0.0, "max": 15.0}})
+    search = sweep("bayes", {"x": {"min": -5.0, "max": 10.0}, "y": {"min": 0.0, "max": 15.0}})
     trials: list[Trial] = []
-    for place in range(30):
-        values = next_parameters(found, place, 3, trials)
+    for index in range(30):
+        values = next_parameters(search, index, 3, trials)
         trials.append(Trial(values, branin(**values)))
     random = Random(1)
     by_chance = min(branin(random.uniform(-5, 10), random.uniform(0, 15)) for _ in range(30))
@@ -144,29 +144,29 @@ def test_a_bayes_search_finds_a_minimum_in_fewer_runs_than_chance() -> None:
 
 
 def test_a_bayes_search_learns_values_that_are_no_numbers_and_avoids_what_fails() -> None:
-    found = sweep("bayes", {"kind": {"values": ["good", "bad", "fails"]}, "x": {"min": 0.0, "max": 1.0}})
+    search = sweep("bayes", {"kind": {"values": ["good", "bad", "fails"]}, "x": {"min": 0.0, "max": 1.0}})
     cost = {"good": 0.0, "bad": 5.0, "fails": None}
     trials = [
         Trial({"kind": kind, "x": x / 4}, cost[kind]) for x in range(5) for kind in ("good", "bad", "fails")
     ]
-    chosen = [next_parameters(found, place, 1, trials)["kind"] for place in range(10)]
+    chosen = [next_parameters(search, index, 1, trials)["kind"] for index in range(10)]
     assert chosen.count("good") >= 8
 
 
 def test_runs_at_the_same_time_try_different_values() -> None:
-    found = sweep("bayes", {"x": {"min": 0.0, "max": 1.0}})
+    search = sweep("bayes", {"x": {"min": 0.0, "max": 1.0}})
     trials = [Trial({"x": x / 10}, (x / 10 - 0.32) ** 2) for x in range(11)]
-    first = next_parameters(found, 11, 1, trials)
-    second = next_parameters(found, 11, 1, [*trials, Trial(first, None, ended=False)])
+    first = next_parameters(search, 11, 1, trials)
+    second = next_parameters(search, 11, 1, [*trials, Trial(first, None, ended=False)])
     assert abs(first["x"] - second["x"]) > 0.01
 
 
 def test_what_runs_report_cannot_break_a_bayes_search() -> None:
-    found = sweep("bayes", {"x": {"min": 0.0, "max": 1.0}})
+    search = sweep("bayes", {"x": {"min": 0.0, "max": 1.0}})
     costs = (1e308, -1e308, math.nan, math.inf, 0.0, 0.0, 0.0)
-    trials = [Trial({"x": "text" if place == 4 else 0.5}, cost) for place, cost in enumerate(costs)]
+    trials = [Trial({"x": "text" if index == 4 else 0.5}, cost) for index, cost in enumerate(costs)]
     trials += [Trial({"y": 1}, 1.0), Trial({}, None)]
-    assert 0 <= next_parameters(found, 9, 1, trials)["x"] <= 1
+    assert 0 <= next_parameters(search, 9, 1, trials)["x"] <= 1
 
 
 def test_a_gaussian_process_goes_through_its_points_and_is_uncertain_elsewhere() -> None:
@@ -210,8 +210,8 @@ def test_only_a_strict_comparison_looks_back() -> None:
     ],
 )
 def test_the_brackets_of_a_configuration(sent: dict[str, Any], brackets: tuple[int, ...]) -> None:
-    found = sweep("random", {"x": {"value": 1}}, early_terminate={"type": "hyperband", **sent})
-    assert found.early_termination.brackets[: len(brackets)] == brackets
+    search = sweep("random", {"x": {"value": 1}}, early_terminate={"type": "hyperband", **sent})
+    assert search.early_termination.brackets[: len(brackets)] == brackets
 
 
 @pytest.mark.parametrize(
@@ -280,8 +280,8 @@ def test_what_is_wrong_with_a_configuration_is_named(sent: Any, problem: str) ->
 
 def test_all_distributions_are_known_and_a_hostile_configuration_has_few_problems() -> None:
     for name in DISTRIBUTIONS:
-        given = {"distribution": name, "value": 1, "values": [1], "min": 1, "max": 2, "a": 1, "b": 1}
-        assert drawn(given, 1)[0] is not None
+        parameter = {"distribution": name, "value": 1, "values": [1], "min": 1, "max": 2, "a": 1, "b": 1}
+        assert drawn(parameter, 1)[0] is not None
     with pytest.raises(InvalidConfiguration) as raised:
         parse_configuration(
             {"method": "random", "parameters": {f"p{n}": "x" * 10_000 for n in range(10_000)}}

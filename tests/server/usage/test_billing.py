@@ -11,8 +11,8 @@ import pytest
 from pypdf import PdfReader
 
 from runvitals.cli import main
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import HOUR_MS, use
@@ -54,20 +54,22 @@ def check_a_cost_centre_pays_from_a_day_on(server: AccountsServer) -> None:
     assert (changed["name"], changed["address"]) == ("Letters", "1 Road\nTown")
     server.ask("olga", "PATCH", "billing/cost-centres/CC-9", 404, json={"name": "x"})
     first = server.ask("olga", "GET", "billing/cost-centres?limit=1")
-    assert ([one["code"] for one in first["cost_centres"]], first["total"]) == (["CC-1"], 2)
+    assert ([assignment["code"] for assignment in first["cost_centres"]], first["total"]) == (["CC-1"], 2)
     rest = server.ask("olga", "GET", f"billing/cost-centres?after={first['next']}")
-    assert [one["code"] for one in rest["cost_centres"]] == ["CC-2"]
+    assert [assignment["code"] for assignment in rest["cost_centres"]] == ["CC-2"]
     whole = {"entity": "vision", "project": None, "valid_from": "2026-11-01", "cost_centre": "CC-1"}
     part = {"entity": "vision", "project": "letters", "valid_from": "2026-11-10", "cost_centre": "CC-2"}
-    for one in (whole, part):
-        assert server.ask("olga", "POST", "billing/cost-centre-assignments", 201, json=one) == one
+    for assignment in (whole, part):
+        assert (
+            server.ask("olga", "POST", "billing/cost-centre-assignments", 201, json=assignment) == assignment
+        )
     listed = server.ask("olga", "GET", "billing/cost-centre-assignments")["assignments"]
-    assert sorted(listed, key=lambda one: one["valid_from"]) == [whole, part]
+    assert sorted(listed, key=lambda assignment: assignment["valid_from"]) == [whole, part]
     rows = server.ask("olga", "GET", "usage?month=2026-11&by=cost_centre")["rows"]
     assert [(row["cost_centre"], row["tracked_hours"]) for row in rows] == [("CC-1", 3.0), ("CC-2", 5.0)]
     for wrong, field in (({"project": "no"}, "project"), ({"cost_centre": "no"}, "cost_centre")):
-        found = server.ask("olga", "POST", "billing/cost-centre-assignments", 422, json={**part, **wrong})
-        assert list(found["fields"]) == [field]
+        error = server.ask("olga", "POST", "billing/cost-centre-assignments", 422, json={**part, **wrong})
+        assert list(error["fields"]) == [field]
     events = server.accounts.audit.page(AuditFilter(action="billing.cost_centre"), 10)
     assert [event.target for event in events] == ["CC-2", "CC-1", "CC-2", "CC-2", "CC-1"]
     assert events[0].after == {"project": "vision/letters", "valid_from": "2026-11-10"}
@@ -100,15 +102,17 @@ def drafts(server: AccountsServer, now_ms: int = DECEMBER) -> list[dict[str, Any
     """The statements after the drafts were computed."""
     server.clock.now_ms = now_ms
     server.app.services.statements.update(server.app.services.usage_reports.settings(), now_ms)
-    found: list[dict[str, Any]] = server.ask("olga", "GET", "billing/statements")["statements"]
-    return found
+    statements: list[dict[str, Any]] = server.ask("olga", "GET", "billing/statements")["statements"]
+    return statements
 
 
 def check_statements_from_the_draft_to_the_correction(server: AccountsServer) -> None:
     server.ask("olga", "POST", "billing/rates", 201, json=PRICE)
     assert drafts(server, DECEMBER - HOUR_MS) == []
     letters, vision = drafts(server)
-    assert [(one["scope"], one["total"], one["state"]) for one in (vision, letters)] == [
+    assert [
+        (statement["scope"], statement["total"], statement["state"]) for statement in (vision, letters)
+    ] == [
         ("CC-1", 6.02, "draft"),  # 6.015 and 10.025, half to even
         ("CC-2", 10.02, "draft"),
     ]
@@ -126,10 +130,10 @@ def check_statements_from_the_draft_to_the_correction(server: AccountsServer) ->
     issued = server.ask("bella", "POST", f"{path}/issue")
     assert (issued["number"], issued["state"], issued["total"]) == ("RV-2026-000001", "issued", 6.02)
     server.ask("bella", "POST", f"{path}/issue", 409)
-    told = server.metadata_store.alerts.outbox.beginning_with([f"statement:{issued['number']}:"])
+    notifications = server.metadata_store.alerts.outbox.beginning_with([f"statement:{issued['number']}:"])
     bella = server.accounts.users.by_name("bella").id
     text = "Statement RV-2026-000001 of CC-1 for 2026-11: 6.02 EUR"
-    assert [(one.kind, one.target, one.text) for one in told] == [
+    assert [(statement.kind, statement.target, statement.text) for statement in notifications] == [
         ("billing.statement", f"user:{bella}", text)
     ]
     mails = server.accounts.outgoing_mail.due(DECEMBER)
@@ -195,15 +199,17 @@ def check_late_data_is_in_the_next_statement(server: AccountsServer) -> None:
     use(server.metadata_store, "late", "2026-11-05", entity_id=team, hours=2)
     use(server.metadata_store, "d", "2026-12-05", entity_id=team, hours=1)
     january = DECEMBER + 31 * 86_400_000
-    found = {one["scope"]: one for one in drafts(server, january) if one["period"] == "2026-12"}
-    lines = server.ask("olga", "GET", f"billing/statements/{found['CC-1']['id']}")["lines"]
+    late = {draft["scope"]: draft for draft in drafts(server, january) if draft["period"] == "2026-12"}
+    lines = server.ask("olga", "GET", f"billing/statements/{late['CC-1']['id']}")["lines"]
     assert [(line["text"], line["quantity"], line["amount"]) for line in lines] == [
         ("", 1.0, 1.0),
         ("late data of 2026-11", 2.0, 2.0),
     ]
-    issued = server.ask("bella", "POST", f"billing/statements/{found['CC-1']['id']}/issue")
+    issued = server.ask("bella", "POST", f"billing/statements/{late['CC-1']['id']}/issue")
     assert issued["number"] == "RV-2027-000001"
-    february = {one["period"] for one in drafts(server, january + 31 * 86_400_000) if one["scope"] == "CC-1"}
+    february = {
+        draft["period"] for draft in drafts(server, january + 31 * 86_400_000) if draft["scope"] == "CC-1"
+    }
     assert february == {"2026-11", "2026-12"}  # not billed twice
 
 

@@ -28,8 +28,8 @@ def server(tmp_path: Path) -> Iterator[AccountsServer]:
         running.user("olga", org_role="admin")
         running.accounts.teams.create("vision", CLI, 1, administrator=running.user("ada").id)
         running.ask("olga", "PUT", "billing/plans/small", json=PLAN)
-        given = {"plan": "small", "entity": "vision", "valid_from": "2026-01-01"}
-        running.ask("olga", "POST", "billing/assignments", 201, json=given)
+        assignment = {"plan": "small", "entity": "vision", "valid_from": "2026-01-01"}
+        running.ask("olga", "POST", "billing/assignments", 201, json=assignment)
         yield running
 
 
@@ -49,9 +49,13 @@ def sent(server: AccountsServer) -> list[tuple[str, str]]:
     now_ms = settings.calendar.day(date(2026, 11, 20)).start_ms
     server.clock.now_ms = now_ms
     outbox = server.metadata_store.alerts.outbox
-    before = {one.id for one in outbox.beginning_with(["usage:"])}
+    before = {notification.id for notification in outbox.beginning_with(["usage:"])}
     check_limits(server.metadata_store, settings, now_ms)
-    return [(one.target, one.text) for one in outbox.beginning_with(["usage:"]) if one.id not in before]
+    return [
+        (notification.target, notification.text)
+        for notification in outbox.beginning_with(["usage:"])
+        if notification.id not in before
+    ]
 
 
 def test_limits_warn_and_then_refuse_new_runs(server: AccountsServer) -> None:
@@ -59,8 +63,8 @@ def test_limits_warn_and_then_refuse_new_runs(server: AccountsServer) -> None:
     store = server.metadata_store
     ids = sorted(server.accounts.users.by_name(name).id for name in ("olga", "ada"))
     use(store, "a", "2026-11-02", entity_id=team, hours=9)
-    said = "vision has used 9.0 of 10 h (device hours) in 2026-11"
-    assert check(server) == [f"user:{number} {said}" for number in ids]
+    text = "vision has used 9.0 of 10 h (device hours) in 2026-11"
+    assert check(server) == [f"user:{number} {text}" for number in ids]
     assert check(server) == []  # once a month
     assert store.usage.refused == {}
     use(store, "b", "2026-11-03", entity_id=team, hours=2)
@@ -90,8 +94,8 @@ def test_a_limit_of_the_organisation_refuses_new_runs_of_all_teams(server: Accou
     usage, other = server.metadata_store.usage, server.accounts.users.by_name("ada").entity_id
     limit = {"category": "energy", "limit": 0, "refuse_new_runs": True}
     server.ask("olga", "PUT", "billing/plans/closed", json={"limits": [limit]})
-    given = {"plan": "closed", "entity": None, "valid_from": "2026-01-01"}
-    server.ask("olga", "POST", "billing/assignments", 201, json=given)
+    assignment = {"plan": "closed", "entity": None, "valid_from": "2026-01-01"}
+    server.ask("olga", "POST", "billing/assignments", 201, json=assignment)
     check(server)
     assert (usage.refusal(other) or "").startswith("the organisation has used")
     server.ask("olga", "PUT", "billing/plans/closed", json={"limits": []})
@@ -103,8 +107,8 @@ def test_what_a_plan_includes_costs_nothing(server: AccountsServer) -> None:
     use_eleven_hours(server)
     price = {"category": "device_hours", "price": 2, "valid_from": "2026-01-01"}
     server.ask("olga", "POST", "billing/rates", 201, json=price)
-    found = server.ask("olga", "GET", "usage?month=2026-11&by=team")["sums"]
-    assert found["cost"] == pytest.approx((11 - 1) * 2)
+    sums = server.ask("olga", "GET", "usage?month=2026-11&by=team")["sums"]
+    assert sums["cost"] == pytest.approx((11 - 1) * 2)
 
 
 def test_a_plan_that_somebody_has_stays(server: AccountsServer) -> None:
@@ -133,8 +137,8 @@ def test_a_limit_that_is_raised_warns_again(server: AccountsServer) -> None:
         "That is 90 % of the limit. The month ends on 2026-11-30.",
         "Largest projects: letters 79.0 h; digits 11.0 h.",
     ]
-    asked = "A billing administrator can raise the limit: olga (olga@example.org)."
-    assert texts[receivers["ada"]] == "\n\n".join([*lines, asked])
+    advice = "A billing administrator can raise the limit: olga (olga@example.org)."
+    assert texts[receivers["ada"]] == "\n\n".join([*lines, advice])
     raising = "You can raise the limit in the plan. At 100 %, nothing is refused."
     assert texts[receivers["olga"]] == "\n\n".join([*lines, raising])
 
@@ -144,13 +148,13 @@ def test_thresholds_and_receivers_are_as_they_were_set(server: AccountsServer) -
     assert len(check(server)) == 2
     limit = {"category": "device_hours", "limit": 12}
     server.ask("olga", "PUT", "billing/plans/small", json={"limits": [limit]})
-    found = server.ask("olga", "GET", "billing/alerts")
-    assert (found["percent"], found["amounts"]) == ([85, 100], [200, 450, 700, 1000])
-    assert set(found["categories"].values()) == {True}
-    server.ask("ada", "PUT", "billing/alerts", 403, json=found)
-    server.ask("olga", "PUT", "billing/alerts", 422, json={**found, "percent": []})
-    server.ask("olga", "PUT", "billing/alerts", 422, json={**found, "amounts": list(range(1, 22))})
-    off = {**found, "percent": [88, 50], "categories": {"device_hours": False}}
+    settings = server.ask("olga", "GET", "billing/alerts")
+    assert (settings["percent"], settings["amounts"]) == ([85, 100], [200, 450, 700, 1000])
+    assert set(settings["categories"].values()) == {True}
+    server.ask("ada", "PUT", "billing/alerts", 403, json=settings)
+    server.ask("olga", "PUT", "billing/alerts", 422, json={**settings, "percent": []})
+    server.ask("olga", "PUT", "billing/alerts", 422, json={**settings, "amounts": list(range(1, 22))})
+    off = {**settings, "percent": [88, 50], "categories": {"device_hours": False}}
     assert server.ask("olga", "PUT", "billing/alerts", json=off)["percent"] == [50, 88]
     assert check(server) == []
     server.user("otto", org_role="admin")

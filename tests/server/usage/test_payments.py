@@ -54,8 +54,8 @@ class _Handler(BaseHTTPRequestHandler):
         return self.answer(200, self.session())
 
     def do_GET(self) -> None:
-        found = self.path == "/v1/checkout/sessions/cs_1"
-        self.answer(*((200, self.session()) if found else (404, {"error": {"message": "No such session"}})))
+        exists = self.path == "/v1/checkout/sessions/cs_1"
+        self.answer(*((200, self.session()) if exists else (404, {"error": {"message": "No such session"}})))
 
     def session(self) -> dict[str, Any]:
         paid = self.server.paid
@@ -113,8 +113,8 @@ def test_a_payment_is_requested_once_and_then_paid(server: AccountsServer, strip
     server.app.services.payments = stripe.provider
     server.ask("olga", "POST", path, 403)
     server.ask("bella", "GET", path, 404)
-    made = server.ask("bella", "POST", path)
-    assert (made["state"], made["url"]) == ("open", "https://checkout.stripe.com/c/cs_1")
+    payment = server.ask("bella", "POST", path)
+    assert (payment["state"], payment["url"]) == ("open", "https://checkout.stripe.com/c/cs_1")
     form = stripe.forms[f"runvitals-{issued['number']}"]
     assert form["line_items[0][price_data][unit_amount]"] == ["1000"]
     assert form["success_url"] == ["https://runs.example/-/billing/statements"]

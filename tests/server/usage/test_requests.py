@@ -55,13 +55,13 @@ def counted(server: AccountsServer, count: int) -> dict[str | None, int]:
     while sum(row.requests for row in reading.requests(DAY, DAY)) < count and time.monotonic() < end_s:
         server.clock.now_ms += MINUTE_MS
         time.sleep(0.1)
-    found = rows(server, "author")
-    return {row["author"]: row["requests"] for row in found}
+    usage_rows = rows(server, "author")
+    return {row["author"]: row["requests"] for row in usage_rows}
 
 
 def rows(server: AccountsServer, by: str, more: str = "") -> list[dict[str, Any]]:
-    found: dict[str, Any] = server.ask("olga", "GET", f"usage?month=2027-01&by={by}{more}")
-    return list(found["rows"])
+    report: dict[str, Any] = server.ask("olga", "GET", f"usage?month=2027-01&by={by}{more}")
+    return list(report["rows"])
 
 
 def test_requests_are_counted_by_owner(server: AccountsServer, capsys: pytest.CaptureFixture[str]) -> None:

@@ -256,10 +256,10 @@ def test_a_whole_month_is_the_sum_of_its_days(stores: UsageStores) -> None:
         failed += used * (state == "failed")
     stores.now_ms = stores.calendar.day(date(2026, 10, 25)).start_ms  # the clocks go back on this day
     reports = UsageReports(store, lambda: stores.now_ms)
-    wanted = UsageSelection(october.first, october.last)
-    by_day = {row.key["day"]: row.figures["device_hours"] for row in reports.rows(wanted, ("day",))}
+    selection = UsageSelection(october.first, october.last)
+    by_day = {row.key["day"]: row.figures["device_hours"] for row in reports.rows(selection, ("day",))}
     assert [by_day.get(f"2026-10-{day + 1:02}", 0) for day in range(31)] == hours
-    month, cost = reports.report(wanted, ("project",)), 2.5 * sum(hours)
+    month, cost = reports.report(selection, ("project",)), 2.5 * sum(hours)
     assert (month["sums"]["device_hours"], month["sums"]["cost"]) == (sum(hours), cost)
     assert sum(row["cost"] for row in month["rows"]) == cost
     assert month["sums"]["wasted"] == month["sums"]["wasted_failed"] == 2.5 * failed
@@ -308,17 +308,17 @@ def assert_equal(stores: UsageStores, cluster: SimulatedCluster) -> None:
     assert {key: value for key, value in tracked.items() if value and key[1] in days} == {
         key: minutes * MINUTE_MS for key, minutes in slow.tracked.items()
     }
-    found = [row for row in rows(stores, usage_device_run_day) if row.day in days and row.share_ms]
-    assert len(found) == len(slow.devices)
+    stored = [row for row in rows(stores, usage_device_run_day) if row.day in days and row.share_ms]
+    assert len(stored) == len(slow.devices)
     device_names = _devices(stores)
-    for row in found:
-        wanted = slow.devices[ids[row.run_id], device_names[row.device_id], row.day]
-        assert row.share_ms == pytest.approx(float(wanted.share) * MINUTE_MS, abs=1)
-        assert row.busy_ms == pytest.approx(wanted.busy * MINUTE_MS, abs=1)
-        assert row.idle_ms == pytest.approx(float(wanted.idle) * MINUTE_MS, abs=1)
-        assert row.measured_mj == pytest.approx(wanted.measured * 1000, abs=1)
-        assert row.estimated_mj == pytest.approx(wanted.estimated * 1000, abs=1)
-        assert row.unknown_ms == pytest.approx(float(wanted.share - wanted.known) * MINUTE_MS, abs=2)
+    for row in stored:
+        expected = slow.devices[ids[row.run_id], device_names[row.device_id], row.day]
+        assert row.share_ms == pytest.approx(float(expected.share) * MINUTE_MS, abs=1)
+        assert row.busy_ms == pytest.approx(expected.busy * MINUTE_MS, abs=1)
+        assert row.idle_ms == pytest.approx(float(expected.idle) * MINUTE_MS, abs=1)
+        assert row.measured_mj == pytest.approx(expected.measured * 1000, abs=1)
+        assert row.estimated_mj == pytest.approx(expected.estimated * 1000, abs=1)
+        assert row.unknown_ms == pytest.approx(float(expected.share - expected.known) * MINUTE_MS, abs=2)
 
 
 def _uids(stores: UsageStores) -> dict[int, str]:
@@ -328,5 +328,5 @@ def _uids(stores: UsageStores) -> dict[int, str]:
 
 def _devices(stores: UsageStores) -> dict[int, str]:
     read = select(device.c.id, device.c.uuid)
-    found = stores.metadata_store.write(lambda connection: connection.execute(read).all())
-    return {number: uuid.removeprefix("GPU-") for number, uuid in found}
+    devices = stores.metadata_store.write(lambda connection: connection.execute(read).all())
+    return {number: uuid.removeprefix("GPU-") for number, uuid in devices}

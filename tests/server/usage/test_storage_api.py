@@ -44,14 +44,14 @@ def add_run(server: AccountsServer, uid: str, entity_id: int, author_id: int, co
     store.usage.figures.copy_names()
 
 
-def sizes(answer: dict[str, Any], plural: str, name: str) -> list[tuple[str, int, int]]:
-    return [(one[name], one["samples"], one["console"]) for one in answer[plural]]
+def sizes(body: dict[str, Any], plural: str, name: str) -> list[tuple[str, int, int]]:
+    return [(row[name], row["samples"], row["console"]) for row in body[plural]]
 
 
 def test_the_largest_come_first(server: AccountsServer) -> None:
-    found = server.ask("olga", "GET", "storage")
-    assert found["day"] == "2026-11-20"
-    assert sizes(found, "entities", "entity") == [("vision", 100, 0)]
+    listing = server.ask("olga", "GET", "storage")
+    assert listing["day"] == "2026-11-20"
+    assert sizes(listing, "entities", "entity") == [("vision", 100, 0)]
     of_team = server.ask("ada", "GET", "storage/vision")
     assert sizes(of_team, "projects", "project") == [("digits", 1760, 10)]
     runs = server.ask("ada", "GET", "storage/vision/digits")
@@ -68,7 +68,7 @@ def test_who_may_see_what_is_stored_and_delete_it(server: AccountsServer) -> Non
     assert hidden["error"] == missing["error"].replace("none", "digits")
     server.ask("olga", "GET", "storage/vision")
     server.ask("olga", "GET", "storage/vision/digits", 404)  # no data of teams that she is not in
-    may = {one["run"]: one["may"] for one in server.ask("bob", "GET", "storage/vision/digits")["runs"]}
+    may = {run["run"]: run["may"] for run in server.ask("bob", "GET", "storage/vision/digits")["runs"]}
     assert may == {"small": [], "large": ["run:delete"]}
     server.ask("carol", "GET", "storage/carol")
     server.ask(None, "GET", "storage/vision", 401)
@@ -80,7 +80,7 @@ def test_what_was_deleted_is_in_the_trash_and_can_come_back(server: AccountsServ
     (project,) = server.ask("ada", "GET", "storage/vision")["projects"]
     assert (project["bytes"], project["trash"]) == (1770, 165)
     runs = server.ask("ada", "GET", "storage/vision/digits")["runs"]
-    assert [(one["run"], one["in_trash"]) for one in runs] == [("large", False), ("small", True)]
+    assert [(run["run"], run["in_trash"]) for run in runs] == [("large", False), ("small", True)]
     server.ask("ada", "POST", "runs/bulk", json={**change, "do": "restore"})
     (project,) = server.ask("ada", "GET", "storage/vision")["projects"]
     assert project["trash"] == 0

@@ -70,8 +70,8 @@ def report(server: AccountsServer, name: str, query: str, status: int = 200) -> 
 
 
 def test_a_month_by_team(server: AccountsServer) -> None:
-    found = report(server, "olga", "by=team")
-    speech, vision = found["rows"]
+    month = report(server, "olga", "by=team")
+    speech, vision = month["rows"]
     assert (vision["team"], vision["runs"], vision["tracked_hours"]) == ("vision", 2, 6.0)
     assert (vision["device_hours"], vision["energy_kwh"]) == (8.0, 3.0)
     assert vision["cost"] == pytest.approx(2 * 3 + 2 * 2 + 4 * 3 + 3 * 0.5)
@@ -80,13 +80,13 @@ def test_a_month_by_team(server: AccountsServer) -> None:
     assert (speech["wasted_failed"], vision["device_failed_hours"]) == (0.0, 4.0)
     assert speech["storage_gb_month"] == pytest.approx(1.0)
     assert (speech["ingest_gb"], speech["points"], speech["co2_kg"]) == (2.0, 7, None)
-    assert found["sums"]["cost"] == pytest.approx(vision["cost"] + speech["cost"])
-    assert found["currency"] == "EUR"
+    assert month["sums"]["cost"] == pytest.approx(vision["cost"] + speech["cost"])
+    assert month["currency"] == "EUR"
 
 
 def test_a_month_without_prices_has_no_cost(server: AccountsServer) -> None:
-    found = server.ask("olga", "GET", "usage?month=2026-10&by=team,model")
-    (row,) = found["rows"]
+    month = server.ask("olga", "GET", "usage?month=2026-10&by=team,model")
+    (row,) = month["rows"]
     assert (row["model"], row["device_hours"], row["cost"]) == (H100, 8.0, None)
 
 
@@ -115,8 +115,8 @@ def test_who_may_see_whose_usage(server: AccountsServer) -> None:
 
 def test_members_see_names_if_the_organisation_lets_them(server: AccountsServer) -> None:
     server.accounts.settings.put({"usage_names": True}, CLI, server.clock())
-    found = report(server, "bob", "by=team,author&entity=vision")["rows"]
-    assert [(row["author"], row["device_hours"]) for row in found] == [("ada", 4.0), ("bob", 4.0)]
+    rows = report(server, "bob", "by=team,author&entity=vision")["rows"]
+    assert [(row["author"], row["device_hours"]) for row in rows] == [("ada", 4.0), ("bob", 4.0)]
     report(server, "bob", "by=author,project&entity=vision", 403)
     report(server, "bob", "by=author&entity=vision&project=digits", 403)
     report(server, "bob", "by=author&entity=speech", 404)
@@ -181,10 +181,10 @@ def test_the_csv_has_all_columns_and_nothing_that_a_spreadsheet_runs(server: Acc
     header, *rows = csv.reader(io.StringIO(response.text, newline=""))
     assert tuple(header) == CSV_COLUMNS
     assert response.text.endswith("\r\n")
-    found = [dict(zip(header, row, strict=True)) for row in rows]
-    assert {row["project"] for row in found} == {"digits", "'=1+1"}
-    assert {(row["month"], row["entity_kind"]) for row in found} == {(MONTH, "team")}
-    assert sum(float(row["device_hours"]) for row in found) == 9.0
+    records = [dict(zip(header, row, strict=True)) for row in rows]
+    assert {row["project"] for row in records} == {"digits", "'=1+1"}
+    assert {(row["month"], row["entity_kind"]) for row in records} == {(MONTH, "team")}
+    assert sum(float(row["device_hours"]) for row in records) == 9.0
 
 
 def test_focus_has_a_row_for_each_day_and_category(server: AccountsServer) -> None:
@@ -205,9 +205,9 @@ def test_focus_has_a_row_for_each_day_and_category(server: AccountsServer) -> No
         ("Hours", "3.0", "12.0"),
     }
     assert MANDATORY.split() == [name for name in COLUMNS if name in MANDATORY.split()]
-    given = set(MANDATORY.split()) - {"ChargeClass"}  # null: no correction
-    given |= {"ListUnitPrice", "ContractedUnitPrice", "SkuId", "SkuMeter", "SkuPriceId"}  # of all usage
-    assert all(row[name] != "" for row in rows for name in given)
+    mandatory = set(MANDATORY.split()) - {"ChargeClass"}  # null: no correction
+    mandatory |= {"ListUnitPrice", "ContractedUnitPrice", "SkuId", "SkuMeter", "SkuPriceId"}  # of all usage
+    assert all(row[name] != "" for row in rows for name in mandatory)
     assert devices[0]["ChargePeriodStart"] == "2026-11-02T00:00:00Z"
     assert json.loads(devices[0]["Tags"]) == {"runvitals/author": "ada"}
     assert json.loads(devices[0]["SkuPriceDetails"]) == {"DeviceModel": A100}
@@ -215,21 +215,21 @@ def test_focus_has_a_row_for_each_day_and_category(server: AccountsServer) -> No
 
 
 def test_a_price_can_end_and_go_again(server: AccountsServer) -> None:
-    made = server.ask("olga", "POST", "billing/rates", 201, json=rate(9, device_glob="TPU*"))
-    early = server.ask("olga", "PATCH", f"billing/rates/{made['id']}", 422, json={"valid_to": "2026-10-31"})
+    price = server.ask("olga", "POST", "billing/rates", 201, json=rate(9, device_glob="TPU*"))
+    early = server.ask("olga", "PATCH", f"billing/rates/{price['id']}", 422, json={"valid_to": "2026-10-31"})
     assert "not before 2026-11-01" in early["fields"]["valid_to"]
-    ended = server.ask("olga", "PATCH", f"billing/rates/{made['id']}", json={"valid_to": "2026-12-31"})
+    ended = server.ask("olga", "PATCH", f"billing/rates/{price['id']}", json={"valid_to": "2026-12-31"})
     assert (ended["valid_to"], ended["price"], ended["unit"]) == ("2026-12-31", 9.0, "h")
-    server.ask("olga", "DELETE", f"billing/rates/{made['id']}", 204)
-    server.ask("olga", "DELETE", f"billing/rates/{made['id']}", 404)
+    server.ask("olga", "DELETE", f"billing/rates/{price['id']}", 204)
+    server.ask("olga", "DELETE", f"billing/rates/{price['id']}", 404)
     assert server.actions(action="billing.rate").count("billing.rate") == 6
 
 
 def test_billing_administrators_are_listed_for_those_who_read_billing(server: AccountsServer) -> None:
     vera = server.user("vera")
     server.accounts.users.update(vera.id, CLI, server.clock(), billing_role="viewer")
-    found = server.ask("vera", "GET", "billing/administrators")
-    roles = {one["name"]: one["billing_role"] for one in found["administrators"]}
+    page = server.ask("vera", "GET", "billing/administrators")
+    roles = {administrator["name"]: administrator["billing_role"] for administrator in page["administrators"]}
     assert roles == {"olga": "admin", "vera": "viewer"}
     server.ask("ada", "GET", "billing/administrators", 403)
 

@@ -111,7 +111,7 @@ def test_a_badge_is_a_link_with_an_image() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "kept"),
+    ("attributes", "kept"),
     [
         ('width="1"', ' width="1"'),
         ('width="2000px"', ' width="2000"'),
@@ -128,9 +128,9 @@ def test_a_badge_is_a_link_with_an_image() -> None:
         ('style="width:10px"', ""),
     ],
 )
-def test_width_and_height_of_images(given: str, kept: str) -> None:
+def test_width_and_height_of_images(attributes: str, kept: str) -> None:
     address = PROXIED.address("https://x.example/a.png")
-    rendered = html_of(f'<img src="https://x.example/a.png" {given}>', PROXIED)
+    rendered = html_of(f'<img src="https://x.example/a.png" {attributes}>', PROXIED)
     assert rendered == f'<p><img src="{address}"{kept}></p>\n'
 
 

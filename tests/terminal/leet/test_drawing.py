@@ -105,15 +105,15 @@ def test_ranges() -> None:
 def test_reduction_keeps_extremes() -> None:
     y = np.zeros(10_000)
     y[5_000] = 7.0
-    found = columns(SeriesColumn(np.arange(10_000), y), 0, 9_999, 20)
-    assert len(found) == 20
-    assert max(column.high for column in found) == 7.0
-    assert all(column.joins for column in found[1:])
+    drawn = columns(SeriesColumn(np.arange(10_000), y), 0, 9_999, 20)
+    assert len(drawn) == 20
+    assert max(column.high for column in drawn) == 7.0
+    assert all(column.joins for column in drawn[1:])
 
 
 def test_nan_interrupts_a_line() -> None:
-    found = columns(SeriesColumn([0, 1, 2, 3, 4], [1.0, 2.0, NAN, 3.0, 4.0]), 0, 4, 5)
-    assert [(column.x, column.joins) for column in found] == [(0, False), (1, True), (3, False), (4, True)]
+    drawn = columns(SeriesColumn([0, 1, 2, 3, 4], [1.0, 2.0, NAN, 3.0, 4.0]), 0, 4, 5)
+    assert [(column.x, column.joins) for column in drawn] == [(0, False), (1, True), (3, False), (4, True)]
 
 
 def test_missing_samples_interrupt_a_line_over_time_but_not_over_steps() -> None:
@@ -129,14 +129,14 @@ def test_missing_samples_interrupt_a_line_over_time_but_not_over_steps() -> None
 
 
 def test_a_log_scale_has_no_place_for_zero() -> None:
-    found = columns(SeriesColumn([0, 1, 2], [1.0, 0.0, 10.0]), 0, 2, 3, log=True)
-    assert [(column.x, column.joins) for column in found] == [(0, False), (2, False)]
+    drawn = columns(SeriesColumn([0, 1, 2], [1.0, 0.0, 10.0]), 0, 2, 3, log=True)
+    assert [(column.x, column.joins) for column in drawn] == [(0, False), (2, False)]
     assert SeriesColumn([0, 1, 2], [0.0, -1.0, 10.0]).value_range(0, 2, log=True) == (10.0, 10.0)
 
 
 def test_infinite_values_and_steps_that_go_back() -> None:
-    found = columns(SeriesColumn([3, 1, 2], [math.inf, 1.0, 2.0]), 1, 3, 3)
-    assert [(column.x, column.high) for column in found] == [(0, 1.0), (1, 2.0)]
+    drawn = columns(SeriesColumn([3, 1, 2], [math.inf, 1.0, 2.0]), 1, 3, 3)
+    assert [(column.x, column.high) for column in drawn] == [(0, 1.0), (1, 2.0)]
 
 
 def day(gap: bool = False) -> tuple[np.ndarray, np.ndarray]:
@@ -155,23 +155,23 @@ def test_blocks_of_values_are_drawn_as_the_values_are(gap: bool) -> None:
         grown.extend(x[start : start + 1000], y[start : start + 1000])
     assert len(whole.elements(0, x[-1], 800, find_gaps=True, log=False).x) < 5000
     for series in (whole, grown):
-        found = columns(series, 0, x[-1], 200)
+        drawn = columns(series, 0, x[-1], 200)
         by_value = columns(series, 0, x[-1], 2 * len(x))  # too many dots for blocks
-        assert max(column.high for column in found) == 900.0
-        assert {column.x: column.low for column in found} == pytest.approx(
-            {place: min(one.low for one in by_value if one.x * 200 // (2 * len(x)) == place)
-             for place in {column.x for column in found}}, abs=3.0
+        assert max(column.high for column in drawn) == 900.0
+        assert {column.x: column.low for column in drawn} == pytest.approx(
+            {x_drawn: min(one.low for one in by_value if one.x * 200 // (2 * len(x)) == x_drawn)
+             for x_drawn in {column.x for column in drawn}}, abs=3.0
         )  # fmt: skip
-        assert sum(not column.joins for column in found) == 1 + gap
+        assert sum(not column.joins for column in drawn) == 1 + gap
         assert series.value_range(0, x[-1]) == (float(y.min()), 900.0)
 
 
 def test_gaps_in_blocks_are_drawn() -> None:
     x, y = day()
     y[20_000:30_000] = NAN
-    found = columns(SeriesColumn(x, y), 0, x[-1], 100)
-    assert [column.x for column in found if not column.joins] == [0, 34]
-    assert not {25, 30} & {column.x for column in found}
+    drawn = columns(SeriesColumn(x, y), 0, x[-1], 100)
+    assert [column.x for column in drawn if not column.joins] == [0, 34]
+    assert not {25, 30} & {column.x for column in drawn}
     y[::BLOCK] = NAN  # in every block
     assert sum(not column.joins for column in columns(SeriesColumn(x, y), 0, x[-1], 50_000)) > 1000
 
@@ -187,17 +187,17 @@ def test_a_series_that_goes_back_is_sorted() -> None:
 
 
 def test_means() -> None:
-    found = means(SeriesColumn([0, 1, 2, 9], [1.0, 3.0, NAN, 8.0]), 0, 10, 5)
-    assert found[0] == 2.0
-    assert math.isnan(found[1])
-    assert found[4] == 8.0
+    averages = means(SeriesColumn([0, 1, 2, 9], [1.0, 3.0, NAN, 8.0]), 0, 10, 5)
+    assert averages[0] == 2.0
+    assert math.isnan(averages[1])
+    assert averages[4] == 8.0
 
 
 def test_parts_between_two_values_are_no_gaps() -> None:
     series = SeriesColumn([0, 10, 20, 30, 200, 210], [1.0, 2.0, 3.0, 4.0, 5.0, 6.0])
-    found = means(series, 0, 220, 44)
-    assert found[:7] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0]
-    assert [place for place, value in enumerate(found) if math.isnan(value)] == [*range(7, 40), 43]
+    averages = means(series, 0, 220, 44)
+    assert averages[:7] == [1.0, 1.0, 2.0, 2.0, 3.0, 3.0, 4.0]
+    assert [index for index, value in enumerate(averages) if math.isnan(value)] == [*range(7, 40), 43]
 
 
 def test_only_the_range_is_drawn() -> None:

@@ -209,16 +209,18 @@ def test_images_of_a_wandb_file(tmp_path: Path) -> None:
         (images / f"{name}.png").write_bytes(png(two_by_two()))
     (tmp_path / "secret.png").write_bytes(png(two_by_two()))
     (images / "link.png").symlink_to(tmp_path / "secret.png")
-    one = {"_type": "image-file", "path": "media/images/a.png", "caption": EVIL, "size": 70, "width": 2}
+    image = {"_type": "image-file", "path": "media/images/a.png", "caption": EVIL, "size": 70, "width": 2}
     several = {
         "_type": "images/separated", "count": 2, "captions": ["first"], "width": 2,
         "filenames": ["media/images/b.png", "media/images/c.png"],
     }  # fmt: skip
-    outside = [{**one, "path": path} for path in ("../secret.png", "/etc/hostname", "media/images/link.png")]
+    outside = [
+        {**image, "path": path} for path in ("../secret.png", "/etc/hostname", "media/images/link.png")
+    ]
     path = files.write(
         tmp_path / "run-abc.wandb",
         files.started(),
-        files.row(0, 1, {"loss": 1.0, "samples": one, "net": {"grid": several, "size": 3.0}}),
+        files.row(0, 1, {"loss": 1.0, "samples": image, "net": {"grid": several, "size": 3.0}}),
         files.row(1, 2, {"samples": outside[0], "more": outside[1], "link": outside[2]}),
     )
 
@@ -234,9 +236,9 @@ def test_images_of_a_wandb_file(tmp_path: Path) -> None:
         ("c.png", ""),
     ]
     assert source.content(grid.items[1]) == png(two_by_two())
-    for key, place in (("samples", 1), ("more", 0), ("link", 0)):
+    for key, index in (("samples", 1), ("more", 0), ("link", 0)):
         with pytest.raises(OSError, match="outside the folder of the run"):
-            source.content(source.media(key)[place].items[0])
+            source.content(source.media(key)[index].items[0])
     source.close()
 
     async def use() -> None:

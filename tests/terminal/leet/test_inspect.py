@@ -75,8 +75,8 @@ def test_summary(tmp_path: Path) -> None:
     )
     out = io.StringIO()
     print_summary(source, out, as_json=True)
-    found = json.loads(out.getvalue())
-    assert (found["id"], found["summary"]["loss"], found["console"][0][:5]) == ("abc", 0.5, "hello")
+    summary = json.loads(out.getvalue())
+    assert (summary["id"], summary["summary"]["loss"], summary["console"][0][:5]) == ("abc", 0.5, "hello")
     monitor.close()
     trainer.close()
 

@@ -23,6 +23,7 @@ from runvitals.terminal.top.gpu_processes import GpuProcesses, GpuUse
 from runvitals.terminal.top.processes import ProcessLine, ProcessList, kill
 from runvitals.terminal.top.vitals import Vitals
 from tests.monitoring.collectors.nvidia.fake import FakeGpu, FakeNvml
+from tests.patience import PATIENCE_S
 from tests.terminal.leet.test_app import EVIL, until
 
 GIB = 2.0**30
@@ -33,7 +34,7 @@ def line(pid: int, cpu: float, parent: int = 1, command: str = "", rss: float = 
 
 
 def pids(table: ProcessTable) -> list[int]:
-    return [one.process.pid for one in table.shown]
+    return [process.process.pid for process in table.shown]
 
 
 def test_processes_are_sorted_filtered_and_a_tree() -> None:
@@ -52,7 +53,12 @@ def test_processes_are_sorted_filtered_and_a_tree() -> None:
         orders.append((table.order, pids(table)[0]))
     assert orders == [("memory", 11), ("GPU memory", 11), ("CPU time", 12), ("PID", 10)]
     table.toggle_tree()
-    assert [(one.process.pid, one.depth) for one in table.shown] == [(10, 0), (11, 1), (12, 1), (20, 0)]
+    assert [(process.process.pid, process.depth) for process in table.shown] == [
+        (10, 0),
+        (11, 1),
+        (12, 1),
+        (20, 0),
+    ]
     rows = ["".join(text for text, _ in row) for row in table.rows(120, 0, 10)]
     assert all(row.isprintable() for row in rows)
     assert "0,1    40 GiB  └ job 11" in rows[2]
@@ -113,12 +119,12 @@ def sleeper() -> Iterator[subprocess.Popen[bytes]]:
 
 
 def test_only_the_process_that_was_shown_is_ended(sleeper: subprocess.Popen[bytes]) -> None:
-    shown = {one.pid: one for one in ProcessList("/proc").everything(1.0)}[sleeper.pid]
+    shown = {process.pid: process for process in ProcessList("/proc").everything(1.0)}[sleeper.pid]
     with pytest.raises(ProcessLookupError):
         kill(replace(shown, started=shown.started + 1), signal.SIGTERM)
     assert sleeper.poll() is None
     kill(shown, signal.SIGTERM)
-    assert sleeper.wait(60) == -signal.SIGTERM
+    assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM
 
 
 def test_machine_screen(sleeper: subprocess.Popen[bytes]) -> None:
@@ -166,4 +172,4 @@ def test_machine_screen(sleeper: subprocess.Popen[bytes]) -> None:
     asyncio.run(use(readonly=True))
     assert sleeper.poll() is None
     asyncio.run(use(readonly=False))
-    assert sleeper.wait(60) == -signal.SIGTERM
+    assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM

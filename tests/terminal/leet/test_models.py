@@ -222,8 +222,8 @@ def test_what_is_opened(tmp_path: Path) -> None:
         monitor.end(T0 + 1000)
     directory = str(data)
 
-    def opened(wanted: str | None, folder: str = directory, here: str = "/") -> tuple[str, str | None]:
-        found = target(wanted, Surroundings(folder, here, None, {}))
+    def opened(argument: str | None, folder: str = directory, here: str = "/") -> tuple[str, str | None]:
+        found = target(argument, Surroundings(folder, here, None, {}))
         return found.catalogue.title, found.run_id
 
     assert opened(None, here="/projects/mine") == (directory, "run-0")

@@ -40,16 +40,16 @@ def gate(tmp_path: Path) -> Iterator[Gate]:
     for run in ("abc", "other"):
         Monitor(tmp_path, run).sample(T0, {"cpu": 1.0})
     app = create_app(str(tmp_path), lambda: T0 + 5000)
-    asked, may_answer = threading.Event(), threading.Event()
+    requested, may_answer = threading.Event(), threading.Event()
 
     @app.middleware("http")
-    async def wait(request: Request, answer: Callable[[Request], Awaitable[Response]]) -> Response:
-        asked.set()
+    async def wait(request: Request, respond: Callable[[Request], Awaitable[Response]]) -> Response:
+        requested.set()
         await asyncio.to_thread(may_answer.wait, PATIENCE_S)
-        return await answer(request)
+        return await respond(request)
 
     with serving(app) as url:
-        yield Gate(url, asked, may_answer)
+        yield Gate(url, requested, may_answer)
 
 
 def test_it_is_closed_once_and_at_once_if_nobody_uses_it() -> None:

@@ -36,16 +36,16 @@ def url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
 
 
 def values(source: RunSource, name: SeriesName, x_range: tuple[float, float]) -> list[float]:
-    found = source.system([name], x_range)
-    return list(found[name].y) if name in found else []
+    series = source.system([name], x_range)
+    return list(series[name].y) if name in series else []
 
 
 def test_a_run_of_a_server(tmp_path: Path, url: str) -> None:
     nodes = [Monitor(tmp_path, host=host) for host in ("node1", "node2")]
     trainers = [Trainer(tmp_path, host=host, rank=rank) for rank, host in enumerate(("node1", "node2"))]
     for second in range(3000):
-        for place, node in enumerate(nodes):
-            node.sample(T0 + second * 1000, {"cpu": float(second + place), "disk.in": 2.0 * second})
+        for index, node in enumerate(nodes):
+            node.sample(T0 + second * 1000, {"cpu": float(second + index), "disk.in": 2.0 * second})
     for rank, trainer in enumerate(trainers):
         trainer.log(T0, 1, loss=0.5 + rank)
     nodes[0].printed(T0, "hello\n")
@@ -108,11 +108,11 @@ def test_runs_of_a_server_are_filtered_there(tmp_path: Path, url: str) -> None:
         monitor.info(T0, run={"name": f"name-{index}"})
         monitor.end(T0 + 1000, "failed" if index else "finished", exit_code=index)
     catalogue = ServerCatalogue(url, {})
-    found, count = catalogue.runs(now_ms(), "state:failed")
-    assert ([run.id for run in found], count) == (["run-2", "run-1"], 2)
+    page, count = catalogue.runs(now_ms(), "state:failed")
+    assert ([run.id for run in page], count) == (["run-2", "run-1"], 2)
     around = Surroundings(str(tmp_path / "empty"), str(tmp_path), url, {})
-    for wanted, run_id in (("name-1", "run-1"), ("run-2", "run-2"), (None, None)):
-        opened = target(wanted, around)
+    for filter_text, run_id in (("name-1", "run-1"), ("run-2", "run-2"), (None, None)):
+        opened = target(filter_text, around)
         assert opened.run_id == run_id
         opened.catalogue.close()
     catalogue.close()

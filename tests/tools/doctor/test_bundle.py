@@ -51,13 +51,13 @@ def contents(path: Path) -> dict[str, str]:
     if path.suffix == ".zip":
         with zipfile.ZipFile(path) as archive:
             return {Path(name).name: archive.read(name).decode() for name in archive.namelist()}
-    found = {}
+    files = {}
     with tarfile.open(path) as tar:
         for member in tar.getmembers():
             file = tar.extractfile(member)
             assert isinstance(file, io.BufferedIOBase)
-            found[Path(member.name).name] = file.read().decode()
-    return found
+            files[Path(member.name).name] = file.read().decode()
+    return files
 
 
 def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]:
@@ -80,38 +80,38 @@ def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]
 
 @pytest.mark.parametrize("name", ["help.tar.gz", "help.zip"])
 def test_bundle_contains_no_secrets(tmp_path: Path, environ: dict[str, str], name: str) -> None:
-    found = packed(tmp_path, environ, name)
+    files = packed(tmp_path, environ, name)
     leaked = [
-        (what, file) for what, secret in SECRETS.items() for file, text in found.items() if secret in text
+        (what, file) for what, secret in SECRETS.items() for file, text in files.items() if secret in text
     ]
     assert leaked == []
-    assert not any(environ["HOME"] in text for text in found.values())
+    assert not any(environ["HOME"] in text for text in files.values())
 
 
 def test_bundle_contains_the_diagnosis(tmp_path: Path, environ: dict[str, str]) -> None:
-    found = packed(tmp_path, environ, "help.tgz")
-    assert "CUDA_VISIBLE_DEVICES=0,1" in found["environment.txt"]
-    assert "RUNVITALS_TOKEN=***" in found["environment.txt"]
-    assert "MY_PROGRAM" not in found["environment.txt"]
-    assert json.loads(found["reading.json"])["metrics"] == {"cpu": 3.5}
-    (finding,) = json.loads(found["doctor.json"])["findings"]
+    files = packed(tmp_path, environ, "help.tgz")
+    assert "CUDA_VISIBLE_DEVICES=0,1" in files["environment.txt"]
+    assert "RUNVITALS_TOKEN=***" in files["environment.txt"]
+    assert "MY_PROGRAM" not in files["environment.txt"]
+    assert json.loads(files["reading.json"])["metrics"] == {"cpu": 3.5}
+    (finding,) = json.loads(files["doctor.json"])["findings"]
     assert finding["text"] == "~/runs, ***"
-    (run,) = json.loads(found["runs.json"])
+    (run,) = json.loads(files["runs.json"])
     assert (run["id"], run["state"]) == ("abc", "finished")
     assert [event["name"] for event in run["events"]] == ["collector_failed"]  # alerts are the user's own
-    assert json.loads(found["settings.json"])["server"]["value"] == "http://runs.example.org"
-    assert "kernel" in json.loads(found["machine.json"])
-    assert "token *** was rejected" in found["relay.log"]
-    assert all(name in found["README.txt"] for name in found if name.endswith(".json"))
+    assert json.loads(files["settings.json"])["server"]["value"] == "http://runs.example.org"
+    assert "kernel" in json.loads(files["machine.json"])
+    assert "token *** was rejected" in files["relay.log"]
+    assert all(name in files["README.txt"] for name in files if name.endswith(".json"))
 
 
 def test_unsupported_and_existing_file_names_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"ending in \.tar\.gz"):
         bundle.check_name(str(tmp_path / "help.doc"))
-    taken = tmp_path / "help.zip"
-    taken.write_bytes(b"mine")
+    existing = tmp_path / "help.zip"
+    existing.write_bytes(b"mine")
     with pytest.raises(FileExistsError, match="the file already exists"):
-        bundle.check_name(str(taken))
+        bundle.check_name(str(existing))
 
 
 def test_home_folders_and_command_lines() -> None:

@@ -17,8 +17,8 @@ from runvitals.tools.doctor.examination import Report, _safely
 from runvitals.tools.doctor.finding import Check
 
 
-def settings(**given: Any) -> dict[str, Any]:
-    return {**resolve({}, {"HOME": "/nowhere"}, "/"), **given}
+def settings(**values: Any) -> dict[str, Any]:
+    return {**resolve({}, {"HOME": "/nowhere"}, "/"), **values}
 
 
 def by_name(findings: Iterator[Check]) -> dict[str, Check]:
@@ -26,37 +26,37 @@ def by_name(findings: Iterator[Check]) -> dict[str, Check]:
 
 
 def test_folder_that_does_not_exist_yet(tmp_path: Path) -> None:
-    found = by_name(storage.findings(str(tmp_path / "not" / "yet")))
-    assert found["data folder"].state == "PASS"
-    assert found["free space"].text.endswith("GiB free")
+    findings = by_name(storage.findings(str(tmp_path / "not" / "yet")))
+    assert findings["data folder"].state == "PASS"
+    assert findings["free space"].text.endswith("GiB free")
     assert not list(tmp_path.iterdir())  # nothing is left behind
 
 
 def test_folder_that_is_not_writable() -> None:
-    found = by_name(storage.findings("/proc/runvitals"))
-    assert found["data folder"].state == "FAIL"
-    assert "RUNVITALS_DIR" in found["data folder"].remedy
+    findings = by_name(storage.findings("/proc/runvitals"))
+    assert findings["data folder"].state == "FAIL"
+    assert "RUNVITALS_DIR" in findings["data folder"].remedy
 
 
 def test_trial_run_of_a_monitor(tmp_path: Path) -> None:
-    found = by_name(trial_run.findings(settings()))
-    assert found["start"].state == "PASS", found["start"]
-    assert found["cost"].text.endswith("of memory")
+    findings = by_name(trial_run.findings(settings()))
+    assert findings["start"].state == "PASS", findings["start"]
+    assert findings["cost"].text.endswith("of memory")
     assert not list(tmp_path.iterdir())
 
 
 def test_checks_of_the_system() -> None:
-    found = by_name(system.findings(settings()))
-    assert {"runvitals", "python", "kernel", "container", "PID namespace", "clock"} <= set(found)
-    assert "GiB" in found["cgroup memory"].text or found["cgroup memory"].state == "ABSENT"
+    findings = by_name(system.findings(settings()))
+    assert {"runvitals", "python", "kernel", "container", "PID namespace", "clock"} <= set(findings)
+    assert "GiB" in findings["cgroup memory"].text or findings["cgroup memory"].state == "ABSENT"
 
 
 class Answering(BaseHTTPRequestHandler):
     """A server that accepts one token."""
 
     def do_GET(self) -> None:
-        known = self.headers.get("Authorization") == "Bearer rvt_good"
-        status = 200 if self.path == "/healthz" or known else 401
+        is_authorized = self.headers.get("Authorization") == "Bearer rvt_good"
+        status = 200 if self.path == "/healthz" or is_authorized else 401
         self.send_response(status)
         self.send_header("Content-Length", "2")
         self.end_headers()
@@ -76,16 +76,16 @@ def server() -> Iterator[str]:
         thread.join()
 
 
-def delivered(folder: Path, environ: Mapping[str, str], **given: Any) -> dict[str, Check]:
-    environ = {"XDG_CONFIG_HOME": str(folder), "RUNVITALS_SERVER": str(given.get("server", "")), **environ}
-    return by_name(delivery.findings(settings(**given), str(folder), environ))
+def delivered(folder: Path, environ: Mapping[str, str], **values: Any) -> dict[str, Check]:
+    environ = {"XDG_CONFIG_HOME": str(folder), "RUNVITALS_SERVER": str(values.get("server", "")), **environ}
+    return by_name(delivery.findings(settings(**values), str(folder), environ))
 
 
 def test_server_that_accepts_our_token(server: str, tmp_path: Path) -> None:
-    found = delivered(tmp_path, {"RUNVITALS_TOKEN": "rvt_good"}, server=server)
-    assert found[server].state == "PASS", found[server]
-    assert "accepts our token" in found[server].text
-    assert found["relay"].state == "PASS"
+    findings = delivered(tmp_path, {"RUNVITALS_TOKEN": "rvt_good"}, server=server)
+    assert findings[server].state == "PASS", findings[server]
+    assert "accepts our token" in findings[server].text
+    assert findings["relay"].state == "PASS"
 
 
 @pytest.mark.parametrize(
@@ -94,21 +94,21 @@ def test_server_that_accepts_our_token(server: str, tmp_path: Path) -> None:
 def test_server_that_rejects_our_token(
     server: str, tmp_path: Path, environ: dict[str, str], why: str
 ) -> None:
-    found = delivered(tmp_path, environ, server=server)[server]
-    assert found.state == "FAIL"
-    assert why in found.text
-    assert found.remedy == f"runvitals login {server}"
+    finding = delivered(tmp_path, environ, server=server)[server]
+    assert finding.state == "FAIL"
+    assert why in finding.text
+    assert finding.remedy == f"runvitals login {server}"
 
 
 def test_unreachable_server(tmp_path: Path) -> None:
-    found = delivered(tmp_path, {}, server="http://127.0.0.1:1")["http://127.0.0.1:1"]
-    assert found.state == "FAIL"
-    assert "refused" in found.text
+    finding = delivered(tmp_path, {}, server="http://127.0.0.1:1")["http://127.0.0.1:1"]
+    assert finding.state == "FAIL"
+    assert "refused" in finding.text
 
 
 def test_unknown_destination(tmp_path: Path) -> None:
-    found = delivered(tmp_path, {}, destinations=["fridge:shelf"])["fridge:shelf"]
-    assert (found.state, "unknown destination 'fridge'" in found.text) == ("FAIL", True)
+    finding = delivered(tmp_path, {}, destinations=["fridge:shelf"])["fridge:shelf"]
+    assert (finding.state, "unknown destination 'fridge'" in finding.text) == ("FAIL", True)
 
 
 def test_no_destination(tmp_path: Path) -> None:

@@ -31,9 +31,9 @@ def examined(
 
 def test_working_sources_pass_and_incomplete_ones_are_partial(tmp_path: Path) -> None:
     states = {"cpu": {"state": "on"}, "thermal": {"state": "on", "reason": "cpu.avg_temp: no sensor"}}
-    found = examined(tmp_path, states, {"cpu": 5, "thermal": 1})
-    assert (found["cpu"].state, found["cpu"].text) == ("PASS", "5 values in 0.0 ms")
-    assert (found["thermal"].state, found["thermal"].text[-9:]) == ("PARTIAL", "no sensor")
+    findings = examined(tmp_path, states, {"cpu": 5, "thermal": 1})
+    assert (findings["cpu"].state, findings["cpu"].text) == ("PASS", "5 values in 0.0 ms")
+    assert (findings["thermal"].state, findings["thermal"].text[-9:]) == ("PARTIAL", "no sensor")
 
 
 def test_a_source_lacks_nothing_if_the_machine_has_nothing_of_the_kind(tmp_path: Path) -> None:
@@ -42,9 +42,9 @@ def test_a_source_lacks_nothing_if_the_machine_has_nothing_of_the_kind(tmp_path:
         "memory": {"state": "on", "reason": reason},
         "cgroup": {"state": "on", "reason": reason + "; x: y"},
     }
-    found = examined(tmp_path, states, {"memory": 6, "cgroup": 1})
-    assert (found["memory"].state, found["cgroup"].state) == ("PASS", "PARTIAL")
-    assert "no swap" in found["memory"].text
+    findings = examined(tmp_path, states, {"memory": 6, "cgroup": 1})
+    assert (findings["memory"].state, findings["cgroup"].state) == ("PASS", "PARTIAL")
+    assert "no swap" in findings["memory"].text
 
 
 def test_a_file_system_that_does_not_answer_is_partial(
@@ -69,10 +69,10 @@ def test_a_file_system_that_does_not_answer_is_partial(
         reading = read_once(values)
     finally:
         gone.set()
-    found = {finding.name: finding for finding in sources.findings(reading, values)}
+    findings = {finding.name: finding for finding in sources.findings(reading, values)}
     assert "disk./.usagePercent" in reading.metrics
-    assert found["filesystem"].state == "PARTIAL"
-    assert f"disk./mnt/TV Series: {tmp_path}/mnt/TV Series: not answering" in found["filesystem"].text
+    assert findings["filesystem"].state == "PARTIAL"
+    assert f"disk./mnt/TV Series: {tmp_path}/mnt/TV Series: not answering" in findings["filesystem"].text
 
 
 def test_source_without_values_is_partial(tmp_path: Path) -> None:
@@ -85,13 +85,13 @@ def test_absent_sources_are_no_failure_but_faulty_ones_are(tmp_path: Path) -> No
         "fridge": {"state": "absent", "reason": "the probe failed: KeyError: 'door'"},
         "nvidia": {"state": "failing", "reason": "NvmlError: the driver does not answer"},
     }
-    found = examined(tmp_path, states)
-    assert {name: finding.state for name, finding in found.items()} == {
+    findings = examined(tmp_path, states)
+    assert {name: finding.state for name, finding in findings.items()} == {
         "amd": "ABSENT",
         "fridge": "FAIL",
         "nvidia": "FAIL",
     }
-    assert "--bundle" in found["fridge"].remedy
+    assert "--bundle" in findings["fridge"].remedy
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_absent_sources_are_no_failure_but_faulty_ones_are(tmp_path: Path) -> No
 def test_absence_of_a_requested_source_is_a_failure(
     tmp_path: Path, name: str, settings: dict[str, Any]
 ) -> None:
-    found = examined(tmp_path, {name: {"state": "absent", "reason": "not here"}}, **settings)
-    assert found[name].state == "FAIL"
+    findings = examined(tmp_path, {name: {"state": "absent", "reason": "not here"}}, **settings)
+    assert findings[name].state == "FAIL"
 
 
 def test_card_without_an_active_source_is_reported(tmp_path: Path) -> None:
@@ -115,8 +115,8 @@ def test_card_without_an_active_source_is_reported(tmp_path: Path) -> None:
         {f"{card}/class": "0x030200\n", f"{card}/vendor": "0x10de\n", f"{card}/device": "0x2330\n"},
     )
     absent = {"nvidia": {"state": "absent", "reason": "/dev/nvidiactl: Permission denied"}}
-    found = examined(tmp_path, absent)["NVIDIA cards"]
-    assert found.state == "PARTIAL"
-    assert "0000:3b:00.0 (no driver)" in found.text
-    assert "read access" in found.remedy
+    finding = examined(tmp_path, absent)["NVIDIA cards"]
+    assert finding.state == "PARTIAL"
+    assert "0000:3b:00.0 (no driver)" in finding.text
+    assert "read access" in finding.remedy
     assert "NVIDIA cards" not in examined(tmp_path, {"nvidia": {"state": "on"}}, {"nvidia": 9})

@@ -27,14 +27,14 @@ def new_simulation(
     nodes: int = 1,
     scenario_s: float = 600.0,
     seed: int = 0,
-    **given: Any,
+    **options: Any,
 ) -> Simulation:
-    values = {**resolve({}, {"HOME": str(folder)}, "/"), "project": "simulated", "run_id": "sim", **given}
+    values = {**resolve({}, {"HOME": str(folder)}, "/"), "project": "simulated", "run_id": "sim", **options}
     return begin(Profile.parse(profile), nodes, scenario_s, None, seed, values, str(folder), END_MS)
 
 
-def simulated_run(folder: Path, *args: Any, **given: Any) -> OpenRun:
-    simulation = new_simulation(folder, *args, **given)
+def simulated_run(folder: Path, *args: Any, **options: Any) -> OpenRun:
+    simulation = new_simulation(folder, *args, **options)
     simulation.play()
     simulation.end("finished")
     return OpenRun(RunReader("sim", str(folder)), clock=lambda: END_MS + 60_000)

@@ -7,7 +7,7 @@ export type paths = Record<string, never>;
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What the server is. */
+        /** @description The server's version, kind and capabilities. */
         About: {
             version: string;
             /**
@@ -23,7 +23,7 @@ export interface components {
             /** @description Groups of routes. `stop`, `delete` and `edit` change runs, `views` saves views. */
             capabilities: string[];
         };
-        /** @description What an agent is to do. */
+        /** @description A command to an agent. */
         AgentCommand: {
             /**
              * @description `run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds.
@@ -44,7 +44,7 @@ export interface components {
             /** @description What the configuration says to start. */
             program: string | null;
         };
-        /** @description What an agent reports of the runs that it started. */
+        /** @description An agent's report of the runs that it started. */
         AgentReport: {
             /** @description The ids of the runs that the agent has. */
             running: string[];
@@ -77,7 +77,7 @@ export interface components {
             channel: string;
         };
         /**
-         * @description What is sent of one team, project or run.
+         * @description The mode of one team, project or run.
          *
          *     `name` is `team`, `entity/project` or `entity/project/run`.
          */
@@ -99,7 +99,7 @@ export interface components {
                 [key: string]: boolean;
             };
         };
-        /** @description What the user decided about a device. */
+        /** @description The user's decision about a device. */
         Answer: {
             code: string;
             allow: boolean;
@@ -144,7 +144,7 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description What is left out does not change. */
+        /** @description Changes; a field that is left out stays as it is. */
         AutomationChanges: {
             /** @default  */
             name: string;
@@ -181,7 +181,7 @@ export interface components {
             /** @description The newest 100 times. */
             times_ms: number[];
         };
-        /** @description What a test of an automation did. */
+        /** @description The result of a test of an automation. */
         AutomationTest: {
             /** @description How many receivers get a message. */
             sent: number;
@@ -198,7 +198,7 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description What everyone has used this month, of which limits. */
+        /** @description This month's use and limits of everyone. */
         Billing: {
             month: string;
             currency: string;
@@ -299,7 +299,7 @@ export interface components {
             left_out: number;
             statistics: components["schemas"]["StatisticRow"][];
         };
-        /** @description What proves who makes the request. */
+        /** @description A password or passkey that proves who makes the request. */
         Confirmation: {
             password?: string | null;
             /** @description The answer of a passkey: `PublicKeyCredential.toJSON()` of the browser. */
@@ -385,7 +385,7 @@ export interface components {
             /** @description Which values are better. */
             goal?: ("minimize" | "maximize") | null;
         };
-        /** @description What the deletion of a user left behind. */
+        /** @description The teams that the deletion of a user left without an administrator. */
         DeletedMember: {
             teams_without_administrator: string[];
         };
@@ -406,7 +406,7 @@ export interface components {
             api_keys: number;
             teams: string[];
         };
-        /** @description What confirms that an account is to be deleted, and when. */
+        /** @description The confirmation that an account is to be deleted, and when. */
         Deletion: {
             /** @description The user name, typed again. */
             confirm: string;
@@ -416,7 +416,7 @@ export interface components {
              */
             wait_days: number;
         };
-        /** @description What a deletion of an account removes, and what stays. */
+        /** @description The things that a deletion of an account removes, and those that stay. */
         DeletionEffects: {
             delete_after_ms: number | null;
             goes: components["schemas"]["DeletedThings"];
@@ -443,7 +443,7 @@ export interface components {
             /** @description Of the machine; the key gets it. */
             name: string;
         };
-        /** @description What a device asks for its key with. */
+        /** @description The secret with which a device asks for its key. */
         DeviceSecret: {
             device_code: string;
         };
@@ -477,7 +477,7 @@ export interface components {
             /** @description Parts of these series that could not be read. */
             problems: string[];
         };
-        /** @description What was done to a run. */
+        /** @description A completed change of a run. */
         Done: {
             run: string;
             /** @enum {string} */
@@ -505,7 +505,7 @@ export interface components {
         EndedSessions: {
             ended: number;
         };
-        /** @description What a team or user stores, by kind and together. */
+        /** @description The bytes that a team or user stores, by kind and together. */
         EntityBytes: {
             /** @description None: runs of nobody. */
             entity: string | null;
@@ -525,7 +525,7 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description What is left out does not change. `owner`: a member of the team; null: nobody. */
+        /** @description Changes; a field that is left out stays as it is. `owner`: a member of the team; null: nobody. */
         EntityProjectChanges: {
             name?: string | null;
             description?: string | null;
@@ -568,7 +568,7 @@ export interface components {
             key: string;
             user: string;
         };
-        /** @description What one receiver was sent about a firing. */
+        /** @description A message about a firing to one receiver. */
         FiringNotification: {
             id: number;
             /** @description By what it is sent. */
@@ -756,7 +756,7 @@ export interface components {
             expires_ms: number;
             ended_ms: number | null;
         };
-        /** @description What became of an invitation. */
+        /** @description The result of an invitation. */
         InvitationResult: {
             who: string;
             /** @enum {string} */
@@ -767,7 +767,7 @@ export interface components {
             /** @description Where the server sends no mail: the link to pass on. */
             url?: string | null;
         };
-        /** @description What became of each invitation. */
+        /** @description The result of each invitation. */
         InvitationResults: {
             results: components["schemas"]["InvitationResult"][];
         };
@@ -777,7 +777,7 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description What is left out does not change. */
+        /** @description Changes; a field that is left out stays as it is. */
         IssuerChanges: {
             name?: string | null;
             audience?: string | null;
@@ -865,7 +865,7 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description What a plan is to say about a category. */
+        /** @description A category's included units and limit to set in a plan. */
         LimitForm: {
             /** @enum {string} */
             category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
@@ -1046,7 +1046,7 @@ export interface components {
             next: string | null;
             may: string[];
         };
-        /** @description What a metric means. */
+        /** @description A metric's unit, kind, scope and meaning. */
         MetricDefinition: {
             key: string;
             unit: string;
@@ -1353,7 +1353,7 @@ export interface components {
             /** @default true */
             enabled: boolean;
         };
-        /** @description What is newer than a cursor. */
+        /** @description Samples, rows and facts that are newer than a cursor. */
         News: {
             cursor: string;
             /**
@@ -1552,7 +1552,7 @@ export interface components {
              */
             next: string;
         };
-        /** @description What a browser needs to make or to ask for a passkey. */
+        /** @description Options with which a browser makes or asks for a passkey. */
         PasskeyOptions: {
             options: {
                 [key: string]: Json;
@@ -1579,7 +1579,7 @@ export interface components {
             /** @description The service by which statements can be paid; None: none. */
             provider: string | null;
         };
-        /** @description What is left out does not change. */
+        /** @description Changes; a field that is left out stays as it is. */
         PersonalChange: {
             events?: components["schemas"]["EventChoices"] | null;
             quiet?: components["schemas"]["Quiet"] | null;
@@ -1698,13 +1698,13 @@ export interface components {
             label: string;
             url: string;
         };
-        /** @description What is sent of one project. */
+        /** @description The mode of one project. */
         ProjectAlerts: {
             project: string;
             /** @enum {string} */
             mode: "off" | "all";
         };
-        /** @description What a project stores, by kind and together. */
+        /** @description The bytes that a project stores, by kind and together. */
         ProjectBytes: {
             project: string;
             runs: number;
@@ -1727,13 +1727,13 @@ export interface components {
         ProjectChanges: {
             name: string;
         };
-        /** @description What clients do in a team or space unless they are asked otherwise. */
+        /** @description Defaults of clients in a team or space. */
         ProjectDefaults: {
             code_saving: boolean;
             /** @description Of new projects. */
             visibility: components["schemas"]["Visibility"] | null;
         };
-        /** @description What was done to a project. */
+        /** @description A completed change of a project. */
         ProjectDone: {
             project: string;
             /** @enum {string} */
@@ -1815,7 +1815,7 @@ export interface components {
             /** @description https://… */
             url: string;
         };
-        /** @description What a receiver answered to a test. */
+        /** @description A receiver's response to a test. */
         ReceiverResponse: {
             status: number | null;
             answer: string | null;
@@ -1883,7 +1883,7 @@ export interface components {
              */
             overlap_h: number;
         };
-        /** @description What is left out does not change. */
+        /** @description Changes; a field that is left out stays as it is. */
         RuleChanges: {
             rule?: {
                 [key: string]: Json;
@@ -1904,7 +1904,7 @@ export interface components {
             target: string;
             name: string;
         };
-        /** @description What a test of a rule did. */
+        /** @description The result of a test of a rule. */
         RuleTest: {
             /** @description Whom a test was sent to. */
             target: string;
@@ -1927,7 +1927,7 @@ export interface components {
             }[];
             may: string[];
         };
-        /** @description What a run stores, by kind and together. */
+        /** @description The bytes that a run stores, by kind and together. */
         RunBytes: {
             run: string;
             name: string;
@@ -2045,7 +2045,7 @@ export interface components {
                 [key: string]: Json;
             } | null;
         };
-        /** @description What an authenticator app needs, while the second factor is being set up. */
+        /** @description The secret for an authenticator app, while the second factor is being set up. */
         SecondFactorSetup: {
             secret: string;
             uri: string;
@@ -2122,7 +2122,7 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description What statements say about who sends them and who pays. */
+        /** @description The sender and payer on statements. */
         Settlement: {
             /** @default  */
             heading: string;
@@ -2137,7 +2137,7 @@ export interface components {
             /** @default  */
             purchase_order: string;
         };
-        /** @description What statements are to say about who sends them and who pays. */
+        /** @description The sender and payer to name on statements. */
         SettlementForm: {
             /**
              * @description "": that it is not a tax invoice.
@@ -2180,7 +2180,7 @@ export interface components {
              */
             team: string;
         };
-        /** @description What a guest link leads to. */
+        /** @description The project or run that a guest link leads to. */
         SharedPlace: {
             entity: string;
             project: string;
@@ -2279,7 +2279,7 @@ export interface components {
             /** @description Left out: the present one stays, for the same client id. */
             client_secret?: string | null;
         };
-        /** @description What is left out does not change. */
+        /** @description Changes; a field that is left out stays as it is. */
         SlackDestinationChanges: {
             channel?: string | null;
             webhook_url?: string | null;
@@ -2325,11 +2325,11 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description What a team or user stores. */
+        /** @description The storage of a team or user. */
         StorageUse: {
             storage: components["schemas"]["StoredBytes"];
         };
-        /** @description What a team or user stores: in all, by kind, and by project. */
+        /** @description The bytes that a team or user stores: in all, by kind, and by project. */
         StoredBytes: {
             bytes: number;
             limit_bytes: number | null;
@@ -2379,7 +2379,7 @@ export interface components {
         Switch: {
             on: boolean;
         };
-        /** @description What a user chose for a feature. */
+        /** @description A user's choice for a feature. */
         SwitchedFeature: {
             name: string;
             on: boolean;
@@ -2389,7 +2389,7 @@ export interface components {
             /** @description The users who were asked. */
             administrators: string[];
         };
-        /** @description What is left out does not change. */
+        /** @description Changes; a field that is left out stays as it is. */
         TeamChange: {
             events?: components["schemas"]["EventChoices"] | null;
             /** @description Id of the team's Slack destination that gets the alerts; null: none. */
@@ -2413,7 +2413,7 @@ export interface components {
             /** @description `auto`: they join at once, as members. `ask`: an administrator approves. */
             join_by_domain?: ("ask" | "auto") | null;
         };
-        /** @description What confirms that a team is to be deleted. */
+        /** @description The confirmation that a team is to be deleted. */
         TeamConfirmation: {
             /** @description The name of the team. */
             confirm: string;
@@ -2431,7 +2431,7 @@ export interface components {
             /** @description ms UTC; null: never. */
             expires_ms?: number | null;
         };
-        /** @description What a team shows about itself, with the projects that the requester may read. */
+        /** @description A team's page, with the projects that the requester may read. */
         TeamPage: {
             /** @constant */
             kind: "team";
@@ -2549,7 +2549,7 @@ export interface components {
              */
             channel: "email" | "slack";
         };
-        /** @description What became of a message, with what the server of the channel answered. */
+        /** @description The result of sending a message, with the response of the channel's server. */
         TrialResult: {
             sent: boolean;
             status: number | null;
@@ -2611,7 +2611,7 @@ export interface components {
         UserCode: {
             code: string;
         };
-        /** @description What a user shows, with the projects and teams that the requester may see. */
+        /** @description A user's page, with the projects and teams that the requester may see. */
         UserPage: {
             /** @constant */
             kind: "user";
@@ -2681,7 +2681,7 @@ export interface components {
             /** @description The id of the request. */
             request: number | null;
         };
-        /** @description What is left out does not change; null takes a secret or the payload away. */
+        /** @description Changes; a field that is left out stays as it is, and null removes a secret or the payload. */
         WebhookChanges: {
             /** @default  */
             name: string;
@@ -2693,7 +2693,7 @@ export interface components {
             /** @default true */
             enabled: boolean;
         };
-        /** @description What a test request to a webhook sends. */
+        /** @description A test request to a webhook. */
         WebhookTest: {
             /** @description Sent instead of the webhook's own payload. */
             payload?: string | null;
@@ -2750,12 +2750,12 @@ export interface components {
             /** @description Whether users have projects in a space of their own. */
             personal_entities: boolean;
         };
-        /** @description What an agent is to do next. */
+        /** @description The next commands to an agent. */
         AgentCommands: {
             commands: components["schemas"]["AgentCommand"][];
         };
         /**
-         * @description What is sent of one team, project or run.
+         * @description The mode of one team, project or run.
          *
          *     `name` is `team`, `entity/project` or `entity/project/run`.
          */
@@ -2898,7 +2898,7 @@ export interface components {
             /** @description What the organisation decided for all. */
             forced: ("on" | "off") | null;
         };
-        /** @description What became of one run. */
+        /** @description The result for one run. */
         BulkResult: {
             id: string;
             entity: string | null;
@@ -2906,7 +2906,7 @@ export interface components {
             /** @description Why it was not changed. */
             error: string | null;
         };
-        /** @description What became of the runs. */
+        /** @description The results of a change of many runs. */
         BulkResults: {
             /** @description In the order of the request. */
             results: components["schemas"]["BulkResult"][];
@@ -3100,7 +3100,7 @@ export interface components {
             /** @description Up to 20 values, the most frequent first. */
             values: (string | number | null)[];
         };
-        /** @description What a filter can name. */
+        /** @description The fields that a filter can name. */
         FieldChoices: {
             fields: components["schemas"]["FieldChoice"][];
         };
@@ -3392,7 +3392,7 @@ export interface components {
             /** @description The digest of the picture; in lists. */
             picture?: string | null;
         };
-        /** @description What a link can mute, named as in the mail. */
+        /** @description The scopes that a link can mute, named as in the mail. */
         Mute: {
             entity: string;
             project: string;
@@ -3439,7 +3439,7 @@ export interface components {
                 [key: string]: number | null;
             };
         };
-        /** @description What one receiver was sent by an automation. */
+        /** @description A message of an automation to one receiver. */
         Notification: {
             id: number;
             automation: number | null;
@@ -3527,7 +3527,7 @@ export interface components {
             /** @enum {string} */
             state: "open" | "paid" | "expired";
         };
-        /** @description What a user is notified. */
+        /** @description A user's events, exceptions and times of notifications. */
         PersonalAlerts: {
             events: components["schemas"]["ChosenEvents"];
             quiet: components["schemas"]["QuietHours"];
@@ -3546,7 +3546,7 @@ export interface components {
             /** @description Channels can be chosen at Slack. */
             slack_app: boolean;
         };
-        /** @description What a plan says about a category, in its units. */
+        /** @description A category's included units and limit in a plan. */
         PlanLimit: {
             /** @enum {string} */
             category: "tracked_hours" | "device_hours" | "energy" | "storage" | "ingest" | "charges";
@@ -3841,7 +3841,7 @@ export interface components {
                 [key: string]: string[];
             };
         };
-        /** @description What a sign-in returns. `next`: the path of the page that follows. */
+        /** @description The account after a sign-in, and in `next` the path of the page that follows. */
         SignedIn: {
             account: components["schemas"]["Account"];
             next: string;
@@ -3985,7 +3985,7 @@ export interface components {
             /** @description What the user may do with it: `sweep:control`, `sweep:delete`. */
             may: string[];
         };
-        /** @description What a team is notified. */
+        /** @description The events that a team is notified of, and where. */
         TeamAlerts: {
             events: components["schemas"]["ChosenEvents"];
             slack_destination: number | null;

@@ -104,7 +104,7 @@ def _secret_at(value: str, at: int, is_secret: Judge) -> tuple[int, int]:
 
 
 def _is_value_of_secret(value: str, at: int, name: str) -> bool:
-    """Whether a field `value` belongs to a field with a secret's name: `name: API_KEY`, `value: abc`."""
+    """Return whether a field `value` follows a secret's name: `name: API_KEY`, `value: abc`."""
     if name.lower() != "value":
         return False
     before = value[max(0, at - _FARTHEST_NAME) : at]
@@ -112,7 +112,7 @@ def _is_value_of_secret(value: str, at: int, name: str) -> bool:
 
 
 def _is_entry_of_secret(value: str, sign: int) -> bool:
-    """Whether a sign follows a subscript of what has a secret's name: `config["credentials"]["me"] =`."""
+    """Return whether a sign follows a subscript of a secret's name: `config["credentials"]["me"] =`."""
     end = sign
     for _ in range(_MAX_SUBSCRIPTS):
         while end > 0 and value[end - 1] == " " and sign - end < _MAX_BLANKS:

@@ -79,10 +79,7 @@ def facts(scope: Scope, pid: int, cwd: str, environ: Mapping[str, str]) -> dict[
 
 
 def command_line(pid: int, environ: Mapping[str, str]) -> list[str] | None:
-    """Return the command line of a process with secrets redacted.
-
-    None if it has ended or /proc is not available.
-    """
+    """Return the command line of a process with secrets redacted; None if it has ended, or without /proc."""
     text = read_text(f"/proc/{pid}/cmdline")
     return redaction.command(text.rstrip("\0").split("\0"), environ) if text else None
 

@@ -355,7 +355,7 @@ def _without_terraform_tokens(value: str) -> str:
 
 
 def _begins(value: str, at: int) -> bool:
-    """Whether a word may begin at a position: not in the middle of another one, except after an escape."""
+    """Return whether a word may begin at a position: not inside another one, except after an escape."""
     if at == 0 or value[at - 1] not in _ALNUM:
         return True
     if value[max(0, at - 2) : at] in _ESCAPED:

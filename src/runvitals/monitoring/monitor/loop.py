@@ -329,10 +329,7 @@ class Monitor:
         self.recorder.note(frames.LIFECYCLE, what="end", expected=True, **ending.as_dict())
 
     def _confirm_finish(self, client: ClientConnection) -> None:
-        """Take the last sample of a process that leaves while the run continues.
-
-        If it is the last process, `_end` does so.
-        """
+        """Take the last sample of a process that leaves while the run continues; if not, `_end` does so."""
         if not self._is_over():
             self.recorder.sample(self.clock())
             client.send({"op": "done", "state": "running"})
@@ -416,11 +413,7 @@ class Monitor:
 
 
 def _integer(message: dict[str, Any], name: str, least: int = -(1 << 63), most: int = 1 << 63) -> int | None:
-    """Return an integer field of a message; None if it is missing or null.
-
-    Raises:
-        ValueError: it has another type or is out of range.
-    """
+    """Return an integer of a message; None if it is missing or null. Raise ValueError for anything else."""
     value = message.get(name)
     if value is None or (isinstance(value, int) and not isinstance(value, bool) and least <= value <= most):
         return value

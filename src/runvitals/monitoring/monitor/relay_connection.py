@@ -49,12 +49,7 @@ _SERVER_VARIABLES = (
 
 
 def address(directory: str, python: str = "") -> SocketAddress:
-    """Return the address of the relay of a data folder.
-
-    Args:
-        directory: the data folder.
-        python: of the one that helps the relay with the packages of this interpreter.
-    """
+    """Return the address of the relay of a data folder, or of the one with the packages of `python`."""
     directory = os.path.abspath(directory)
     name = f"{zlib.crc32(os.fsencode(directory)):08x}"
     helper = f"-{zlib.crc32(os.fsencode(python)):08x}" if python else ""

@@ -61,7 +61,7 @@ class SampledSource:
 
     @property
     def has_news(self) -> bool:
-        """Whether there are facts, missing parts, or impossible readings."""
+        """Whether the collector reports facts or missing parts, or had impossible readings."""
         return bool(self.impossible) or hasattr(self.collector, "facts") or hasattr(self.collector, "absent")
 
     def drop(self, key: str, reason: str) -> None:

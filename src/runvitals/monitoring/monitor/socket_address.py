@@ -176,10 +176,7 @@ def _boot() -> str:
 
 
 def _socket_path(path: str, folder: int, name: str) -> str:
-    """Return the path of a socket file, by way of the folder's descriptor if possible.
-
-    The full path may be too long.
-    """
+    """Return the path of a socket file, by its folder's descriptor if possible: it may be too long."""
     short = f"/proc/self/fd/{folder}"
     return f"{short if os.path.isdir(short) else path}/{name}"
 

@@ -71,11 +71,7 @@ class JsonApi:
         return self._object(path, self._request("POST", path, dumps(value)))
 
     def content(self, path: str) -> bytes | None:
-        """Return the content of a file; None if it is too large.
-
-        Raises:
-            ApiError, OSError: see `get`.
-        """
+        """Return the content of a file, None if it is too large; raise as `get`."""
         body = self._request("GET", path, None).body
         return body if len(body) < MAX_BYTES else None
 

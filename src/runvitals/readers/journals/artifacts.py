@@ -114,11 +114,7 @@ class LocalArtifacts:
         self._directory = directory
 
     def find(self, address: ArtifactAddress) -> LocalVersion:
-        """Return the version that an address names.
-
-        Raises:
-            UnknownArtifact: there is none.
-        """
+        """Return the version that an address names, or raise UnknownArtifact."""
         for version in self.versions(address.project, address.name):
             if _names(address.alias, version.version):
                 return version

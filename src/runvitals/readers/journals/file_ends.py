@@ -46,7 +46,7 @@ class WriterFileEnds:
         return self._signature is not None and self._signature[1] == 0
 
     def has_changed(self, segments: Sequence[int]) -> bool:
-        """Whether the newest file has a different number, size or modification time than when last read."""
+        """Return whether the newest file's number, size or modification time differs from the last read."""
         return self._signature_of(segments[-1]) != self._signature
 
     def _signature_of(self, segment: int) -> Signature | None:
@@ -172,8 +172,5 @@ def _has_summary(frame: frames.Frame) -> bool:
 
 
 def _frames_in(path: str, start: int, length: int) -> Iterator[frames.Frame]:
-    """Yield the complete frames in part of a file, also from sealed blocks.
-
-    The full reader reports damage.
-    """
+    """Yield the complete frames in part of a file, also from sealed blocks, and skip damage."""
     yield from whole_records(paths.read_range(path, start, length))

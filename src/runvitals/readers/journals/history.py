@@ -44,11 +44,7 @@ class History:
         return list(self._columns)
 
     def column(self, key: str) -> tuple[list[float], list[int], list[float]]:
-        """(steps, times in ms, values) of one name, in the order they were logged.
-
-        Raises:
-            KeyError: the name was never logged.
-        """
+        """Return steps, times in ms and values of a name in the order of logging, or raise KeyError."""
         rows, values = self._columns[key]
         return [self.steps[row] for row in rows], [self.times[row] for row in rows], values.tolist()
 

@@ -46,10 +46,7 @@ class WriterStatus:
     clock: RunClock | None = None
 
     def now_ms(self, now_ms: int) -> int:
-        """Return the time on its clock at our `now_ms`.
-
-        They differ if our clock was set since the run started.
-        """
+        """Return the time on its clock at our `now_ms`; they differ if ours was set since the start."""
         return now_ms if self.clock is None else now_ms - self.clock.ahead_ms()
 
     def is_alive(self, now_ms: int) -> bool:

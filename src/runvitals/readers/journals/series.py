@@ -81,11 +81,7 @@ class Columns(Mapping[str, Series]):
         return list(dict.fromkeys(item.host for item in self.series))
 
     def on(self, host: str) -> Columns:
-        """Return the series of one host.
-
-        Raises:
-            LookupError: no series of that host; the message lists the hosts.
-        """
+        """Return the series of one host, or raise LookupError, which lists the hosts."""
         series = [item for item in self.series if item.host == host]
         if not series:
             raise LookupError(f"no series of host {host!r}; hosts: {', '.join(self.hosts) or 'none'}")

@@ -34,11 +34,7 @@ class ServerArtifacts:
 
     @classmethod
     def of(cls, url: str) -> ServerArtifacts:
-        """Return the artifacts of a server, with the token that this machine has for it.
-
-        Raises:
-            ValueError: invalid URL, or the stored tokens cannot be read.
-        """
+        """Return the artifacts of a server, with the token for it; raise ValueError for an invalid URL."""
         return cls(ApiConnection(url, stored_keys.token(url, os.environ), _TIMEOUT_S))
 
     def find(self, address: ArtifactAddress) -> ServerArtifact:
@@ -67,20 +63,12 @@ class ServerArtifacts:
         )
 
     def names(self, project: str, entity: str | None = None) -> Iterator[dict[str, Any]]:
-        """Yield the artifacts of a project: name, type and how many versions.
-
-        Raises:
-            UnknownArtifact: there is no such project.
-        """
+        """Yield name, type and number of versions of a project's artifacts, or raise UnknownArtifact."""
         address = ArtifactAddress(entity, project, "")
         yield from _rows(self._connection, _project_path(address), address, "collections")
 
     def versions(self, address: ArtifactAddress) -> Iterator[ArtifactVersion]:
-        """Yield the versions of a name, the newest first.
-
-        Raises:
-            UnknownArtifact: there is no such artifact.
-        """
+        """Yield the versions of a name, the newest first, or raise UnknownArtifact."""
         for row in _rows(self._connection, _path(address), address, "artifacts"):
             yield responses.to_dataclass(ArtifactVersion, row)
 
@@ -102,11 +90,7 @@ class ServerArtifact:
         return f"{_path(self._address)}/{quote(self._address.alias, safe='')}"
 
     def refresh(self) -> None:
-        """Read the version again: its aliases may have changed.
-
-        Raises:
-            UnknownArtifact: it was deleted.
-        """
+        """Read the version and its aliases again; raise UnknownArtifact if it was deleted."""
         row = _get(self._connection, self._own_path, self._address)
         self.version = responses.to_dataclass(ArtifactVersion, row)
 

@@ -136,11 +136,7 @@ class ApiConnection:
         return self.send(method, path_with(path, names), body)
 
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
-        """Return the response to a GET about a run.
-
-        Raises:
-            UnknownRun: no such run.
-        """
+        """Return the response to a GET about a run, or raise UnknownRun."""
         try:
             return self.get(_of_run(run_id, path), parameters)
         except ServerError as error:

@@ -116,7 +116,7 @@ class WandbFile:
     summary: dict[str, Any] = field(default_factory=dict)
 
     def is_running(self, now_ms: int) -> bool:
-        """Whether the run may be running: it has no end, and its file was written to a short time ago."""
+        """Return whether the run may be running: it has no end, and its file changed a short time ago."""
         return self.ended_ms is None and now_ms - self.written_ms < 1000 * CRASHED_AFTER_S
 
 

@@ -115,11 +115,7 @@ class RunDelivery:
         return self._destination
 
     def close(self) -> None:
-        """Close the destination.
-
-        Raises:
-            Exception: anything its `close` raises.
-        """
+        """Close the destination; anything that its `close` raises propagates."""
         destination, self._destination = self._destination, None
         if destination is not None:
             destination.close()
@@ -318,11 +314,7 @@ class RunDelivery:
             self._save()
 
     def finish(self, why: str) -> None:
-        """Record in the cursor that nothing more is to be delivered.
-
-        Raises:
-            OSError: the cursor could not be written.
-        """
+        """Record in the cursor that nothing more is to be delivered, or raise OSError."""
         self.cursor.closed = why
         self.cursor.save()
 

@@ -50,7 +50,7 @@ class DestinationSpec:
 
     @property
     def is_whole(self) -> bool:
-        """Whether the full text is known, secrets included, so that it can be delivered to."""
+        """Whether the text has its secrets, so that the destination can be reached."""
         return not self._slug
 
     @property

@@ -78,10 +78,7 @@ class BatchSeries:
         self._start_ms.setdefault(batch.writer.host, self._start(batch))
 
     def _start(self, batch: Batch) -> int:
-        """Return when the host's counters started.
-
-        A restarted monitor continues its predecessor's counters.
-        """
+        """Return when the host's counters started; a restarted monitor continues its predecessor's."""
         return self._start_ms.get(batch.writer.host) or batch.writer.started_ms
 
     def _log_times(self, batch: Batch) -> list[int]:

@@ -215,10 +215,7 @@ class Authenticator:
 
 
 def client_of(scope: Scope) -> str:
-    """Return the client's address; behind a trusted proxy, that of the proxy's client.
-
-    Empty if that is no address: the header of a proxy may hold anything that its client sent.
-    """
+    """Return the client's address, also behind a trusted proxy; "" if that is no address."""
     client = scope.get("client")
     return _address(str(client[0])) if client else ""
 

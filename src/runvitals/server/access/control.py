@@ -13,7 +13,7 @@ from fastapi import HTTPException, Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import ReadableRuns
-from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, project_name
 from runvitals.model.run import Run
 from runvitals.server.access.actions import (
     ACCOUNT,
@@ -36,11 +36,10 @@ from runvitals.server.access.principals import Anonymous, KeyScope, Operator, Pr
 from runvitals.server.access.refusals import Refusals, beyond_key
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Project, ProjectItem, Resource
-from runvitals.server.access.same_origin import is_for_loopback
 from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
+from runvitals.server.http.same_origin import is_for_loopback
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.projects.storage.projects import project_name
 from runvitals.store.errors import NotFound
 
 _MAX_CHECKS: Final = 8
@@ -201,11 +200,7 @@ class AccessControl:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")
 
     def run_of_path(self, request: Request, action: Action) -> ProjectItem:
-        """Return the run of the path, for an action that the requester may do on it.
-
-        Raises:
-            HTTPException: 401, 403, 404 or 409.
-        """
+        """Return the run of the path if the requester may do the action, or raise 401, 403, 404 or 409."""
         run, what = self._find_run(request, action)
         self.require(requester_of(request), action, run, what)
         return run

@@ -155,20 +155,11 @@ class Directory:
         return None if entity_id is None else self.entity(entity_id)
 
     def entity(self, entity_id: int) -> Entity:
-        """Return a team, or a user's own space.
-
-        Raises:
-            NotFound: there is none with this id.
-        """
+        """Return a team, or a user's own space, or raise NotFound."""
         return self._cache.get(("entity", entity_id), lambda: self._entity(entity_id))
 
     def project(self, project_id: int) -> Project:
-        """Return a project with what decides who may see it.
-
-        Raises:
-            UnknownProject: there is no project with this id.
-            NotFound: no team has adopted it.
-        """
+        """Return a project with its owner and visibility; raise UnknownProject or NotFound."""
         return self._cache.get(("project", project_id), lambda: self._project(project_id))
 
     def projects_of(self, entity_id: int) -> dict[int, Project]:

@@ -26,7 +26,7 @@ from runvitals.server.access.storage.idempotent_requests import (
     IdempotentRequestTable,
     RequestLease,
 )
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.http.buffered_body import error_response, replayed
 from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.store.errors import MetadataStoreError
@@ -216,11 +216,7 @@ def _keys_of(scope: Scope) -> list[bytes]:
 
 
 def _checked_key(keys: list[bytes]) -> bytes:
-    """Return the only key of a request.
-
-    Raises:
-        HttpRejection: 422.
-    """
+    """Return the only key of a request, or raise HttpRejection 422."""
     key = keys[0]
     if len(keys) > 1 or not 0 < len(key) <= MAX_KEY or not all(0x20 <= byte <= 0x7E for byte in key):
         raise HttpRejection(422, f"{HEADER}: expected one key of 1 to {MAX_KEY} printable ASCII characters")

@@ -44,12 +44,7 @@ _PAGE = """<!doctype html><html lang="en"><head><meta charset="utf-8"><title>Log
 
 
 def login_page(target: str, invalid_token: bool = False) -> str:
-    """Return the HTML page.
-
-    Args:
-        target: where to go after the login, see `redirect_target`.
-        invalid_token: whether the page reports that a token was invalid.
-    """
+    """Return the HTML page that leads to `target`, see `redirect_target`, and may report an invalid token."""
     message = "Invalid or revoked token." if invalid_token else "This server requires a token."
     kind = ' class="bad" role="alert"' if invalid_token else ""
     return _PAGE.format(style=STYLE_PATH, kind=kind, message=message, action=escape(address(target)))

@@ -23,7 +23,7 @@ class Access(str, Enum):
 
 
 class KeyScope(str, Enum):
-    """What a key may be used for, at most."""
+    """The most that a key may be used for."""
 
     INGEST = "ingest"
     READ = "read"

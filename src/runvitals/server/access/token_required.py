@@ -22,11 +22,11 @@ from runvitals.server.access import login_page
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.credentials import cookie_of
 from runvitals.server.access.long_request import LongRequest
+from runvitals.server.access.storage.tokens import TokenTable
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection, unavailable
-from runvitals.server.runs.storage.tokens import TokenTable
 from runvitals.store.errors import MetadataStoreUnavailable
 
 COOKIE = "runvitals_token"
@@ -157,11 +157,7 @@ class TokenRequired:
 
 
 def token_of(headers: Mapping[bytes, bytes]) -> str | None:
-    """Return the token of a request: from `Authorization`, otherwise from the cookie.
-
-    Args:
-        headers: as in ASGI, with lower-case names.
-    """
+    """Return the token of a request, from `Authorization`, otherwise from the cookie."""
     scheme, _, value = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
     if scheme.lower() == "bearer":
         return value.strip()

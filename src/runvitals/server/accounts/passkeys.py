@@ -165,11 +165,7 @@ class Passkeys:
     def confirm(
         self, party: RelyingParty, user_id: int, purpose: str, credential: PasskeyResponse, *, verified: bool
     ) -> None:
-        """Check the answer to `asking`.
-
-        Raises:
-            PasskeyRefused: the answer is not accepted.
-        """
+        """Check the answer to `asking`, or raise PasskeyRefused."""
         row = self._passkey(credential)
         if row.user_id != user_id:
             raise PasskeyRefused("this passkey is another user's")

@@ -82,11 +82,7 @@ class Passwords:
         self._nobodys = _NOBODYS if hasher is None else hasher.hash("no account has this password")
 
     def hash(self, password: str) -> str:
-        """Return the hash to store, with its salt and parameters.
-
-        Raises:
-            TooManySignIns: too many are waiting.
-        """
+        """Return the hash to store, with its salt and parameters, or raise TooManySignIns."""
         with self._turn():
             return str(self._hasher.hash(normalise(password)))
 

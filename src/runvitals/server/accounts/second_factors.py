@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from runvitals.server.accounts.passkeys import PasskeyRefused, PasskeyResponse, Passkeys, RelyingParty
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.totp import matching_step, recovery_digest
+from runvitals.server.database.secret_box import SecretBox
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
@@ -34,7 +34,7 @@ class FactorProof:
 
     @property
     def is_empty(self) -> bool:
-        """Whether the user has shown nothing yet."""
+        """Whether the user has given neither code nor passkey."""
         return self.code is None and self.passkey is None
 
 

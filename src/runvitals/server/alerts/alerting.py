@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.rule_notices import RuleNotices
 from runvitals.server.alerts.rule_watch import RuleWatch
 from runvitals.server.alerts.run_alerts import RunAlerts
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread

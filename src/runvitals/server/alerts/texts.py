@@ -99,10 +99,7 @@ def one_line(text: str) -> str:
 
 
 def console_lines(pieces: Sequence[str]) -> tuple[str, ...]:
-    """Return the last lines of output, as a terminal shows them.
-
-    Colours are left out, and of a progress bar all but its end.
-    """
+    """Return the last lines as a terminal shows them, without colours and only the end of a progress bar."""
     lines = _ESCAPES.sub("", "".join(pieces)).split("\n")
     shown = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
     return tuple(line[:_MAX_LINE] for line in shown if line.strip())[-MAX_CONSOLE_LINES:]

@@ -237,10 +237,7 @@ class WatchedSeries:
 
 
 def _keys(stored: str) -> list[tuple[str, float]]:
-    """Return the keys under which a stored series can be chosen.
-
-    They are its own, and that of its rate with the factor.
-    """
+    """Return the keys under which a stored series can be chosen: its own and its rate's, with the factor."""
     rate = rate_of(stored)
     return [(stored, np.nan)] if rate is None else [(stored, np.nan), (rate.key, rate.factor)]
 

@@ -1,1 +1,1 @@
-"""What the server does beside requests: housekeeping, the trash, statistics."""
+"""Work of the server beside requests: housekeeping, the trash, statistics."""

@@ -36,7 +36,7 @@ log = logging.getLogger("runvitals.server")
 
 @dataclass(frozen=True, slots=True)
 class RetentionPolicy:
-    """What a server keeps. None means no limit, if nothing else is said.
+    """Limits on the data that a server keeps. None means no limit, if nothing else is said.
 
     Args:
         samples_ms: how long samples are kept.
@@ -51,7 +51,7 @@ class RetentionPolicy:
 
 @dataclass(slots=True)
 class HousekeepingTotals:
-    """What housekeeping has done since the server started.
+    """Totals of housekeeping since the server started.
 
     Args:
         bytes, samples: dropped from month files.
@@ -119,11 +119,7 @@ class Housekeeping:
         self.thread.close()
 
     def run_once(self) -> None:
-        """Do what is due now.
-
-        Raises:
-            Exception: it failed, and is tried again at the next interval.
-        """
+        """Do the work that is due; after any exception it is tried again at the next interval."""
         now_ms = self._clock()
         self._run_due(now_ms)
         self.totals.done_ms = now_ms

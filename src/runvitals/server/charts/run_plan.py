@@ -41,7 +41,7 @@ class ValueRange(NamedTuple):
 
     @property
     def is_constant(self) -> bool:
-        """Whether there is one value only, however often."""
+        """Whether all values are equal."""
         return self.low == self.high
 
     def with_values(self, n: int, low: float, high: float) -> ValueRange:
@@ -66,12 +66,7 @@ class RunPlan:
         return self._page(self.series[:MAX_SERIES], len(self.series), 0)
 
     def page(self, matches: Callable[[str], bool] | None, skip: int = 0) -> dict[str, Any]:
-        """Return the fields of `plan_models.RunPlanSchema` about the series.
-
-        Args:
-            matches: whether a key is requested; None means all are.
-            skip: how many series the previous pages had.
-        """
+        """Return fields of `plan_models.RunPlanSchema` for matching keys (None: all), after `skip` series."""
         if matches is None and not skip:
             return self.first_page
         series = [planned for planned in self.series if matches is None or matches(planned.key)]

@@ -245,10 +245,7 @@ def _statistic(name: str, unit: str, goal: Goal | None, values: list[float | Non
 
 
 def goal_of(name: str, runs: Iterable[Run]) -> Goal | None:
-    """Return which values of a metric are better, as `define_metric` declares.
-
-    None if nobody does, or not all the same.
-    """
+    """Return which values are better by `define_metric`; None if nobody says, or not all the same."""
     goals = {_goal_of(name, run.defined_metrics) for run in runs} - {None}
     return goals.pop() if len(goals) == 1 else None
 

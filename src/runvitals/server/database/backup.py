@@ -54,11 +54,7 @@ def dump_postgresql(address: str, into: str) -> None:
 
 
 def restore_postgresql(path: str, address: str) -> None:
-    """Restore a dump into an empty database: completely or, if it fails, not at all.
-
-    Raises:
-        MetadataStoreError: `pg_restore` is not installed, or failed.
-    """
+    """Restore a dump into an empty database, completely or not at all; or raise MetadataStoreError."""
     # Its user may be another one than that of the dump, and need not own the extension pg_trgm.
     options = ("--no-owner", "--no-privileges", "--no-comments", "--exit-on-error", "--single-transaction")
     _run("pg_restore", address, *options, path)

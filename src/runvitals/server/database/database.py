@@ -121,8 +121,9 @@ class Database:
 
     @property
     def write_problem(self) -> str | None:
-        """Why the last write failed: the disk is full, the database is away. None as well if nothing was
-        written for a minute: clients may wait until this is None before they send again.
+        """Return why the last write failed, such as a full disk; None if none did within the last minute.
+
+        Clients may wait until this is None before they send again.
         """
         failed = self._failed
         if failed is None or time.monotonic() - failed[0] > _FAILURE_REPORTED_S:
@@ -308,11 +309,7 @@ def _parse(address: str) -> URL:
 
 
 def sqlite_path(address: str) -> str | None:
-    """The SQLite file of the metadata store at this address; None for PostgreSQL.
-
-    Raises:
-        ValueError: unsupported address.
-    """
+    """Return the SQLite file at an address, None for PostgreSQL, or raise ValueError."""
     url = _parse(address)
     return url.database if url.get_backend_name() == "sqlite" else None
 

@@ -31,9 +31,7 @@ class IssuedIds:
         self.may_be_older = not database.is_sqlite
 
     def pairing(self) -> tuple[str, int] | None:
-        """The id shared with the sample store, and how often a server has started with both; None if not
-        paired yet.
-        """
+        """Return the id shared with the sample store and how often both started; None if not paired."""
         with self._database.read() as connection:
             row = connection.execute(select(pairing.c.id, pairing.c.starts)).first()
         return None if row is None else (str(row.id), int(row.starts))
@@ -53,7 +51,7 @@ class IssuedIds:
         self._database.write(work)
 
     def has_writers(self) -> bool:
-        """Whether any writer was ever registered."""
+        """Return whether any writer was ever registered."""
         with self._database.read() as connection:
             return bool(connection.execute(select(exists(select(writer.c.id)))).scalar())
 

@@ -128,12 +128,12 @@ def present(database: Database) -> str | None:
 
 
 def is_current(database: Database) -> bool:
-    """Whether the database has the newest revision, so that there is nothing to migrate."""
+    """Return whether the database has the newest revision, so that there is nothing to migrate."""
     return present(database) == newest()
 
 
 def is_empty(database: Database) -> bool:
-    """Whether the database has no tables."""
+    """Return whether the database has no tables."""
     with database.read() as connection:
         return not inspect(connection).get_table_names()
 

@@ -24,8 +24,9 @@ class SectionKey(NamedTuple):
 
 @dataclass(slots=True)
 class SectionDocument:
-    """The values and the times in ms at which they were set: most at `set_ms`, the latest time; `older` has
-    the others, and the times at which removed keys were removed.
+    """Values and the times in ms at which they were set.
+
+    Most were set at `set_ms`, the latest time; `older` has the times of the others, and of removed keys.
     """
 
     values: dict[str, Any] = field(default_factory=dict)

@@ -76,7 +76,7 @@ class ServerLink:
 
     @property
     def is_leader(self) -> bool:
-        """Whether this server does what only one may do."""
+        """Whether this server does the work that only one may do."""
         if self._database.is_sqlite:
             return True
         return self._leads and time.monotonic() - self._checked_s < _TRUSTED_S

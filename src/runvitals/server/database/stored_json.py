@@ -1,6 +1,4 @@
-"""JSON that the database has. What cannot be read, or not be shown, is shown as damaged: the rows beside it
-stay readable.
-"""
+"""JSON in the database. A value that cannot be read is shown as damaged: the rows beside it stay readable."""
 
 from __future__ import annotations
 

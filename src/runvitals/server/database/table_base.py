@@ -1,4 +1,4 @@
-"""What the tables of the metadata store are built from."""
+"""Types and naming rules of all tables of the metadata store."""
 
 from __future__ import annotations
 

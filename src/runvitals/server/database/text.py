@@ -17,11 +17,7 @@ _INT64 = 2**63
 
 
 def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
-    """Check a name; returns it as it is stored.
-
-    Raises:
-        ValueError: the name is empty or too long.
-    """
+    """Return a name as it is stored; raise ValueError if it is empty or too long."""
     if not isinstance(text, str) or not 1 <= len(text) <= longest:
         shown = text if not isinstance(text, str) or len(text) <= 60 else f"{text[:60]}…"
         raise ValueError(f"invalid {what} {shown!r}; expected a string of 1 to {longest} characters")
@@ -29,9 +25,7 @@ def checked_name(what: str, text: str, longest: int = MAX_NAME) -> str:
 
 
 def check_integers(what: str, **numbers: int | None) -> None:
-    """Raises:
-    ValueError: names the first value that is not a 64-bit integer (or None).
-    """
+    """Raise ValueError for the first value that is not a 64-bit integer or None."""
     for name, number in numbers.items():
         if number is not None and not (type(number) is int and -_INT64 <= number < _INT64):
             raise ValueError(f"invalid {name} {number!r} of {what}; expected an integer of at most 64 bits")

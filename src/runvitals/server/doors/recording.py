@@ -103,11 +103,7 @@ class DoorRecorder:
             raise
 
     def note_deleted(self, run_id: int, deleted: bool) -> None:
-        """Note at once that a run is in the trash, or no longer: otherwise it takes seconds.
-
-        Args:
-            run_id: its number in the metadata store.
-        """
+        """Note that a run, by its number, went to the trash or came back, which else takes seconds."""
         heartbeats = self._recorder.heartbeats
         (heartbeats.add_deleted if deleted else heartbeats.remove_deleted)(run_id)
 
@@ -206,10 +202,7 @@ def records(
 
 
 def heartbeat(run: str, writer: str, *, project: str | None = None, entity: str | None = None) -> Envelope:
-    """Return an envelope that says that the writer is alive.
-
-    Its ack says whether a user asked the run to stop.
-    """
+    """Return an envelope that says that the writer is alive; its ack says whether a user asked to stop."""
     return Envelope(run, writer, None, project, entity)
 
 

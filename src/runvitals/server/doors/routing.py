@@ -188,10 +188,7 @@ class Route(NamedTuple):
 
 
 def address_of(attributes: Attributes, sender: NamedPlace = NO_PLACE) -> NamedPlace:
-    """Return the project whose rules count.
-
-    That in `runvitals.entity` and `runvitals.project`, otherwise the one that the sender names.
-    """
+    """Return the project of `runvitals.entity` and `runvitals.project`, else the one the sender names."""
     entity = _value(attributes, "runvitals.entity") or sender.entity
     return NamedPlace(entity, _value(attributes, "runvitals.project") or sender.project)
 

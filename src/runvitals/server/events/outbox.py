@@ -168,10 +168,7 @@ class OutboxTable:
         self._database = database
 
     def is_any_due(self, now_ms: int) -> bool:
-        """Return whether `due` can return anything.
-
-        It is asked every second, and this takes a tenth of the time.
-        """
+        """Return whether `due` can return anything, in a tenth of its time: it is asked every second."""
         waiting = select(_row.id).where(_row.state == "pending", _row.next_ms <= now_ms).limit(1)
         with self._database.read() as connection:
             return connection.execute(waiting).first() is not None

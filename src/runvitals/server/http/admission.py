@@ -22,22 +22,14 @@ class Admission:
         self.bytes = 0
 
     def admit(self) -> InFlightRequest:
-        """Count a new request.
-
-        Raises:
-            HttpRejection: 429.
-        """
+        """Count a new request, or raise HttpRejection 429."""
         if self.requests >= self._limits.requests_in_flight:
             raise overloaded(f"{self.requests} requests are in flight already: try again later")
         self.requests += 1
         return InFlightRequest(self)
 
     def reserve(self, size: int) -> None:
-        """Add to the bytes in flight.
-
-        Raises:
-            HttpRejection: 429.
-        """
+        """Add to the bytes in flight, or raise HttpRejection 429."""
         if self.bytes + size > self._limits.bytes_in_flight:
             raise overloaded(f"requests of {self.bytes} bytes are in flight already: try again later")
         self.bytes += size
@@ -53,11 +45,7 @@ class InFlightRequest:
         self._bytes = 0
 
     def reserve(self, size: int) -> None:
-        """Raise the bytes reserved for this request to `size`; a smaller size changes nothing.
-
-        Raises:
-            HttpRejection: 429.
-        """
+        """Raise the bytes reserved for this request to `size` if it is more, or raise HttpRejection 429."""
         if size > self._bytes:
             self._admission.reserve(size - self._bytes)
             self._bytes = size

@@ -50,6 +50,7 @@ class BufferedBodies:
         self._admission = Admission(_LIMITS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, with its body read beforehand."""
         with deadline.while_connected(scope.get(HAS_LEFT)):
             await self._answer(scope, receive, send)
 

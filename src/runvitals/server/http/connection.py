@@ -114,6 +114,7 @@ class Connection(HttpToolsProtocol):
     # Input
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """Reject a connection beyond the limit, unless an idle one can be closed for it."""
         super().connection_made(transport)
         if len(self.connections) > self._limits.connections and not self._make_room():
             self._reject(503, f"{self._limits.connections} connections are already open: try again later")
@@ -133,10 +134,12 @@ class Connection(HttpToolsProtocol):
         return bool(closed)
 
     def connection_lost(self, exc: Exception | None) -> None:
+        """Free the bytes counted for an incomplete head."""
         self._count_head(0)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
+        """Parse bytes a piece at a time: limits are checked between pieces."""
         if len(data) <= _PIECE_BYTES:
             self._receive(data)
             return
@@ -175,6 +178,7 @@ class Connection(HttpToolsProtocol):
         return 431, f"the header fields are longer than the limit of {most} bytes"
 
     def on_message_begin(self) -> None:
+        """Begin to count the parts of a request."""
         super().on_message_begin()
         cast("dict[str, Any]", self.scope)[HAS_LEFT] = self.transport.is_closing
         self._length = 0
@@ -182,6 +186,7 @@ class Connection(HttpToolsProtocol):
         self._requests += 1
 
     def on_header(self, name: bytes, value: bytes) -> None:
+        """Take a header field, or respond 431 when there are too many."""
         if not self._in_head:
             return  # trailers are ignored
         if len(self.headers) >= self._limits.fields:
@@ -193,6 +198,7 @@ class Connection(HttpToolsProtocol):
             self._length = int(value) if value.isdigit() else 0
 
     def on_headers_complete(self) -> None:
+        """Take the fast path for a short body to its route, uvicorn's otherwise."""
         self._in_head = False
         self._progressed = True
         self._count_head(0)
@@ -216,6 +222,7 @@ class Connection(HttpToolsProtocol):
             super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
+        """Take a piece of a body; drop it if the response is complete."""
         self._progressed = True
         cycle: Any = self.cycle
         if cycle.response_complete:
@@ -226,6 +233,7 @@ class Connection(HttpToolsProtocol):
             super().on_body(body)
 
     def on_message_complete(self) -> None:
+        """Complete a request."""
         self._in_head = True
         self._in_message = False
         cycle: Any = self.cycle
@@ -293,6 +301,7 @@ class Connection(HttpToolsProtocol):
 
     def on_response_complete(self) -> None:
         # As uvicorn does, but for a timer for each pause between two requests: `look` looks after all.
+        """Start the next request that waits on this connection."""
         self.server_state.total_requests += 1
         if self.transport.is_closing():
             return

@@ -1,4 +1,4 @@
-"""What clients may keep and wait for on their connections, before anything is known of them."""
+"""Limits on connections of clients, before anything is known of them."""
 
 from __future__ import annotations
 

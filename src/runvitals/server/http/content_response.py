@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from runvitals.model.media_types import BINARY, PLAIN_TEXT
-from runvitals.server.access.same_origin import FRAMED_POLICY, INERT_POLICY
+from runvitals.server.http.same_origin import FRAMED_POLICY, INERT_POLICY
 from runvitals.server.library.run_library import OpenedContent
 
 _BLOCK_BYTES: Final = 256 * 1024
@@ -34,6 +34,7 @@ class ContentStream(StreamingResponse):
         self._file = content.file
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the content, and close its file whatever happens."""
         try:
             await super().__call__(scope, receive, send)
         finally:

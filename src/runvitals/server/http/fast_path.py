@@ -18,7 +18,7 @@ class FastPath(Protocol):
     path: bytes
 
     def admits(self, headers: Headers) -> bool:
-        """Whether a request is known to be authorised, without a lookup."""
+        """Return whether a request is known to be authorised, without a lookup."""
 
     def post(self, headers: Headers, body: bytes, done: Callable[[bytes | None], None]) -> bool:
         """Handle a request; False if the application has to handle it.

@@ -50,7 +50,7 @@ def configure(format: LogFormat, stream: TextIO | None = None) -> None:
 
 
 def _is_not_cancelled(record: logging.LogRecord) -> bool:
-    """Whether a record is anything but the traceback of a cancelled request: `AccessLog` logs the request."""
+    """Return False for the traceback of a cancelled request, which `AccessLog` logs."""
     return not (record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError))
 
 
@@ -58,6 +58,7 @@ class JsonLines(logging.Formatter):
     """`{"t", "level", "message", …}`: `t` in ISO 8601, UTC; the fields of the record; ASCII only."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return a record as a JSON object on one line, secrets redacted."""
         message = redaction.text(record.getMessage())
         line = {"t": _moment(record), "level": record.levelname.lower(), "message": message}
         line |= {"logger": record.name, **_fields(record)}
@@ -70,6 +71,7 @@ class TextLines(logging.Formatter):
     """`<time> <level> <message> (<name>=<value>, …)`, followed by an indented traceback."""
 
     def format(self, record: logging.LogRecord) -> str:
+        """Return a record as text without control characters or secrets; a trace is indented below it."""
         fields = ", ".join(f"{name}={value}" for name, value in _fields(record).items())
         line = f"{_moment(record)} {record.levelname.lower()} {redaction.text(record.getMessage())}"
         lines = [inert(f"{line} ({fields})" if fields else line)]
@@ -109,6 +111,7 @@ class AccessLog:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request, and log it with its status and duration."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -169,7 +172,7 @@ class AccessLog:
 
 
 def _is_stream(scope: Scope) -> bool:
-    """Whether a request waits for news on purpose."""
+    """Return whether a request waits for news on purpose."""
     return scope["path"].endswith("/live") or b"wait=" in scope.get("query_string", b"")
 
 

@@ -43,12 +43,14 @@ class Page(StaticFiles):
         self._index = os.path.join(folder, "index.html")
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve the page, or 503 if it was not built."""
         if os.path.isfile(self._index):
             await super().__call__(scope, receive, send)
         else:
             await PlainTextResponse(_NOT_BUILT, status_code=503)(scope, receive, send)
 
     async def get_response(self, path: str, scope: Scope) -> Response:
+        """Return a file, compressed if possible; the page itself for paths that are not files."""
         if path.startswith("assets/"):
             response = await super().get_response(path, scope)
             if isinstance(response, FileResponse) and _may_pack(path, scope):

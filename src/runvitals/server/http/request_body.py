@@ -35,11 +35,7 @@ class BodyReader:
         self._checking = False
 
     def check_length(self, length: int) -> None:
-        """Check the declared length of the body.
-
-        Raises:
-            HttpRejection: 413 if the declared length is too large.
-        """
+        """Raise HttpRejection 413 if the declared length of the body is too large."""
         if length > self._max_bytes:
             raise too_large(f"the body has {length} bytes; at most {self._max_bytes} are allowed")
 

@@ -146,6 +146,7 @@ class BoundedResponses:
         self._memory = memory
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass on a request, and count the bytes of its response that the client has not taken."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -160,10 +161,6 @@ class BoundedResponses:
 
 
 def hold(request: Request, size: int) -> None:
-    """Count memory that a response holds until it has been sent, in addition to its body.
-
-    Raises:
-        Busy: other responses hold too much.
-    """
+    """Count memory that a response holds besides its body until it is sent, or raise Busy."""
     response: _SentResponse = request.scope[_SCOPE_KEY]
     response.hold(size)

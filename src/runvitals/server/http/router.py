@@ -51,6 +51,7 @@ class JsonRoute(APIRoute):
     """A route that takes no JSON which could not be stored and shown: see `model.json_values`."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+        """Return FastAPI's handler, with requests that read JSON strictly."""
         handle = super().get_route_handler()
 
         async def answer(request: Request) -> Response:
@@ -123,7 +124,7 @@ class LazyRoute(BaseRoute):
         return pattern, convertors
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether a request is for this route, as Starlette's routes answer it."""
+        """Return whether a request is for this route, as Starlette's routes answer it."""
         path: str = scope["path"]
         if scope["type"] != "http" or not path.startswith(self._beginning):
             return Match.NONE, {}
@@ -291,7 +292,7 @@ class ImportedRoutes(BaseRoute):
         return self.routes if begins else ()
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Whether a request is for one of the routes, or may be, while they are not loaded."""
+        """Return whether a request is for one of the routes, or may be, while they are not loaded."""
         if scope["type"] != "http" or not scope["path"].startswith(self._beginnings):
             return Match.NONE, {}
         if not self._loaded:
@@ -347,11 +348,7 @@ def wrong_method(request: Request) -> tuple[str, str] | None:
 
 
 def refuse_other_methods(request: Request) -> None:
-    """Refuse a method that no route of this path has.
-
-    Raises:
-        HTTPException: 405 if a route has the path of the request, but another method.
-    """
+    """Raise 405 if a route has the path of the request, but another method."""
     wrong = wrong_method(request)
     if wrong is not None:
         text, allowed = wrong

@@ -26,7 +26,7 @@ SECRET_FIELDS: Final = frozenset(
 
 
 def is_secret_field(name: str) -> bool:
-    """Whether the field of a request holds a secret, or is a part of one that does.
+    """Return whether the field of a request holds a secret, or is a part of one that does.
 
     Args:
         name: as in an error: `providers[0].client_secret`.

@@ -47,7 +47,8 @@ class Application(Protocol):
 
     closing: anyio.Event
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
 
 
 def listen(port: int, host: str = HOST) -> socket.socket:
@@ -88,16 +89,12 @@ def bind(port: int, host: str = HOST) -> socket.socket:
 
 
 def start_listening(bound: socket.socket) -> None:
-    """Accept connections at a socket of `bind`. Has no effect if another process that shares it did so.
-
-    Raises:
-        OSError: meanwhile another server listens at the port.
-    """
+    """Accept connections at a socket of `bind`, shared ones once; raise OSError if the port was taken."""
     bound.listen(_BACKLOG)
 
 
 def is_loopback_address(listener: socket.socket) -> bool:
-    """Whether a socket listens on loopback, where only this machine can reach it."""
+    """Return whether a socket listens on loopback, where only this machine can reach it."""
     return ipaddress.ip_address(listener.getsockname()[0].partition("%")[0]).is_loopback
 
 
@@ -135,16 +132,19 @@ class Server(uvicorn.Server):
         self._stops = stops
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Listen, unless a signal came before."""
         await super().startup(sockets)
         if self._stops():
             self._closing.set()
             self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """End streams at the first signal, so that the shutdown does not wait for them."""
         self._closing.set()
         super().handle_exit(sig, frame)
 
     async def on_tick(self, counter: int) -> bool:
+        """Close connections that take too long, once a second."""
         if counter % 10 == 0:
             check_timeouts(self.server_state.connections, asyncio.get_running_loop().time())
         return await super().on_tick(counter)

@@ -67,11 +67,7 @@ def decode_columns(
 
 
 def check_columns(envelope: ArrayEnvelope, now_ms: int, limits: Limits) -> EnvelopeColumns | None:
-    """The rows of an envelope that has them as arrays; None if it has no rows.
-
-    Raises:
-        HttpRejection: 422 for times or steps out of range.
-    """
+    """Return the rows of an envelope, None without rows; raise 422 for times or steps out of range."""
     if not len(envelope.t):
         return None
     return _columns(envelope.t, envelope.values, envelope.steps, None, now_ms, limits)
@@ -167,11 +163,7 @@ def _check_times(oldest_ms: int, newest_ms: int, now_ms: int, limits: Limits) ->
 
 
 def check_time(field: str, time_ms: int, now_ms: int, limits: Limits) -> None:
-    """Check that a time is within the limits.
-
-    Raises:
-        HttpRejection: 422 for a time out of range.
-    """
+    """Raise HttpRejection 422 for a time out of range."""
     if not limits.oldest_ms <= time_ms <= now_ms + limits.ahead_ms:
         raise _time_error(field, time_ms, now_ms, limits)
 

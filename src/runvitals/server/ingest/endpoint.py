@@ -107,6 +107,7 @@ class IngestEndpoint:
         return recorded
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer an ingest request, and count it if it is rejected."""
         try:
             if scope["method"] != "POST":
                 raise HttpRejection(405, f"{scope['method']} {PATH}: only POST is allowed")

@@ -41,7 +41,7 @@ class SentEnvelope(NamedTuple):
 
 
 class IngestRights(Protocol):
-    """What one key may send."""
+    """The rights of one key to send data."""
 
     def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
         """The envelope, if it is known to be admitted without a look-up in the database. Thread-safe."""
@@ -59,10 +59,10 @@ class IngestRightsSource(Protocol):
     """Knows what the key of each request may send."""
 
     def known(self, headers: Iterable[tuple[bytes, bytes]]) -> IngestRights | None:
-        """What a request may send, if it is known without a look-up in the database."""
+        """Return the rights of a request, or None if that takes a look-up in the database."""
 
     def of_request(self, scope: Scope) -> IngestRights:
-        """What an authenticated request may send."""
+        """Return the rights of an authenticated request."""
 
 
 _ADMITTED = AdmittedEnvelope(UNKNOWN_SENDER)
@@ -72,9 +72,11 @@ class Unlimited:
     """An `IngestRights` that admits everything: there are no accounts."""
 
     def known(self, envelope: Envelope) -> AdmittedEnvelope | None:
+        """Return the same for each envelope: all is admitted."""
         return _ADMITTED
 
     async def admit(self, envelopes: Sequence[SentEnvelope]) -> list[AdmittedEnvelope]:
+        """Admit all envelopes."""
         return [_ADMITTED] * len(envelopes)
 
 
@@ -85,7 +87,9 @@ class WithoutAccounts:
     """The `IngestRightsSource` of a server without accounts."""
 
     def known(self, headers: Iterable[tuple[bytes, bytes]]) -> IngestRights | None:
+        """Return `UNLIMITED`."""
         return UNLIMITED
 
     def of_request(self, scope: Scope) -> IngestRights:
+        """Return `UNLIMITED`."""
         return UNLIMITED

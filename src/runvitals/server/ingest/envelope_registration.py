@@ -36,6 +36,7 @@ class RegisteredEnvelope:
 
     @property
     def has_step(self) -> bool:
+        """Return whether its columns include the step."""
         return self.valid.columns is not None and self.valid.columns.has_step
 
     def find_keys(self) -> bool:

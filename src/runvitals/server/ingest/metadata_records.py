@@ -84,7 +84,7 @@ class ObservedDevices(NamedTuple):
 
 @dataclass(slots=True)
 class EnvelopeMetadata:
-    """What the metadata store keeps of an envelope. `assigned_to` fills in run, writer and sender.
+    """The metadata of an envelope to store. `assigned_to` fills in run, writer and sender.
 
     Args:
         sender: the owner of the key that sent it, with the key's limits; None without accounts.

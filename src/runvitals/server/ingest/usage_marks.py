@@ -62,7 +62,7 @@ class UsageCollector:
         return bool(self._requests)
 
     def take(self, now_ms: int, at_once: bool = False) -> UsageMarks:
-        """What is to be written now; nothing until a minute has passed.
+        """Take the marks to write now; none until a minute has passed.
 
         Args:
             at_once: all of it now.

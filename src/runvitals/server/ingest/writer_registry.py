@@ -95,7 +95,7 @@ def registration(
 
 
 def writer_key(envelope: Envelope, admitted: AdmittedEnvelope) -> WriterKey:
-    """What distinguishes a writer from all others."""
+    """Return the owner, run and writer id, which together are unique."""
     return admitted.sender.entity_id, envelope.run, envelope.writer
 
 
@@ -116,9 +116,11 @@ class WriterRegistry:
 
     @property
     def threads(self) -> list[SupervisedThread]:
+        """Return the threads that register writers and key lists."""
         return [self._registrations.thread, self._key_lists.thread]
 
     def close(self) -> None:
+        """Stop both threads, once their queues are empty."""
         self._registrations.close()
         self._key_lists.close()
 

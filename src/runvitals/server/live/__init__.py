@@ -1,1 +1,1 @@
-"""What is new in runs, sent as it happens."""
+"""News of runs, sent as they happen."""

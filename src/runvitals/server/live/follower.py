@@ -1,11 +1,11 @@
-"""A run as it continues: server-sent events named `news`, each a JSON object with some of
+"""A run as it continues: server-sent events named `news`, each a JSON object with some of the members below.
 
     samples   new samples, rates included: [{"host", "role", "t", "values": {key: number or null}}]
     calls     new `log()` calls: [{"host", "rank", "step", "t", "values": {name: number}}]
     run       the run's facts, in the first event and whenever they change: as `GET /runs/{run}`
     reload    true if too much is new for one event: request the series again
 
-and a comment every 15 s while nothing is new. The id of an event is the position in the run. A client that
+A comment comes every 15 s while nothing is new. The id of an event is the position in the run. A client that
 reconnects with it (`Last-Event-ID`, which browsers send automatically) misses nothing and gets nothing twice,
 even if the server was restarted.
 """

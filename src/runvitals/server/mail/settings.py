@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from runvitals.model.account_names import address_key
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 
 Encryption = Literal["starttls", "tls", "none"]
 SMTP_URL_ENVIRONMENT: Final = "RUNVITALS_SMTP_URL"
@@ -109,11 +109,7 @@ def masked_smtp_url(url: str) -> str:
 
 
 def sealed_smtp_url(url: str, box: SecretBox) -> str:
-    """Return the value of the setting `smtp_url` as it is stored: encrypted, because it holds a password.
-
-    Raises:
-        ValueError: invalid URL.
-    """
+    """Return the setting `smtp_url` encrypted, for its password; raise ValueError for an invalid URL."""
     smtp_server(url)
     return base64.b64encode(box.seal(url.encode(), _PURPOSE)).decode("ascii")
 

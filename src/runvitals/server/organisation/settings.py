@@ -41,11 +41,7 @@ def _switch(default: bool) -> SettingRule:
 
 
 def time_zone(name: str) -> str:
-    """Return the name of a time zone, checked.
-
-    Raises:
-        ValueError: there is no such zone.
-    """
+    """Return the name of a time zone, or raise ValueError if there is none like it."""
     if name != "UTC" and name not in available_timezones():
         raise ValueError("unknown time zone; expected a name such as Europe/Berlin")
     return name

@@ -155,11 +155,7 @@ class Fetcher:
             raise FetchFailed(f"{target.host} cannot be reached: {error}") from error
 
     def check(self, url: str) -> None:
-        """Check a URL before it is stored. Names are not resolved: each request checks their addresses.
-
-        Raises:
-            Blocked: no request would be sent there.
-        """
+        """Raise Blocked for a URL that no request is sent to; names are resolved only by each request."""
         target, policy = self._target(url), self._policy()
         for address in _own_addresses(target.host):
             policy.check(address, target.port)
@@ -267,11 +263,7 @@ def _own_addresses(host: str) -> set[str]:
 
 
 def _check_headers(headers: Mapping[str, str]) -> None:
-    """Check that headers can be sent.
-
-    Raises:
-        FetchFailed: a header cannot be sent. The text leaves out its value, which may be a secret.
-    """
+    """Raise FetchFailed, without the value, for a header that cannot be sent."""
     for name, value in headers.items():
         if not value.isascii() or not value.isprintable():
             raise FetchFailed(f"the header {name} is not printable ASCII: check for a line break at its end")

@@ -62,7 +62,7 @@ class Blocked(Exception):
 
 @dataclass(frozen=True, slots=True)
 class OutboundPolicy:
-    """What is allowed beyond public addresses by https.
+    """Exceptions to the rule that only public addresses may be reached, by https.
 
     Attributes:
         networks: private networks that may be reached.
@@ -102,11 +102,7 @@ class OutboundPolicy:
         raise Blocked("the address is in a private network; an administrator can allow it")
 
     def check_port(self, port: int) -> None:
-        """Refuse a port that no request goes to.
-
-        Raises:
-            Blocked: no request goes to this port, whatever the address.
-        """
+        """Raise Blocked for a port that no request goes to, whatever the address."""
         if port not in self.ports and all(port != allowed for _, allowed in self.endpoints):
             raise Blocked(f"the port {port} is not allowed")
 

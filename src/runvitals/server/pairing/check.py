@@ -96,7 +96,7 @@ def check_contents(folder: str, address: str) -> Iterator[Problem]:
 
 
 def _damage_of(contents: FolderFileStore, sha256: str) -> str | None:
-    """What is wrong with a content; None if nothing is."""
+    """Return how a content is damaged; None if it is intact."""
     digest, size = hashlib.sha256(), 0
     try:
         with contents.open(sha256) as file:

@@ -65,7 +65,7 @@ class PairedStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PairingState:
-    """What a sample store or a metadata store contains about its pairing.
+    """The pairing of a sample store or metadata store, as it is stored there.
 
     Args:
         name: of the folder or the database.
@@ -112,7 +112,7 @@ def mismatch(store: PairingState, metadata_store: PairingState) -> str | None:
 
 
 def lag(store: PairingState, metadata_store: PairingState) -> str | None:
-    """What it means that a metadata store, which may be used, is behind the sample store; None if it is not.
+    """Describe the loss if a metadata store is behind the sample store; None if it is not.
 
     Ids that it has assigned and forgotten must be skipped before it is used.
     """
@@ -137,7 +137,7 @@ def lag(store: PairingState, metadata_store: PairingState) -> str | None:
 
 
 def _has_unassigned(store: PairingState, metadata_store: PairingState) -> bool:
-    """Whether samples have ids that the metadata store has not assigned."""
+    """Return whether the sample store has ids that the metadata store has not assigned."""
     return (
         store.highest.writer > metadata_store.highest.writer
         or store.highest.metric > metadata_store.highest.metric
@@ -179,11 +179,7 @@ def check_metadata_store_exists(store: PairedStore, address: str) -> None:
 
 
 def check_metadata_store_is_not_new(store: PairedStore, address: str) -> None:
-    """Check that the metadata store exists while the sample store cannot say whether it should.
-
-    Raises:
-        StoreError: it does not exist.
-    """
+    """Raise StoreError if there is no metadata store, while the sample store cannot say if one is due."""
     path = sqlite_path(address)
     if path is not None and not os.path.exists(path):
         raise StoreError(f"{path} is missing, and {store.name} cannot be reached to see whether it is new")

@@ -113,7 +113,7 @@ def _restore_samples(
     issued = metadata_store.issued_ids.highest()
 
     def is_wanted(lane: int) -> bool:
-        """Whether a lane is not known to belong to a deleted run."""
+        """Return whether a lane is not known to belong to a deleted run."""
         return was_damaged or lane in lane_ids or lane > issued.writer
 
     for text in samples.restore_from_cold_storage(store, is_wanted):

@@ -12,7 +12,7 @@ from runvitals.store.samples.interface import END_OF_TIME_MS, LatestSample, Read
 
 
 class RepairableStore(PairedStore, Protocol):
-    """What `store repair` needs of a sample store of any engine."""
+    """A sample store of any engine that `store repair` can repair."""
 
     def runs(self) -> list[int]:
         """The ids of the runs that have samples, ascending."""
@@ -22,11 +22,20 @@ class RepairableStore(PairedStore, Protocol):
 
     def read(
         self, runs: Sequence[int], metrics: Sequence[int] | None, t0_ms: int, t1_ms: int
-    ) -> ReadResult[SeriesSamples]: ...
-    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]: ...
-    def put(self, run: int, series: Sequence[SeriesSamples]) -> None: ...
-    def delete(self, runs: Sequence[int]) -> None: ...
-    def flush(self) -> None: ...
+    ) -> ReadResult[SeriesSamples]:
+        """Return the samples of runs, of all metrics if None."""
+
+    def latest(self, runs: Sequence[int], metrics: Collection[int] | None = None) -> list[LatestSample]:
+        """Return the newest sample of each series of runs."""
+
+    def put(self, run: int, series: Sequence[SeriesSamples]) -> None:
+        """Add samples to a run."""
+
+    def delete(self, runs: Sequence[int]) -> None:
+        """Delete all samples of runs."""
+
+    def flush(self) -> None:
+        """Return once everything is durable."""
 
 
 def renumber(store: RepairableStore, largest: int, after: int) -> Iterator[str]:

@@ -60,11 +60,7 @@ class Discovery:
         self._issuers: dict[str, _CachedIssuer] = {}
 
     def metadata(self, issuer: str) -> IssuerMetadata:
-        """Return what an issuer says about itself.
-
-        Raises:
-            ProviderFailed: the issuer cannot be asked, or calls itself something else.
-        """
+        """Return an issuer's metadata; raise ProviderFailed without them, or under another name."""
         return self._issuer(issuer, CACHED_S).metadata
 
     def keys(self, issuer: str, refresh: bool = False) -> Sequence[Key]:

@@ -14,9 +14,9 @@ from typing import Any, Final
 from runvitals.model.account_names import MAX_DISPLAY_NAME, address_key
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.model.local_path import local_path
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outbound.fetcher import Fetcher
@@ -83,11 +83,7 @@ class SingleSignOn:
         self._discovery = Discovery(fetcher, monotonic)
 
     def providers(self) -> list[Provider]:
-        """Return where users may sign in, in the order of the setting.
-
-        Raises:
-            SecretUnreadable: the key file is another one.
-        """
+        """Return where users may sign in, in the order of the setting, or raise SecretUnreadable."""
         return list(self._providers().values())
 
     def start(
@@ -181,11 +177,7 @@ class SingleSignOn:
         return Linked(self._accounts.logins.accept(secret, by, now_ms), "/")
 
     def confirming_user(self, secret: str) -> int:
-        """Return the id of the user whose password confirms a `LinkNeeded`.
-
-        Raises:
-            NoLongerValid: it was used or has expired.
-        """
+        """Return the id of the user whose password confirms a `LinkNeeded`, or raise NoLongerValid."""
         return self._accounts.logins.offered_user(secret, self._clock())
 
     def _providers(self) -> dict[str, Provider]:

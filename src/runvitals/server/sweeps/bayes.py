@@ -52,7 +52,7 @@ def _learn(
     measured: Sequence[tuple[Sequence[Any], float]],
     best: tuple[Sequence[Any], float],
 ) -> tuple[list[Sequence[Any]], list[float]]:
-    """What to learn from: the newest runs and the best one.
+    """Return the values and costs to learn from: of the newest runs and the best one.
 
     A failed run counts as the worst, so that the search keeps away from what fails. One that still runs
     counts as average, so that runs at the same time try different values.

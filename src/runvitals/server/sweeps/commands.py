@@ -158,7 +158,7 @@ class AgentCommands:
         return True
 
     async def _costs(self, run_id: int, metric: Objective) -> list[float]:
-        """What a run has logged of the metric, by step; of several processes, the first that logs it."""
+        """Return the metric's values as costs, by step; of several processes, the first that logs it."""
 
         def read(view: RunView) -> list[float]:
             for process in LoggedSelection((metric.name,)).columns(view):

@@ -51,7 +51,7 @@ class InvalidConfiguration(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """What a sweep looks for: the least or greatest value of a metric in the summaries of runs.
+    """The goal of a sweep: the least or greatest value of a metric in the summaries of runs.
 
     Args:
         target: the sweep has finished once a run reached it; None: it goes on.
@@ -66,6 +66,7 @@ class Objective:
         return value if self.minimizes else -value
 
     def reaches_target(self, value: float) -> bool:
+        """Return whether a value is at least as good as the target; False without a target."""
         return self.target is not None and self.cost(value) <= self.cost(self.target)
 
 

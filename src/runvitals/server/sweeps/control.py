@@ -30,27 +30,19 @@ def sweep_resource(access: AccessControl, row: Sweep) -> ProjectItem:
 
 
 def order(access: AccessControl, row: Sweep, what: Order) -> Sweep:
-    """Bring a sweep to the state that a user wants.
-
-    Raises:
-        SweepConflict: it is in another one from which that is not possible.
-    """
+    """Bring a sweep to the state that a user wants, or raise SweepConflict if it cannot get there."""
     state, allowed = _ORDERS[what]
     return access.metadata_store.sweeps.sweeps.set_state(row.id, state, access.clock(), allowed)
 
 
 def require(access: AccessControl, requester: Requester, action: Action, row: Sweep) -> None:
-    """Raise unless the requester may do this with a sweep.
-
-    Raises:
-        HTTPException: 401, 403 or 404.
-    """
+    """Raise 401, 403 or 404 unless the requester may do this with a sweep."""
     if not isinstance(requester.principal, Operator):
         access.require(requester, action, sweep_resource(access, row), f"sweep {row.name!r}")
 
 
 def may(access: AccessControl, requester: Requester, row: Sweep) -> list[str]:
-    """What a requester may do with a sweep."""
+    """Return the names of the actions that a requester may do with a sweep."""
     actions = (Action.SWEEP_CONTROL, Action.SWEEP_DELETE)
     if isinstance(requester.principal, Operator):
         return [action.value for action in actions]

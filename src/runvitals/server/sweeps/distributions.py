@@ -20,12 +20,15 @@ class Constant:
     value: Any
 
     def sample(self, random: Random) -> Any:
+        """Return the value."""
         return self.value
 
     def grid(self) -> Sequence[Any]:
+        """Return the value alone."""
         return (self.value,)
 
     def coordinates(self, value: Any) -> tuple[float, ...]:
+        """Return no coordinate: there is nothing to choose."""
         return ()
 
 
@@ -37,9 +40,11 @@ class Categorical:
     weights: tuple[float, ...] | None = None
 
     def sample(self, random: Random) -> Any:
+        """Draw a value by the weights."""
         return random.choices(self.values, self.weights)[0]
 
     def grid(self) -> Sequence[Any]:
+        """Return all values."""
         return self.values
 
     def coordinates(self, value: Any) -> tuple[float, ...]:
@@ -55,12 +60,15 @@ class IntUniform:
     high: int
 
     def sample(self, random: Random) -> int:
+        """Draw an integer."""
         return random.randint(self.low, self.high)
 
     def grid(self) -> Sequence[int]:
+        """Return all integers of the range."""
         return range(self.low, self.high + 1)
 
     def coordinates(self, value: Any) -> tuple[float, ...]:
+        """Return the position in the range, 0 to 1."""
         return (_share(float(value), self.low, self.high),)
 
 
@@ -80,6 +88,7 @@ class Uniform:
     q: float | None = None
 
     def sample(self, random: Random) -> float:
+        """Draw a number that is uniform on the scale; with `q`, a multiple, if possible in the range."""
         value = _from_scale(random.uniform(self.low, self.high), self.scale)
         if self.q is None:
             return value
@@ -93,6 +102,7 @@ class Uniform:
         return None if self.q is None else self._multiples(self.q) or None
 
     def coordinates(self, value: Any) -> tuple[float, ...]:
+        """Return the position in the range, 0 to 1, on the scale."""
         return (_share(_to_scale(float(value), self.scale), self.low, self.high),)
 
     def _multiples(self, q: float) -> _Multiples | None:
@@ -114,13 +124,16 @@ class Normal:
     q: float | None = None
 
     def sample(self, random: Random) -> float:
+        """Draw a number that is normal on the scale, rounded to a multiple of `q`."""
         value = _from_scale(random.gauss(self.mu, self.sigma), self.scale)
         return value if self.q is None else nearest_multiple(self.q, value)
 
     def grid(self) -> None:
-        return None
+        """List no values: there are too many."""
+        return
 
     def coordinates(self, value: Any) -> tuple[float, ...]:
+        """Return the position between two standard deviations below the mean (0) and above it (1)."""
         on_scale = _to_scale(float(value), self.scale)
         return (_share(on_scale, self.mu - 2 * self.sigma, self.mu + 2 * self.sigma),)
 
@@ -134,13 +147,16 @@ class Beta:
     q: float | None = None
 
     def sample(self, random: Random) -> float:
+        """Draw a number between 0 and 1, rounded to a multiple of `q`."""
         value = random.betavariate(self.a, self.b)
         return value if self.q is None else nearest_multiple(self.q, value)
 
     def grid(self) -> None:
-        return None
+        """List no values: there are too many."""
+        return
 
     def coordinates(self, value: Any) -> tuple[float, ...]:
+        """Return the value, which is between 0 and 1."""
         return (_share(float(value), 0.0, 1.0),)
 
 

@@ -43,12 +43,7 @@ class Hyperband:
         return [min(finite[:bracket]) for bracket in self.brackets if len(finite) >= bracket]
 
     def ends(self, marks: Sequence[float], others: Sequence[Sequence[float]]) -> bool:
-        """Whether a run is to end.
-
-        Args:
-            marks: of the run.
-            others: the marks of the other runs of the sweep.
-        """
+        """Return whether a run with these marks is too bad to go on, beside other runs of the sweep."""
         reached = range(len(marks)) if self.strict else range(max(0, len(marks) - 1), len(marks))
         return any(self._is_worse(mark, marks[mark], others) for mark in reached)
 

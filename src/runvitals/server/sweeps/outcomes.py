@@ -1,4 +1,4 @@
-"""What the runs of a sweep achieved."""
+"""Outcomes of the runs of a sweep."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def note_all_ended(store: MetadataStore, now_ms: int) -> None:
 def values_so_far(
     store: MetadataStore, configuration: SweepConfiguration, runs: Sequence[SweepRun]
 ) -> dict[int, RunOutcome]:
-    """What runs that have not ended have achieved, by the ids of their rows."""
+    """Return the outcomes of runs so far, by the ids of their rows."""
     return _outcomes(store, configuration, [run for run in runs if run.run_id is not None])
 
 

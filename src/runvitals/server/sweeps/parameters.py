@@ -91,7 +91,7 @@ def _collect(
 
 
 class _Wrong(Exception):
-    """What is wrong with a parameter. `where`: the field of it, such as `.min`, or nothing."""
+    """An error in a parameter, in its field `where`, such as `.min`, or in all of it if empty."""
 
     def __init__(self, where: str, what: str) -> None:
         super().__init__()
@@ -100,15 +100,13 @@ class _Wrong(Exception):
 
 
 class _Given:
-    """What a configuration says of one parameter."""
+    """One parameter as a configuration gives it."""
 
     def __init__(self, fields: Mapping[Any, Any]) -> None:
         self._given = fields
 
     def distribution(self) -> Distribution:
-        """Raises:
-        _Wrong: what is said is wrong.
-        """
+        """Return the distribution, or raise _Wrong with the member at fault."""
         name = self._given.get("distribution") or self._implied_distribution()
         if name not in DISTRIBUTIONS:
             raise _Wrong(".distribution", f"{shorten(name)}; expected one of {', '.join(DISTRIBUTIONS)}")

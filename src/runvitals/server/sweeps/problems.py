@@ -1,4 +1,4 @@
-"""What is wrong with the configuration of a sweep."""
+"""Errors in the configuration of a sweep."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def shorten(value: object) -> str:
 
 
 def is_number(value: object) -> TypeGuard[int | float]:
-    """Whether a value is a number that calculations can use."""
+    """Return whether a value is a number that calculations can use."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return False
     return abs(value) < 2**53 if isinstance(value, int) else abs(value) <= _MAX_FLOAT

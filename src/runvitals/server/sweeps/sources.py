@@ -45,9 +45,7 @@ def from_yaml(text: str) -> Source:
 
 
 def from_json(sent: object) -> Source:
-    """Raises:
-    InvalidConfiguration: it is none.
-    """
+    """Return the source of a configuration sent as JSON, or raise InvalidConfiguration."""
     source = _source("", sent, MAX_CHARACTERS)
     return source._replace(yaml=yaml.safe_dump(sent, sort_keys=False))
 
@@ -68,7 +66,7 @@ def _source(text: str, sent: Any, most: int = _MAX_JSON) -> Source:
 
 
 def _is_deeper(value: Any, levels: int) -> bool:
-    """Whether lists and objects are nested more deeply."""
+    """Return whether lists and objects are nested more deeply."""
     inside = [value]
     for _ in range(levels):
         inside = [

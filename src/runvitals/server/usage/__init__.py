@@ -1,1 +1,1 @@
-"""What runs used and what it costs: the figures of docs/operations/usage.md, statements and limits."""
+"""Usage of runs and its costs: the figures of docs/operations/usage.md, statements and limits."""

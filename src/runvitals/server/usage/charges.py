@@ -93,7 +93,7 @@ class PriceList:
 
 @dataclass(frozen=True, slots=True)
 class UsedAmount:
-    """What was used of a category on a day.
+    """An amount used of a category on a day.
 
     Args:
         quantity: ms, millijoules or bytes; of storage, the bytes of the day.
@@ -109,7 +109,7 @@ class UsedAmount:
 
 @dataclass(frozen=True, slots=True)
 class Charge:
-    """What an amount costs.
+    """The cost of an amount.
 
     Attributes:
         included: the part of the quantity that the plan includes.
@@ -143,7 +143,7 @@ def charge(
     included: Callable[[str], float],
     prices: PriceList,
 ) -> list[Charge]:
-    """What an entity's amounts of a month cost. What is included is used up in the order of the days.
+    """Charge an entity's amounts of a month; included amounts are used up in the order of the days.
 
     Args:
         included: units of a category that the plan includes.
@@ -177,8 +177,7 @@ FORECAST_FROM_DAY: Final = 3
 
 
 def expect(value: float, calendar: Calendar, month: Month, now_ms: int) -> float | None:
-    """How much a sum of the month will be at its end, if it goes on as it began; None in its first two days,
-    and if now is not in it.
+    """Return a month's sum at its end if it goes on so; None in its first two days, or in another month.
 
     Example:
         >>> days = Calendar("UTC")

@@ -294,7 +294,7 @@ class _Wanted:
         }
 
     def signature(self, until_ms: int) -> tuple[object, ...]:
-        """What decides the shares before a time."""
+        """Return a key of the other runs' intervals before a time, which decide the shares."""
         return tuple(
             (name, tuple(sorted(_before(other, until_ms) for other in others)))
             for name, others in sorted(self.others.items())
@@ -303,7 +303,7 @@ class _Wanted:
 
 
 def _same_slices(mine: frozenset[str], others: frozenset[str] | None) -> bool:
-    """Whether runs share a device: both use all of it, or a slice in common."""
+    """Return whether runs share a device: both use all of it, or a slice in common."""
     return not mine or not others or bool(mine & others)
 
 

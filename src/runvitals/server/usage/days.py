@@ -19,11 +19,7 @@ _DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def day_named(name: str) -> date:
-    """The day of a name such as `2026-11-23`.
-
-    Raises:
-        ValueError: it is not such a name.
-    """
+    """Return the day of a name such as `2026-11-23`, or raise ValueError."""
     if not _DAY.fullmatch(name) or name[:7] > _LAST:
         raise ValueError(f"invalid day {name!r}; expected a day such as 2026-11-23")
     return date.fromisoformat(name)
@@ -57,11 +53,7 @@ class Month:
 
     @classmethod
     def named(cls, name: str) -> Month:
-        """The month of a name such as `2026-11`.
-
-        Raises:
-            ValueError: it is not such a name.
-        """
+        """Return the month of a name such as `2026-11`, or raise ValueError."""
         if not _MONTH.fullmatch(name) or name > _LAST:
             raise ValueError(f"invalid month {name!r}; expected a month such as 2026-11")
         year, _, number = name.partition("-")
@@ -121,6 +113,7 @@ class Calendar:
         return datetime.fromtimestamp(time_ms // 1000, self._zone).date()
 
     def day(self, day: date) -> Day:
+        """Return a day from its midnight to the next one: 23 to 25 hours where clocks change."""
         return Day(day, self._midnight_ms(day), self._midnight_ms(day + timedelta(days=1)))
 
     def days(self, from_ms: int, until_ms: int) -> Iterator[Day]:

@@ -25,13 +25,15 @@ _NOTHING: Final = np.empty(0, np.int64)
 class TimeShare(Protocol):
     """How much of some intervals belongs to the run."""
 
-    def between(self, starts: Integers, ends: Integers) -> Floats: ...
+    def between(self, starts: Integers, ends: Integers) -> Floats:
+        """Return the part of each interval that belongs to the run, in ms."""
 
 
 class WholeTime:
     """All of the time: nobody shares the device."""
 
     def between(self, starts: Integers, ends: Integers) -> Floats:
+        """Return the whole length of each period, in ms."""
         return (ends - starts).astype(np.float64)
 
 
@@ -46,6 +48,7 @@ class TimedValues:
     values: Floats
 
     def present(self) -> TimedValues:
+        """Return the samples whose value is finite."""
         there = np.isfinite(self.values)
         return self if there.all() else TimedValues(self.t[there], self.values[there])
 
@@ -56,7 +59,7 @@ NO_STEPS: Final = _NOTHING
 
 @dataclass(frozen=True, slots=True)
 class DeviceSeries:
-    """What is known of a device in a window.
+    """The samples of a device in a window.
 
     Args:
         utilisation: percent.

@@ -141,7 +141,7 @@ def _row(
 
 
 def _costs(sku: str, quantity: float, unit: str, amount: float, price_micro: int) -> dict[str, object]:
-    """What was used, at which price, and what is charged of it."""
+    """Return FOCUS's columns of cost, quantity, unit and price."""
     price = price_micro / MICRO
     return {
         **dict.fromkeys(("BilledCost", "EffectiveCost"), amount),

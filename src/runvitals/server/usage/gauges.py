@@ -1,4 +1,4 @@
-"""What teams have used this month, in the Prometheus text format, for tools that charge for it."""
+"""This month's use of teams in the Prometheus text format, for tools that charge for it."""
 
 from __future__ import annotations
 
@@ -55,9 +55,11 @@ class UsageGauges:
 
 
 def _labels(values: Mapping[str, Any]) -> str:
-    """Example:
-    >>> _labels({"team": 'the "best"', "model": None})
-    '{team="the \\\\"best\\\\""}'
+    r"""Return labels as Prometheus writes them, without empty ones.
+
+    Example:
+        >>> _labels({"team": 'the "best"', "model": None})
+        '{team="the \\"best\\""}'
     """
     shown = (f'{name}="{_escape(value)}"' for name, value in values.items() if value)
     return "{" + ",".join(shown) + "}"

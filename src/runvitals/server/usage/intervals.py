@@ -34,7 +34,7 @@ def length(intervals: Iterable[Interval]) -> int:
 
 
 def overlap(a: Sequence[Interval], b: Sequence[Interval]) -> bool:
-    """Whether two sorted lists of disjoint intervals have a time in common."""
+    """Return whether two sorted lists of disjoint intervals have a time in common."""
     i = j = 0
     while i < len(a) and j < len(b):
         if a[i][0] < b[j][1] and b[j][0] < a[i][1]:

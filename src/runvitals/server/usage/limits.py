@@ -83,7 +83,7 @@ def limits_of(metadata_store: MetadataStore, day: str) -> Callable[[int], Mappin
 
 
 def uses(metadata_store: MetadataStore, settings: UsageSettings, now_ms: int) -> list[Use]:
-    """What everyone has used this month. Of storage, what is stored now counts."""
+    """Return the use of each entity and category this month; of storage, what is stored now."""
     today = settings.calendar.date_at(now_ms)
     month = Month.of(today)
     use_atoms = atoms(metadata_store, settings, UsageSelection(month.first, month.last))
@@ -123,7 +123,7 @@ def _newest_snapshot(of: Sequence[Atom]) -> str:
 
 
 def _values(of: Sequence[Atom], month: Month, newest: str | None = None) -> dict[str, float | None]:
-    """What was used by category; None for charges of what has no price.
+    """Return the amounts by category, in its unit; charges are None if nothing has a price.
 
     Args:
         newest: the day whose storage counts; None: the last one with any.

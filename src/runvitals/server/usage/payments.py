@@ -27,7 +27,7 @@ class PaymentFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PaymentRequest:
-    """What is to be paid.
+    """A payment to request.
 
     Args:
         number: of the statement.

@@ -67,8 +67,10 @@ class UsageSelection:
 
 @dataclass(slots=True)
 class Atom:
-    """The smallest part of usage: of a run, model and day; the storage of a project and day; the requests of
-    a user or service account and day.
+    """The smallest part of usage.
+
+    That is: of a run, model and day; the storage of a project and day; the requests of a user or service
+    account and day.
     """
 
     day: str
@@ -102,7 +104,7 @@ class Atom:
     hung_micro: int | None = None
 
     def amounts(self) -> dict[str, int]:
-        """What of it has a price, by category."""
+        """Return the quantities that can have a price, by category; zeros are left out."""
         amounts = {
             TRACKED_HOURS: self.tracked_ms,
             DEVICE_HOURS: self.device_ms,
@@ -123,7 +125,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class Labels:
-    """What dimensions are called.
+    """Names of the values of dimensions.
 
     Args:
         names: by kind (entity, project, user, service_account) and id.
@@ -225,7 +227,7 @@ def _used_atoms(
 
 
 def _of_no_run(reading: UsageReading, first: str, last: str) -> Iterator[Atom]:
-    """What projects stored, and the requests that users and service accounts made."""
+    """Yield the storage of projects, and the requests of users and service accounts."""
     for stored in reading.storage(first, last):
         yield Atom(stored.day, stored.entity_id, stored.project_id, storage_bytes=stored.bytes)
     for counted in reading.requests(first, last):
@@ -282,7 +284,7 @@ def _add_energy(atom: Atom, energy_mj: int, measured_mj: int, settings: UsageSet
 
 
 def charges_of(usage: Sequence[Atom], metadata_store: MetadataStore) -> Iterator[tuple[Atom, Charge]]:
-    """What each atom costs: of each team or user, category and month what is included is used up first."""
+    """Yield the charges of each atom; each team's or user's included amounts of a month are used up first."""
     prices = price_list(metadata_store)
     by_account: dict[tuple[int | None, str, str], list[UsedAmount]] = defaultdict(list)
     for number, atom in enumerate(usage):
@@ -321,7 +323,7 @@ def price_list(metadata_store: MetadataStore) -> PriceList:
 def included_amounts(
     metadata_store: MetadataStore,
 ) -> Callable[[int | None, Month], Callable[[str], float]]:
-    """What plans include: units of a category, by team and month. The plan of its first day counts."""
+    """Return a look-up of included units by team, month and category: of the plan on the first day."""
     plans = {plan.name: plan for plan in metadata_store.usage.plans.all()}
     assigned = metadata_store.usage.plans.assigned()
 

@@ -91,7 +91,7 @@ class UsageReports:
         return self._metadata_store.usage.cost_centres
 
     def uses(self) -> list[Use]:
-        """What everyone has used this month, of which limits."""
+        """Return the use and limit of each entity and category this month."""
         return uses(self._metadata_store, self.settings(), self._clock())
 
     def names(self) -> Mapping[tuple[str, int], str]:
@@ -156,7 +156,7 @@ class UsageReports:
     def _forecast(
         self, selection: UsageSelection, amount: float | None, settings: UsageSettings
     ) -> float | None:
-        """What the present month will have cost; None for other ranges of days, and in its first days."""
+        """Return the present month's cost at its end; None in its first days and for other ranges."""
         month = Month.of(selection.first)
         if amount is None or (selection.first, selection.last) != (month.first, month.last):
             return None

@@ -41,8 +41,9 @@ _MJ_PER_J: Final = 1000.0
 
 @dataclass(slots=True)
 class _DeviceKeys:
-    """The numbers of a device's metrics. `own_use`: only while a process of the run uses it; `suspect`: only
-    while the power is in doubt.
+    """The numbers of a device's metrics.
+
+    `own_use` counts only while a process of the run uses it; `suspect`, only while the power is in doubt.
     """
 
     use: int | None = None
@@ -95,7 +96,7 @@ class SeriesPlan:
         return tuple(sorted(metrics))
 
     def device_series(self, series: Mapping[int, SeriesSamples]) -> dict[str, DeviceSeries]:
-        """What the devices did, by index; and the host."""
+        """Return the series of each device and of the host, by index."""
         device_series = {}
         for index, keys in self.devices.items():
             joules = _series(series, keys.joules)

@@ -1,4 +1,4 @@
-"""What a statement says, and as HTML; `printed_statements` prints the same."""
+"""The text of a statement, and the same as HTML; `printed_statements` prints it."""
 
 from __future__ import annotations
 
@@ -52,9 +52,7 @@ class StatementDocument:
 def statement_document(
     statement: Statement, lines: Sequence[StatementLine], replaces: str | None
 ) -> StatementDocument:
-    """Args:
-    replaces: the number of the statement that this one cancels or corrects.
-    """
+    """Return the document of a statement; `replaces` is the number of the one that it cancels or corrects."""
     about, currency = statement.settlement, statement.currency
     month = Month.named(statement.period)
     centre: Mapping[str, Any] = about.get("paid_by") or {}

@@ -25,7 +25,7 @@ Key = tuple[int | None, str, str]
 
 @dataclass(frozen=True, slots=True)
 class StatementLine:
-    """What a project used of a category at one price, in units such as hours.
+    """A project's use of a category at one price, in units such as hours.
 
     Args:
         text: what it is besides usage of the statement's month, such as `late data of 2026-10`; or "".
@@ -129,7 +129,7 @@ def statement_lines(uses: Iterable[PricedUse], month: Month, currency: str) -> l
 
 
 def late_lines(now: Iterable[KeyedLine], billed: Iterable[KeyedLine], period: str) -> list[KeyedLine]:
-    """What has changed in a month since its statement was issued.
+    """Return lines for the changes of a month since its statement was issued.
 
     Args:
         now: its lines as they would be now.

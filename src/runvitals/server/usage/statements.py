@@ -172,7 +172,7 @@ def _newest_period(settings: UsageSettings, now_ms: int) -> str:
 
 
 def _drafts(metadata_store: MetadataStore, settings: UsageSettings, month: Month) -> list[Draft]:
-    """What the statements of a month are: its usage, and what arrived late for months before."""
+    """Draft the statements of a month: its usage, and what arrived late for months before."""
     of_scopes = _Scopes(metadata_store)
     lines: dict[Scope, list[KeyedLine]] = defaultdict(list)
     for scope, uses in of_scopes.priced_uses(settings, month).items():

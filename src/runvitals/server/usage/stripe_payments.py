@@ -69,9 +69,7 @@ class StripePayments:
 
 
 def from_environment(fetcher: Fetcher, environment: Mapping[str, str]) -> StripePayments:
-    """Raises:
-    ValueError: the key is not set.
-    """
+    """Return Stripe's payments, or raise ValueError when the key is not set."""
     key = environment.get(KEY_ENVIRONMENT, "")
     if not (key.isascii() and key.isprintable() and key):
         raise ValueError(f"RUNVITALS_PAYMENTS=stripe needs a secret key in {KEY_ENVIRONMENT}")

@@ -21,7 +21,7 @@ logs no step. The ready alert rule for hung runs has the same values."""
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What decides how time counts.
+    """Rules of how time counts.
 
     Args:
         silence_ms: two samples further apart than this have a gap between them.

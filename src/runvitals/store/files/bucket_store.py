@@ -61,11 +61,7 @@ class BucketFileStore:
         self._transfer = TransferConfig(use_threads=False)
 
     def check(self) -> None:
-        """Find out whether the bucket can be used, before the server starts.
-
-        Raises:
-            OSError: it does not exist, or the credentials do not allow to list it.
-        """
+        """Raise OSError, before the server starts, if the bucket does not exist or cannot be listed."""
         with self._failing("cannot be listed"):
             self._client.list_objects_v2(Bucket=self._address.bucket, Prefix=self._address.prefix, MaxKeys=1)
 

@@ -42,11 +42,7 @@ class FsspecFileStore:
         self._filesystem = filesystem
 
     def check(self) -> None:
-        """Find out whether the bucket can be used, before the server starts.
-
-        Raises:
-            OSError: it does not exist, or the credentials do not allow to list it.
-        """
+        """Raise OSError, before the server starts, if the bucket does not exist or cannot be listed."""
         with self._failing("cannot be listed"):
             self._filesystem.ls(self._address.bucket)
 

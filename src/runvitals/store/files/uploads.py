@@ -145,11 +145,7 @@ class Uploads:
 
 
 def _open(path: str, offset: int) -> int:
-    """Return the file of an upload, created for its first piece.
-
-    Raises:
-        WrongOffset: nothing has arrived yet.
-    """
+    """Return the file of an upload, created for its first piece; raise WrongOffset for a later one."""
     try:
         return os.open(path, os.O_RDWR | (0 if offset else os.O_CREAT) | OPEN_FLAGS, 0o600)
     except FileNotFoundError:

@@ -103,11 +103,7 @@ class SampleBatch:
             raise self._error(f"times must be 0 to {END_OF_TIME_MS - 1} ms, not {first} to {last}")
 
     def check_metrics(self) -> None:
-        """Check the columns, once for all batches that have the same ones.
-
-        Raises:
-            ValueError: a metric occurs twice, or an invalid id.
-        """
+        """Raise ValueError for a double metric or an invalid id; called once for batches of equal columns."""
         if len(set(self.metrics)) != len(self.metrics):
             raise self._error("a metric occurs more than once")
         if self.metrics and not (min(self.metrics) >= 0 and max(self.metrics) <= _MAX_METRIC):

@@ -80,10 +80,7 @@ class BrailleCanvas:
                     self.dot(x, y, style)
 
     def rows(self) -> list[Row]:
-        """Return the rows of text, top first; neighbouring cells of one style are joined.
-
-        A crosshair is drawn in empty cells of its column, and changes the style of the others.
-        """
+        """Return the rows of text, top first, cells of one style joined; a crosshair takes empty cells."""
         return [
             _join(dots, styles, self.cross) for dots, styles in zip(self._dots, self._styles, strict=True)
         ]

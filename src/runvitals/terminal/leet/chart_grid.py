@@ -134,11 +134,7 @@ class ChartGrid(GridPane):
         self.redraw()
 
     def set_filter(self, pattern: str) -> None:
-        """Show only charts whose title or keys match a regular expression or a glob.
-
-        Raises:
-            ValueError: invalid regular expression, or a glob that is too long.
-        """
+        """Show only charts whose title or keys match a regular expression or glob, or raise ValueError."""
         self._is_wanted = self.test_of(pattern)
         self.pattern = pattern
         self.set_charts(self._all)

@@ -70,11 +70,7 @@ class RecordsPane(ListPane):
         return self._is_wanted(f"{record.kind} {record.writer} {record.brief}")
 
     def set_filter(self, pattern: str) -> None:
-        """Show only records in whose kind, writer or content a regular expression is found.
-
-        Raises:
-            ValueError: invalid regular expression.
-        """
+        """Show only records with a kind, writer or content that matches a regex, or raise ValueError."""
         self._is_wanted = finder(pattern) if pattern else None
         self.pattern = pattern
         self._shown = None if self._is_wanted is None else list(filter(self._matches, self._log.records))

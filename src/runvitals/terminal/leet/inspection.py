@@ -36,11 +36,7 @@ def source_of(target: OpeningTarget) -> RunSource:
 
 
 def reader_of(source: RunSource) -> RecordReader:
-    """Return a reader of a run's records.
-
-    Raises:
-        ValueError: a run of a server, which has no records.
-    """
+    """Return a reader of a run's records, or raise ValueError for a run of a server, which has none."""
     reader = source.records()
     if reader is None:
         raise ValueError("a server keeps no records of the journal; inspect the run where it was recorded")

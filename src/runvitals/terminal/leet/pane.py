@@ -39,11 +39,7 @@ class FocusablePane(RowsWidget, can_focus=True):
         return "glob " if self.is_glob else ""
 
     def test_of(self, pattern: str) -> Callable[[str], bool] | None:
-        """Return whether the filter wants a text; None: every text.
-
-        Raises:
-            ValueError: invalid regular expression, or a glob that is too long.
-        """
+        """Return a test of texts for a regex or glob, None for every text; or raise ValueError."""
         if not pattern:
             return None
         return glob(pattern) if self.is_glob else finder(pattern)

@@ -24,7 +24,7 @@ class Border(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What its size is kept under."""
+        """The key of its size in the saved layout."""
         return f"{self.pane.id} {'height' if self.edge == 'top' else 'width'}"
 
     def has(self, x: int, y: int) -> bool:

@@ -166,11 +166,7 @@ class RecordLog:
         self.left_out = 0
 
     def read(self) -> list[LoggedRecord]:
-        """Read what is new. It may run in a thread.
-
-        Raises:
-            OSError: the records cannot be read.
-        """
+        """Read new records, perhaps in a thread, or raise OSError."""
         with self._use():
             return list(self._reader.poll())
 

@@ -13,11 +13,7 @@ _BAR = 20
 
 
 def speed_of(text: str) -> float:
-    """Return the speed in an argument such as `10x` or `0.5`.
-
-    Raises:
-        ValueError: anything else.
-    """
+    """Return the speed in an argument such as `10x` or `0.5`, or raise ValueError."""
     if not re.fullmatch(r"\d{1,6}(\.\d{1,3})?x?", text) or not float(text.rstrip("x")):
         raise ValueError(f"expected a speed such as 10x, not {text[:40]!r}")
     return float(text.rstrip("x"))

@@ -50,5 +50,5 @@ class RowsWidget(Widget):
 
     @property
     def text(self) -> str:
-        """What is shown, without styles."""
+        """The visible text, without styles."""
         return "\n".join(strip.text.rstrip() for strip in self._strips)

@@ -33,11 +33,7 @@ class RunData:
         self.until_ms: float | None = None
 
     def poll(self) -> bool:
-        """Read what is new; return whether there is anything to show.
-
-        Raises:
-            OSError: the run cannot be read.
-        """
+        """Read new values; return whether there are any to show, or raise OSError."""
         return self.source.poll()
 
     @property

@@ -488,10 +488,6 @@ class LinesPane:
         return self._data.only.text
 
     def set_filter(self, pattern: str) -> None:
-        """Show only some nodes, ranks and devices.
-
-        Raises:
-            ValueError: not a filter.
-        """
+        """Show only some nodes, ranks and devices; raise ValueError if it is no filter."""
         self._data.only = LineFilter.parse(pattern)
         self._redraw()

@@ -32,11 +32,7 @@ class RunsPane(ListPane):
         return self.table.cursor
 
     def set_filter(self, pattern: str) -> None:
-        """Show only runs that match a filter text.
-
-        Raises:
-            ValueError: not a filter.
-        """
+        """Show only runs that match a filter text; raise ValueError if it is none."""
         self.table.set_filter(pattern)
         self.pattern = pattern
         self.redraw()

@@ -81,11 +81,7 @@ class TextPane(ScrolledPane):
         return "".join(text for text, _ in row)
 
     def set_filter(self, pattern: str) -> None:
-        """Show only rows in which a regular expression is found, or that are matched by a glob.
-
-        Raises:
-            ValueError: invalid regular expression, or a glob that is too long.
-        """
+        """Show only rows that a regular expression or glob matches, or raise ValueError."""
         self._is_wanted = self.test_of(pattern)
         self.pattern = pattern
         self.redraw()

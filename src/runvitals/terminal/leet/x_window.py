@@ -33,7 +33,7 @@ class XWindow:
 
     @property
     def is_frozen(self) -> bool:
-        """Whether it stays where it is while values are added."""
+        """Whether the window stays in place while values are added."""
         return self._frozen is not None
 
     def range(self, extent: tuple[float, float]) -> tuple[float, float]:

@@ -75,11 +75,7 @@ class ScreenLine:
         return self
 
     def to(self, column: int, width: int) -> ScreenLine:
-        """Pad with spaces up to a column.
-
-        Args:
-            width: columns of the whole line.
-        """
+        """Pad with spaces up to a column of a line with `width` columns."""
         return self.add(" " * (column - (width - self._left)))
 
     @property

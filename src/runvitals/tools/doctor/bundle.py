@@ -61,12 +61,7 @@ Not redacted: names of hosts, users, runs, folders and destinations. Review the 
 
 
 def check_name(path: str) -> None:
-    """Check the file name of a bundle.
-
-    Raises:
-        ValueError: the file name has no supported extension.
-        FileExistsError: the file exists and would be overwritten.
-    """
+    """Raise ValueError for an unsupported extension of a bundle, or FileExistsError."""
     if not path.endswith(_ENDINGS):
         raise ValueError(f"--bundle {path}: expected a file name ending in {', '.join(_ENDINGS)}")
     if os.path.exists(path):

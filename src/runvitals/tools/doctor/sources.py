@@ -50,12 +50,7 @@ _NODES = (
 
 
 def findings(reading: MachineReading, values: Mapping[str, Any]) -> Iterator[Check]:
-    """Yield a finding for each source, then for accelerators that are present but not measured.
-
-    Args:
-        reading: a reading of this machine.
-        values: the settings of the reading.
-    """
+    """Yield a finding for each source, then for accelerators that are present but not measured."""
     for name, state in reading.states.items():
         yield _source(name, state, reading, values)
     yield from _find_unmeasured(reading, values)

@@ -19,8 +19,8 @@ def test_statistics_of_aggregated_samples_are_exact(cloud: FakeCloud) -> None:
     client = CloudWatchClient("Neuron", "us-west-2")
     client.put([Datum(MetricSeries("cpu", "Percent"), MINUTE_S, (10.0, 40.0), (3, 1))])
     (point,) = cloud.statistics("Neuron", "cpu", MINUTE_S, "Percent")
-    found = {name: point[name] for name in ("SampleCount", "Sum", "Minimum", "Maximum", "Average")}
-    assert found == {"SampleCount": 4.0, "Sum": 70.0, "Minimum": 10.0, "Maximum": 40.0, "Average": 17.5}
+    statistics = {name: point[name] for name in ("SampleCount", "Sum", "Minimum", "Maximum", "Average")}
+    assert statistics == {"SampleCount": 4.0, "Sum": 70.0, "Minimum": 10.0, "Maximum": 40.0, "Average": 17.5}
     client.close()
 
 

@@ -34,12 +34,12 @@ def batch(
     run = RunFacts("r1", "vision")
     writer = WriterFacts("monitor.n1.18c", "monitor" if rank is None else "train", "n1")
     writer.rank = rank
-    found = Batch(run, writer, first_seq, first_seq + len(rows) - 1)
+    new_batch = Batch(run, writer, first_seq, first_seq + len(rows) - 1)
     table = Samples(keys)
     for i, row in enumerate(rows):
         table.add(first_seq + i, (MINUTE_S + 5 * i) * 1000, struct.pack(f"<{len(row)}d", *row))
-    found.samples.append(table)
-    return found
+    new_batch.samples.append(table)
+    return new_batch
 
 
 def test_is_built_in() -> None:

@@ -33,10 +33,10 @@ def test_line_has_the_format_of_cloudwatch_logs() -> None:
 
 
 def test_splits_at_100_metrics_and_100_values() -> None:
-    found = events([Datum(MetricSeries(f"m{i}"), 60, (1.0,), (1,)) for i in range(250)])
-    assert [len(event["_aws"]["CloudWatchMetrics"][0]["Metrics"]) for event in found] == [100, 100, 50]
-    found = events([Datum(MetricSeries("m"), 60, (1.0, 2.0), (150, 51))])
-    assert [event["m"] for event in found] == [[1.0] * 100, [1.0] * 50 + [2.0] * 50, 2.0]
+    documents = events([Datum(MetricSeries(f"m{i}"), 60, (1.0,), (1,)) for i in range(250)])
+    assert [len(event["_aws"]["CloudWatchMetrics"][0]["Metrics"]) for event in documents] == [100, 100, 50]
+    documents = events([Datum(MetricSeries("m"), 60, (1.0, 2.0), (150, 51))])
+    assert [event["m"] for event in documents] == [[1.0] * 100, [1.0] * 50 + [2.0] * 50, 2.0]
 
 
 def test_separate_lines_for_times_and_dimensions() -> None:

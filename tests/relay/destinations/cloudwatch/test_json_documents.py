@@ -11,9 +11,9 @@ from runvitals.relay.destinations.cloudwatch.json_documents import JsonDocuments
 def test_one_document_per_line_in_any_chunks(size: int) -> None:
     documents = JsonDocuments()
     text = b'{"a":1}\r\n\n{"b":2}\n{"c":3}'
-    found = [document for i in range(0, len(text), size) for document in documents.feed(text[i : i + size])]
-    found += documents.end()
-    assert found == [b'{"a":1}', b'{"b":2}', b'{"c":3}']
+    parsed = [document for i in range(0, len(text), size) for document in documents.feed(text[i : i + size])]
+    parsed += documents.end()
+    assert parsed == [b'{"a":1}', b'{"b":2}', b'{"c":3}']
     assert documents.malformed == 0
 
 

@@ -88,16 +88,16 @@ def test_invalid_dimensions(dimensions: tuple[tuple[str, str], ...], message: st
 
 
 def test_splits_data_at_150_values() -> None:
-    found = list(limits.make_data(MetricSeries("cpu"), 60, {float(i): 2 for i in range(301)}, 60))
-    assert [len(datum.values) for datum in found] == [150, 150, 1]
-    assert sum(datum.readings for datum in found) == 602
+    data = list(limits.make_data(MetricSeries("cpu"), 60, {float(i): 2 for i in range(301)}, 60))
+    assert [len(datum.values) for datum in data] == [150, 150, 1]
+    assert sum(datum.readings for datum in data) == 602
 
 
 def test_splits_requests_at_1000_data() -> None:
     data = [Datum(MetricSeries(f"m{i}"), 60, (1.0,), (1,)) for i in range(2500)]
-    found = list(limits.pack_requests(data))
-    assert [len(request) for request in found] == [1000, 1000, 500]
-    assert [datum for request in found for datum in request] == data
+    requests = list(limits.pack_requests(data))
+    assert [len(request) for request in requests] == [1000, 1000, 500]
+    assert [datum for request in requests for datum in request] == data
 
 
 def test_splits_requests_at_one_megabyte() -> None:
@@ -106,11 +106,13 @@ def test_splits_requests_at_one_megabyte() -> None:
     names = [limits.valid_name("\u00e9" * 60 + str(i)) for i in range(400)]
     series = [MetricSeries(name, "Megabytes/Second", dimensions) for name in names]
     data = [Datum(item, 1_800_000_000, values, (1_000_000,) * 150) for item in series]
-    found = list(limits.pack_requests(data))
-    assert len(found) > 1
-    sizes = [len(json.dumps([entry(datum) for datum in request], separators=(",", ":"))) for request in found]
+    requests = list(limits.pack_requests(data))
+    assert len(requests) > 1
+    sizes = [
+        len(json.dumps([entry(datum) for datum in request], separators=(",", ":"))) for request in requests
+    ]
     assert max(sizes) <= 1_000_000
-    assert sum(map(len, found)) == 400
+    assert sum(map(len, requests)) == 400
 
 
 def test_size_in_the_older_protocol() -> None:

@@ -97,10 +97,10 @@ def config(metrics: str = '{"type": "memory_used"}', tag: str = '"tag_filter": "
     ],
 )
 def test_problem_names_line_and_expected_values(text: str, message: str) -> None:
-    found = problems(text)
-    assert message in found[0]
+    lines = problems(text)
+    assert message in lines[0]
 
 
 def test_problems_are_in_file_order() -> None:
-    found = problems('{\n"perod": "1s",\n"system_metrics": [\n{"type": "cpu"},\n{}]\n}')
-    assert [datum.partition(":")[0] for datum in found] == ["2", "4", "5"]
+    lines = problems('{\n"perod": "1s",\n"system_metrics": [\n{"type": "cpu"},\n{}]\n}')
+    assert [datum.partition(":")[0] for datum in lines] == ["2", "4", "5"]

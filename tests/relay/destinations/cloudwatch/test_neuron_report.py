@@ -11,8 +11,8 @@ def values(document: dict[str, object], by_tag: bool = False) -> dict[str, float
 
 
 def test_core_names_match_aws_script() -> None:
-    found = values(report(process([42.5, 0.0])))
-    assert found == {"NeuronCoreUtilizationNC0": 42.5, "NeuronCoreUtilizationNC1": 0.0}
+    by_name = values(report(process([42.5, 0.0])))
+    assert by_name == {"NeuronCoreUtilizationNC0": 42.5, "NeuronCoreUtilizationNC1": 0.0}
 
 
 def test_names_and_units_of_every_group() -> None:
@@ -61,8 +61,8 @@ def test_sums_memory_and_executions_and_takes_the_slowest_latency() -> None:
 
 
 def test_by_tag_keeps_tags_separate() -> None:
-    found = read(line(report(process([9.0], tag="a"), process([5.0], tag="b"))), by_tag=True).readings
-    assert [(reading.series.dimensions, reading.value) for reading in found] == [
+    readings = read(line(report(process([9.0], tag="a"), process([5.0], tag="b"))), by_tag=True).readings
+    assert [(reading.series.dimensions, reading.value) for reading in readings] == [
         ((("RuntimeTag", "a"),), 9.0),
         ((("RuntimeTag", "b"),), 5.0),
     ]
@@ -70,8 +70,8 @@ def test_by_tag_keeps_tags_separate() -> None:
 
 def test_ecc_errors_per_device_and_in_total() -> None:
     devices = [{"neuron_device_index": i, "mem_ecc_uncorrected": i} for i in range(3)]
-    found = values(report(neuron_hw_counters={"neuron_devices": devices, "error": ""}))
-    assert found == {
+    by_name = values(report(neuron_hw_counters={"neuron_devices": devices, "error": ""}))
+    assert by_name == {
         "EccMemUncorrected": 3.0,
         "EccMemUncorrectedND0": 0.0,
         "EccMemUncorrectedND1": 1.0,
@@ -117,9 +117,9 @@ def test_names_of_version_1() -> None:
 def test_skips_groups_with_errors_and_lists_the_errors() -> None:
     broken = {"vcpu_usage": {"user": 0, "system": 0}, "error": "open /proc/7/stat: no such file"}
     document = report(process([5.0], neuron_runtime_vcpu_usage=broken), {**process([9.0]), "error": "gone"})
-    found = read(line(document))
-    assert [reading.series.name for reading in found.readings] == ["NeuronCoreUtilizationNC0"]
-    assert found.errors == [
+    content = read(line(document))
+    assert [reading.series.name for reading in content.readings] == ["NeuronCoreUtilizationNC0"]
+    assert content.errors == [
         "neuron_runtime_vcpu_usage: open /proc/7/stat: no such file",
         "process 700: gone",
     ]

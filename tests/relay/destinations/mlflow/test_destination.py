@@ -23,9 +23,9 @@ CPU = "system/cpu_utilization_percentage"
 
 @pytest.fixture
 def tracking() -> Iterator[Tracking]:
-    made = Tracking()
-    yield made
-    made.close()
+    tracking = Tracking()
+    yield tracking
+    tracking.close()
 
 
 class Far:
@@ -109,8 +109,8 @@ def test_sends_a_batch_in_one_request(far: Far, tracking: Tracking) -> None:
 
 
 def test_steps_continue_after_the_last_of_any_node(far: Far, tracking: Tracking) -> None:
-    known = [("loss", 900), ("system/n0/cpu_utilization_percentage", 4), (CPU, 2)]
-    tracking.begin(RUN, metrics=[{"key": key, "value": 1.0, "step": step} for key, step in known])
+    steps = [("loss", 900), ("system/n0/cpu_utilization_percentage", 4), (CPU, 2)]
+    tracking.begin(RUN, metrics=[{"key": key, "value": 1.0, "step": step} for key, step in steps])
     far.deliver(far.cpu(10.0))
     assert (5, 10.0) in tracking.points(RUN, CPU)
 

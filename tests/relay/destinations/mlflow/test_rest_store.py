@@ -17,16 +17,16 @@ from tests.relay.destinations.mlflow.tracking import Tracking
 
 @pytest.fixture
 def tracking() -> Iterator[Tracking]:
-    made = Tracking()
-    yield made
-    made.close()
+    tracking = Tracking()
+    yield tracking
+    tracking.close()
 
 
 @pytest.fixture
 def store(tracking: Tracking) -> Iterator[RestStore]:
-    made = RestStore(tracking.url, {})
-    yield made
-    made.close()
+    rest_store = RestStore(tracking.url, {})
+    yield rest_store
+    rest_store.close()
 
 
 def test_certificate_verification_can_be_disabled() -> None:

@@ -18,15 +18,15 @@ NAN = float("nan")
 
 
 def table(keys: Sequence[str], rows: Sequence[Sequence[float]], first: int = 0) -> Samples:
-    made = Samples(keys)
-    for place, row in enumerate(rows, first):
-        made.add(place, T0 + 10_000 * place, struct.pack(f"<{len(row)}d", *row))
-    return made
+    samples = Samples(keys)
+    for index, row in enumerate(rows, first):
+        samples.add(index, T0 + 10_000 * index, struct.pack(f"<{len(row)}d", *row))
+    return samples
 
 
 def test_window_of_one_sample() -> None:
-    found = list(MetricWindow(None, 0).add([table(["cpu.mean"], [[12.34], [56.78]])], samples=1))
-    assert found == [
+    metrics = list(MetricWindow(None, 0).add([table(["cpu.mean"], [[12.34], [56.78]])], samples=1))
+    assert metrics == [
         MetricPoint("cpu_utilization_percentage", 12.3, T0, 0),
         MetricPoint("cpu_utilization_percentage", 56.8, T0 + 10_000, 1),
     ]
@@ -35,8 +35,8 @@ def test_window_of_one_sample() -> None:
 def test_window_of_many_samples() -> None:
     rows = [[10.0, 5e6], [20.0, 6e6], [60.0, 9.5e6]]
     window = MetricWindow(None, 7)
-    found = list(window.add([table(["cpu.mean", "network.recv"], rows)], samples=3))
-    assert found == [
+    metrics = list(window.add([table(["cpu.mean", "network.recv"], rows)], samples=3))
+    assert metrics == [
         MetricPoint("cpu_utilization_percentage", 30.0, T0 + 20_000, 7),
         MetricPoint("network_receive_megabytes", 4.5, T0 + 20_000, 7),
     ]
@@ -59,8 +59,8 @@ def test_incomplete_window_at_the_end() -> None:
 
 def test_gap_is_not_zero() -> None:
     rows = [[NAN, 50.0], [40.0, NAN], [NAN, NAN]]
-    found = list(MetricWindow(None, 0).add([table(["cpu.mean", "host.memory_percent"], rows)], samples=3))
-    assert {metric.key: metric.value for metric in found} == {
+    metrics = list(MetricWindow(None, 0).add([table(["cpu.mean", "host.memory_percent"], rows)], samples=3))
+    assert {metric.key: metric.value for metric in metrics} == {
         "cpu_utilization_percentage": 40.0,
         "system_memory_usage_percentage": 50.0,
     }
@@ -89,10 +89,10 @@ HOST = {
 def test_host_metrics_have_mlflow_names_and_units() -> None:
     keys = [*HOST, "memory_percent", "disk./data.usageGB", "load1"]
     row = [value for value, _, _ in HOST.values()] + [99.0, 7.0, 8.0]
-    found = {
+    values = {
         metric.key: metric.value for metric in MetricWindow(None, 0).add([table(keys, [row])], samples=1)
     }
-    assert found == {name: value for _, name, value in HOST.values()}
+    assert values == {name: value for _, name, value in HOST.values()}
 
 
 def test_memory_of_the_cgroup_replaces_unknown_host_memory() -> None:
@@ -105,10 +105,10 @@ GPU = ("gpu", "memoryAllocated", "memoryAllocatedBytes", "powerWatts", "powerPer
 def test_gpu_metrics_per_device_and_combined() -> None:
     keys = [f"gpu.{i}.{what}" for i in (0, 1) for what in GPU]
     row = [80.0, 50.0, 8e9, 250.0, 62.5, 40.0, 10.0, 2e9, 150.0, 37.5]
-    found = {
+    values = {
         metric.key: metric.value for metric in MetricWindow(None, 0).add([table(keys, [row])], samples=1)
     }
-    assert found == {
+    assert values == {
         "gpu_0_utilization_percentage": 80.0,
         "gpu_0_memory_usage_percentage": 50.0,
         "gpu_0_memory_usage_megabytes": 8000.0,
@@ -128,8 +128,8 @@ def test_gpu_metrics_per_device_and_combined() -> None:
 
 
 def test_mean_excludes_a_lost_gpu() -> None:
-    found = MetricWindow(None, 0).add([table(["gpu.0.gpu", "gpu.1.gpu"], [[NAN, 30.0]])], samples=1)
-    assert {metric.key: metric.value for metric in found} == {
+    metrics = MetricWindow(None, 0).add([table(["gpu.0.gpu", "gpu.1.gpu"], [[NAN, 30.0]])], samples=1)
+    assert {metric.key: metric.value for metric in metrics} == {
         "gpu_1_utilization_percentage": 30.0,
         "gpu_utilization_percentage": 30.0,
     }
@@ -137,6 +137,6 @@ def test_mean_excludes_a_lost_gpu() -> None:
 
 @pytest.mark.parametrize(("amd", "gigabytes"), [((), []), ((0,), [8.0])])
 def test_amd_memory_has_both_mlflow_names(amd: tuple[int, ...], gigabytes: list[float]) -> None:
-    found = list(MetricWindow(None, 0).add([table(["gpu.0.memoryAllocatedBytes"], [[8e9]])], 1, amd))
-    assert [metric.value for metric in found if metric.key == "gpu_0_memory_usage_megabytes"] == [8000.0]
-    assert [metric.value for metric in found if metric.key == "gpu_0_memory_usage_gigabytes"] == gigabytes
+    metrics = list(MetricWindow(None, 0).add([table(["gpu.0.memoryAllocatedBytes"], [[8e9]])], 1, amd))
+    assert [metric.value for metric in metrics if metric.key == "gpu_0_memory_usage_megabytes"] == [8000.0]
+    assert [metric.value for metric in metrics if metric.key == "gpu_0_memory_usage_gigabytes"] == gigabytes

@@ -36,21 +36,21 @@ def batch(role: str = "monitor", **values: float) -> Batch:
     run.run = {"name": "first try", "group": "g"}
     writer = WriterFacts(f"{role}.node1.1", role, "node1")
     writer.interval_s, writer.pid = 1.0, 7
-    found = Batch(run, writer, 0, 1)
+    new_batch = Batch(run, writer, 0, 1)
     if role == "monitor":
         table = Samples(tuple(values))
         import struct
 
         table.add(0, T0, struct.pack(f"<{len(values)}d", *values.values()))
-        found.samples.append(table)
+        new_batch.samples.append(table)
     else:
-        found.logs.append(LogRow(0, T0, 3, values))
-    return found
+        new_batch.logs.append(LogRow(0, T0, 3, values))
+    return new_batch
 
 
-def end(found: Batch, state: str = "finished") -> Batch:
-    found.notes.append(Note(1, "lifecycle", {"t": T0, "what": "end", "state": state}))
-    return found
+def end(last: Batch, state: str = "finished") -> Batch:
+    last.notes.append(Note(1, "lifecycle", {"t": T0, "what": "end", "state": state}))
+    return last
 
 
 def shown(board: LatestRunValues, now: int = T0) -> dict[str, float]:
@@ -71,11 +71,11 @@ def of_every_metric() -> Batch:
 def test_values_are_in_base_units_with_labels() -> None:
     board = LatestRunValues()
     board.add(batch(**{"memory.usedMB": 3.0, "gpu.1.gpu": 50.0, "network.eth0.sent": 7.0}), T0)
-    found = shown(board)
+    text = shown(board)
     where = 'host="node1",project="digits",run="abc"'
-    assert found[f"runvitals_memory_used_bytes{{{where}}}"] == 3 * 2**20
-    assert found[f'runvitals_gpu_utilization_ratio{{device="1",{where}}}'] == 0.5
-    assert found[f'runvitals_network_interface_sent_bytes_total{{device="eth0",{where}}}'] == 7.0
+    assert text[f"runvitals_memory_used_bytes{{{where}}}"] == 3 * 2**20
+    assert text[f'runvitals_gpu_utilization_ratio{{device="1",{where}}}'] == 0.5
+    assert text[f'runvitals_network_interface_sent_bytes_total{{device="eth0",{where}}}'] == 7.0
 
 
 def test_run_info_and_state() -> None:
@@ -120,9 +120,9 @@ def test_values_expire_correctly_when_the_clock_is_set() -> None:
     board = LatestRunValues()
     for by_ms in (0, YEAR_MS, -YEAR_MS, 0):
         set_by_ms[0] = by_ms
-        found = batch(cpu=50.0)
-        found.writer.clock = clock
-        board.add(found, T0 + by_ms)
+        new_batch = batch(cpu=50.0)
+        new_batch.writer.clock = clock
+        board.add(new_batch, T0 + by_ms)
         assert any("process_cpu" in name for name in shown(board, T0 + by_ms))
         assert not any("process_cpu" in name for name in shown(board, T0 + by_ms + 10_001))
 
@@ -155,24 +155,26 @@ def test_promtool_accepts_the_page() -> None:
 
 
 def test_scraped_metrics_keep_their_name_and_labels() -> None:
-    found = batch(**{"openmetrics.dcgm.DCGM_FI_DEV_GPU_TEMP.1": 40.0, "openmetrics.dcgm.jobs_total.0": 2.0})
+    new_batch = batch(
+        **{"openmetrics.dcgm.DCGM_FI_DEV_GPU_TEMP.1": 40.0, "openmetrics.dcgm.jobs_total.0": 2.0}
+    )
     facts = {
         "DCGM_FI_DEV_GPU_TEMP": {"type": "gauge", "series": [{"gpu": "0"}, {"gpu": "1", "host": "x"}]},
         "jobs_total": {"type": "counter", "series": [{}]},
     }
-    found.run.machine = {"openmetrics": {"dcgm": {"metrics": facts}}}
-    temp = Namer(found).series("openmetrics.dcgm.DCGM_FI_DEV_GPU_TEMP.1")
+    new_batch.run.machine = {"openmetrics": {"dcgm": {"metrics": facts}}}
+    temp = Namer(new_batch).series("openmetrics.dcgm.DCGM_FI_DEV_GPU_TEMP.1")
     assert temp.family.name == "runvitals_openmetrics_DCGM_FI_DEV_GPU_TEMP"
     assert dict(temp.labels) == {
         "run": "abc", "project": "digits", "host": "node1", "endpoint": "dcgm", "gpu": "1", "label_host": "x",
     }  # fmt: skip
-    assert Namer(found).series("openmetrics.dcgm.jobs_total.0").family.kind == "counter"
-    found.run.machine = {}  # the facts are not there yet
-    assert Namer(found).series("openmetrics.dcgm.jobs_total.0").family.name == "runvitals_other"
+    assert Namer(new_batch).series("openmetrics.dcgm.jobs_total.0").family.kind == "counter"
+    new_batch.run.machine = {}  # the facts are not there yet
+    assert Namer(new_batch).series("openmetrics.dcgm.jobs_total.0").family.name == "runvitals_other"
 
 
 @pytest.mark.parametrize(
-    ("accept", "wanted"),
+    ("accept", "expected"),
     [
         ("", TEXT),
         ("*/*", TEXT),
@@ -183,8 +185,8 @@ def test_scraped_metrics_keep_their_name_and_labels() -> None:
         ("application/openmetrics-text;q=much", TEXT),
     ],
 )
-def test_content_negotiation(accept: str, wanted: str) -> None:
-    assert content_type(accept) == wanted
+def test_content_negotiation(accept: str, expected: str) -> None:
+    assert content_type(accept) == expected
 
 
 @pytest.mark.parametrize("address", ["127.0.0.1:", "[::1]", "", "9401", "//localhost:9401/"])
@@ -205,16 +207,16 @@ ANY = ("127.0.0.1", 0)
 
 @pytest.fixture
 def page() -> Iterator[destination.Exporter]:
-    made = destination.acquire(ANY)
-    yield made
+    server = destination.acquire(ANY)
+    yield server
     destination.release(ANY)
 
 
 @pytest.fixture
 def sender(journal: Journal, page: destination.Exporter) -> Iterator[Sender]:
-    made = Sender(journal.folder, "prometheus:127.0.0.1:0")
-    yield made
-    made.kill()
+    sender = Sender(journal.folder, "prometheus:127.0.0.1:0")
+    yield sender
+    sender.kill()
 
 
 def test_serves_a_run(journal: Journal, page: destination.Exporter, sender: Sender) -> None:
@@ -258,9 +260,9 @@ def test_prometheus_scrapes_the_page(
     sender.send()
     with Prometheus(tmp_path / "prometheus", [f"127.0.0.1:{page.port}"]) as prometheus:
         eventually(lambda: prometheus.ask("query", query=name)["result"])
-        (found,) = prometheus.ask("query", query=name)["result"]
-        assert found["value"][1] == "0.5"
-        assert found["metric"]["run"] == "abc"
+        (result,) = prometheus.ask("query", query=name)["result"]
+        assert result["value"][1] == "0.5"
+        assert result["metric"]["run"] == "abc"
         (meta,) = prometheus.ask("targets/metadata", metric="runvitals_network_interface_sent_bytes")
         assert (meta["type"], meta["unit"]) == ("counter", "bytes")  # from OpenMetrics, which it requested
         journal.monitor.json(frames.LIFECYCLE, {"t": now_ms(), "what": "end", "state": "failed"})

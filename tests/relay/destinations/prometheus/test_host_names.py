@@ -14,9 +14,9 @@ from tests.patience import PATIENCE_S
 
 @pytest.fixture
 def exporter() -> Iterator[Exporter]:
-    made = Exporter(("127.0.0.1", 0))
-    yield made
-    made.close()
+    exporter = Exporter(("127.0.0.1", 0))
+    yield exporter
+    exporter.close()
 
 
 def status(exporter: Exporter, host: str | None, path: str = "/metrics") -> int:
@@ -25,11 +25,11 @@ def status(exporter: Exporter, host: str | None, path: str = "/metrics") -> int:
     if host is not None:
         connection.putheader("Host", host)
     connection.endheaders()
-    answer = connection.getresponse()
-    body = answer.read()
+    response = connection.getresponse()
+    body = response.read()
     connection.close()
     assert b"\x1b" not in body
-    return answer.status
+    return response.status
 
 
 @pytest.mark.parametrize(

@@ -27,17 +27,17 @@ SENT = "runvitals_network_interface_sent_bytes_total"
 
 @pytest.fixture
 def sender(journal: Journal, target: RecordingServer) -> Iterator[Sender]:
-    made = Sender(journal.folder, f"remote_write:{target.url}/push?tenant=a")
-    yield made
-    made.kill()
+    sender = Sender(journal.folder, f"remote_write:{target.url}/push?tenant=a")
+    yield sender
+    sender.kill()
 
 
 @pytest.fixture
 def sender2(journal: Journal, target: RecordingServer) -> Iterator[Sender]:
     target.default_headers = {"X-Prometheus-Remote-Write-Samples-Written": "1"}
-    made = Sender(journal.folder, f"remote_write:{target.url}#version=2")
-    yield made
-    made.kill()
+    sender = Sender(journal.folder, f"remote_write:{target.url}#version=2")
+    yield sender
+    sender.kill()
 
 
 Points = list[tuple[int, float]]
@@ -70,13 +70,13 @@ def test_samples_of_a_run(journal: Journal, target: RecordingServer, sender: Sen
         journal.sample(second, **{"cpu": 10.0 * second, "network.eth0.sent": 5.0 * second})
     journal.log(3, 7, loss=0.5, note="not a number", train={"acc": 1})
     sender.send()
-    found = read1(target.requests)
+    points = read1(target.requests)
     t0 = journal.t0
-    assert found[CPU] == [(t0, 0.0), (t0 + 1000, 0.1), (t0 + 2000, 0.2)]
-    assert found[SENT] == [(t0, 0.0), (t0 + 1000, 5.0), (t0 + 2000, 10.0)]
-    assert found["runvitals_log/loss"] == [(t0 + 3000, 0.5)]
-    assert found["runvitals_log/train.acc"] == [(t0 + 3000, 1.0)]
-    assert found["runvitals_log_step"] == [(t0 + 3000, 7.0)]
+    assert points[CPU] == [(t0, 0.0), (t0 + 1000, 0.1), (t0 + 2000, 0.2)]
+    assert points[SENT] == [(t0, 0.0), (t0 + 1000, 5.0), (t0 + 2000, 10.0)]
+    assert points["runvitals_log/loss"] == [(t0 + 3000, 0.5)]
+    assert points["runvitals_log/train.acc"] == [(t0 + 3000, 1.0)]
+    assert points["runvitals_log_step"] == [(t0 + 3000, 7.0)]
     request = target.requests[0]
     assert request.path == "/push?tenant=a"
     assert request.headers["content-type"] == "application/x-protobuf"
@@ -108,12 +108,12 @@ def test_gaps_and_end_are_staleness_markers(
     journal.log(2, 0, loss=nan)  # is what the program has logged, and no gap
     journal.end()
     sender.send()
-    found = read1(target.requests)
+    points = read1(target.requests)
     t0 = journal.t0
-    assert [time for time, _ in found[CPU]] == [t0, t0 + 1000, t0 + 3000, t0 + 9000]
-    assert [bits(value) == 0x7FF0000000000002 for _, value in found[CPU]] == [False, True, False, True]
-    assert bits(found["runvitals_memory_utilization_ratio"][-1][1]) == 0x7FF0000000000002
-    ((_, loss),) = found["runvitals_log/loss"]
+    assert [time for time, _ in points[CPU]] == [t0, t0 + 1000, t0 + 3000, t0 + 9000]
+    assert [bits(value) == 0x7FF0000000000002 for _, value in points[CPU]] == [False, True, False, True]
+    assert bits(points["runvitals_memory_utilization_ratio"][-1][1]) == 0x7FF0000000000002
+    ((_, loss),) = points["runvitals_log/loss"]
     assert isnan(loss)
     assert bits(loss) != 0x7FF0000000000002
 
@@ -159,12 +159,12 @@ def test_version_2_request(journal: Journal, target: RecordingServer, sender2: S
     assert sent.samples[0].start_timestamp > 0
 
 
-@pytest.mark.parametrize("answer", [(415, {}, b""), (200, {}, b"")])
+@pytest.mark.parametrize("body", [(415, {}, b""), (200, {}, b"")])
 def test_falls_back_to_version_1(
-    journal: Journal, target: RecordingServer, sender2: Sender, answer: Any
+    journal: Journal, target: RecordingServer, sender2: Sender, body: Any
 ) -> None:
     target.default_headers = {}
-    target.responses.append(answer)
+    target.responses.append(body)
     journal.sample(0, cpu=50.0)
     sender2.send()
     assert read1(target.requests[1:])[CPU] == [(journal.t0, 0.5)]
@@ -234,7 +234,7 @@ def test_restarted_monitor_is_delivered_after_its_predecessor(
 
 
 @pytest.mark.parametrize(
-    ("environ", "wanted"),
+    ("environ", "expected"),
     [
         ({"REMOTE_WRITE_TOKEN": "s3cret"}, {"authorization": "Bearer s3cret"}),
         (
@@ -249,7 +249,7 @@ def test_credentials_from_the_environment(
     target: RecordingServer,
     monkeypatch: pytest.MonkeyPatch,
     environ: dict[str, str],
-    wanted: dict[str, str],
+    expected: dict[str, str],
 ) -> None:
     for name, text in environ.items():
         monkeypatch.setenv(name, text)
@@ -257,7 +257,7 @@ def test_credentials_from_the_environment(
     journal.sample(0, cpu=1.0)
     sender.send()
     sender.kill()
-    assert wanted.items() <= target.requests[0].headers.items()
+    assert expected.items() <= target.requests[0].headers.items()
     assert not any(
         b"s3cret" in file.read_bytes() for file in Path(journal.folder).rglob("*") if file.is_file()
     )
@@ -345,8 +345,8 @@ def test_prometheus_accepts_it(journal: Journal, tmp_path: Path) -> None:
         assert [(round(1000 * time), float(value)) for time, value in points] == [
             (journal.t0 + 1000 * second, (second + 0.1) * 0.01) for second in range(50)
         ]
-        (found,) = prometheus.ask("query", query="runvitals_log", time=journal.t0 / 1000 + 52)["result"]
-        assert found["metric"]["key"] == "loss"
+        (result,) = prometheus.ask("query", query="runvitals_log", time=journal.t0 / 1000 + 52)["result"]
+        assert result["metric"]["key"] == "loss"
         assert not prometheus.ask("query", query=CPU, time=journal.t0 / 1000 + 52)["result"]  # it has ended
 
 
@@ -356,7 +356,7 @@ def test_victoriametrics_accepts_it(journal: Journal, tmp_path: Path) -> None:
         sender = Sender(journal.folder, f"remote_write:{victoria.url}")
         sender.send()
         sender.kill()
-        (found,) = victoria.exported(SENT)
-        assert found["metric"]["device"] == "eth0"
-        assert found["timestamps"][:50] == [journal.t0 + 1000 * second for second in range(50)]
-        assert found["values"][:50] == [100.0 * second for second in range(50)]
+        (exported,) = victoria.exported(SENT)
+        assert exported["metric"]["device"] == "eth0"
+        assert exported["timestamps"][:50] == [journal.t0 + 1000 * second for second in range(50)]
+        assert exported["values"][:50] == [100.0 * second for second in range(50)]

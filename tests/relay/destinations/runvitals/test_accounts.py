@@ -16,9 +16,9 @@ from tests.relay.receiver import Receiver
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path / "server"))
-    yield made
-    made.close()
+    receiver = Receiver(str(tmp_path / "server"))
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture
@@ -30,9 +30,9 @@ def environ(tmp_path: Path, receiver: Receiver) -> dict[str, str]:
 
 @pytest.fixture
 def relay(receiver: Receiver, environ: dict[str, str]) -> Iterator[Relay]:
-    made = Relay(receiver.url, environ)
-    yield made
-    made.close()
+    relay = Relay(receiver.url, environ)
+    yield relay
+    relay.close()
 
 
 def author(receiver: Receiver) -> dict[str, str]:

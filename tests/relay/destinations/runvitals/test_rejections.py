@@ -23,16 +23,16 @@ EARLY_MS = 1000  # 1970: every server rejects it
 
 @pytest.fixture
 def receiver(tmp_path: Path) -> Iterator[Receiver]:
-    made = Receiver(str(tmp_path / "server"))
-    yield made
-    made.close()
+    receiver = Receiver(str(tmp_path / "server"))
+    yield receiver
+    receiver.close()
 
 
 @pytest.fixture
 def sender(journal: Journal, receiver: Receiver) -> Iterator[Sender]:
-    made = Sender(journal.folder, receiver.url)
-    yield made
-    made.kill()
+    sender = Sender(journal.folder, receiver.url)
+    yield sender
+    sender.kill()
 
 
 def _rejected_records(sender: Sender) -> list[dict[str, Any]]:
@@ -104,8 +104,8 @@ def test_bisects_a_batch_to_find_the_rejected_record(
         journal.train.json(frames.INFO, {"t": journal.t0, section: {"a": index}})
     sender.send()
     run = receiver.run(RUN)
-    found = receiver.metadata_store.sections.read([run.id])[run.id].shared
-    assert set(found) - {"writers"} == {f"section {index}" for index in range(1000)} - {"section 700"}
+    config = receiver.metadata_store.sections.read([run.id])[run.id].shared
+    assert set(config) - {"writers"} == {f"section {index}" for index in range(1000)} - {"section 700"}
     (info,) = _rejected_records(sender)
     assert info["record"]["s" * 100] == {"a": 700}
     assert "expected a string of 1 to 64 characters" in info["why"]

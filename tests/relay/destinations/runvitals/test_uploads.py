@@ -19,8 +19,8 @@ from runvitals.model.limits import PIECE_BYTES
 from runvitals.relay.destination import Unfinished
 from runvitals.relay.destinations.runvitals import uploads
 from runvitals.sdk.media.run_files import RunFiles
+from runvitals.server.files.disk_space import RETRY_AFTER_S
 from runvitals.server.files.received_files import FileLimits, ReceivedFiles
-from runvitals.server.health.disk_space import RETRY_AFTER_S
 from runvitals.server.metadata_store import open_metadata_store
 from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, MEDIA, RUN, Journal, MediaJournal, Sender
@@ -31,9 +31,9 @@ from tests.server.serving import Served, serving
 
 @pytest.fixture
 def media(journal: Journal) -> Iterator[MediaJournal]:
-    made = MediaJournal(journal)
-    yield made
-    made.journal.close()
+    media = MediaJournal(journal)
+    yield media
+    media.journal.close()
 
 
 @pytest.fixture
@@ -56,8 +56,8 @@ def received(served: Served, sha256: str) -> bytes | None:
 
 
 def files_of(served: Served) -> ReceivedFiles:
-    found: ReceivedFiles = served.app.services.files
-    return found
+    files: ReceivedFiles = served.app.services.files
+    return files
 
 
 def keys(served: Served) -> list[str]:
@@ -216,8 +216,8 @@ def test_a_server_that_answers_507_gets_the_file_later(media: MediaJournal, targ
     media.log("large", noise(1000))
     no_offset = {"files": [{"sha256": hashlib.sha256(noise(1000)).hexdigest(), "offset": 0}]}
     ack, full = {"stored": True}, {"error": "the disk is full"}
-    answers = ((200, ack), (200, no_offset), (507, full), (200, ack), (200, ack))
-    target.responses.extend((status, {}, json.dumps(body).encode()) for status, body in answers)
+    responses = ((200, ack), (200, no_offset), (507, full), (200, ack), (200, ack))
+    target.responses.extend((status, {}, json.dumps(body).encode()) for status, body in responses)
     sender = Sender(media.folder, target.url)
     sender.send()
     assert sender.cursor.held_why == "the server cannot store files now: 507 the disk is full"

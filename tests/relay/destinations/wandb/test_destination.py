@@ -30,10 +30,10 @@ T0 = 1_700_000_000_000
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[WandbServer]:
-    made = WandbServer()
-    yield made
-    made.shutdown()
-    made.server_close()
+    server = WandbServer()
+    yield server
+    server.shutdown()
+    server.server_close()
 
 
 class Source:
@@ -149,10 +149,10 @@ def test_samples_of_an_interval_become_one_line(server: WandbServer, source: Sou
 
 def test_repeated_batch_is_stored_once(server: WandbServer, source: Source) -> None:
     source.deliver(source.samples(["cpu"], [(1.0,)]))
-    known = json.dumps(source.state)
+    state = json.dumps(source.state)
     again = source.samples(["cpu"], [(2.0,), (3.0,)], first=1)
     source.deliver(again)
-    source.state = json.loads(known)  # killed before the position was written
+    source.state = json.loads(state)  # killed before the position was written
     source.deliver(again, source.samples(["cpu"], [(4.0,)], first=3))
     lines = server.run(source.run.id).read("wandb-events.jsonl")
     assert [line["system.cpu"] for line in lines] == [1.0, 2.0, 3.0, 4.0]
@@ -166,12 +166,12 @@ def test_failed_request_changes_nothing(
 ) -> None:
     destination = source.destination()
     destination.deliver(source.logged((0, {"loss": 1.0})))
-    known = json.dumps(source.state)
+    state = json.dumps(source.state)
     server.faults = [status]
     batch = source.logged((1, {"loss": 2.0}))
     with pytest.raises(kind, match=str(status)):
         destination.deliver(batch)
-    assert json.dumps(source.state) == known
+    assert json.dumps(source.state) == state
     destination.deliver(batch)
     destination.close()
     assert [row["loss"] for row in server.run(source.run.id).read("wandb-history.jsonl")] == [1.0, 2.0]
@@ -229,23 +229,23 @@ def test_offline_file(source: Source) -> None:
     source.run.config = {"lr": 0.1}
     address = "me/digits?mode=offline&every=0"
     source.deliver(source.samples(["cpu"], [(1.5,)]), source.logged((2, {"loss": 0.5})), address=address)
-    known = json.dumps(source.state)
+    state = json.dumps(source.state)
     again = source.samples(["cpu"], [(2.5,)], first=1)
     source.deliver(again, address=address)
-    source.state = json.loads(known)
+    source.state = json.loads(state)
     source.deliver(
         again, source.printed((1, "x" * 40_000 + "\n")), source.ended(exit_code=0), address=address
     )
     [path] = source.cwd.glob("wandb/offline-run-20231114_221320-*/run-*.wandb")
-    made = import_file(str(path), str(source.cwd / "ours"))
-    assert (made.samples, made.rows, made.console_records, made.damaged, made.project) == (
+    run_id = import_file(str(path), str(source.cwd / "ours"))
+    assert (run_id.samples, run_id.rows, run_id.console_records, run_id.damaged, run_id.project) == (
         2,
         1,
         1,
         0,
         "digits",
     )
-    run = open_run(made.run, directory=str(source.cwd / "ours"))
+    run = open_run(run_id.run, directory=str(source.cwd / "ours"))
     assert (run.state, run.config, run.summary, run.facts.name) == (
         "finished",
         {"lr": 0.1},

@@ -59,16 +59,16 @@ with runvitals.init(project="digits", id="r1", name="first try", config={"lr": 0
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     pytest.importorskip("flask_cors", reason="what an MLflow server needs is not installed")
-    made = Server(tmp_path_factory.mktemp("mlflow"))
-    yield made
-    made.close()
+    server = Server(tmp_path_factory.mktemp("mlflow"))
+    yield server
+    server.close()
 
 
 @pytest.fixture(scope="module")
 def gate(server: Server) -> Iterator[Gate]:
-    made = Gate(server)
-    yield made
-    made.close()
+    gate = Gate(server)
+    yield gate
+    gate.close()
 
 
 @pytest.fixture(scope="module")
@@ -182,9 +182,9 @@ def test_short_run_needs_two_requests_of_the_relay(story: dict[str, Any], gate: 
 
 
 def test_relay_ends_the_threads_of_finished_runs(story: dict[str, Any], environ: dict[str, str]) -> None:
-    answer = relay_connection.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
-    if answer is not None:  # else it has found nothing to do, and gone
-        eventually(lambda: len(threads_of(int(answer["pid"]))) <= 1)
+    response = relay_connection.ask(environ["RUNVITALS_DIR"], {"op": "hello"}, PATIENCE_S)
+    if response is not None:  # else it has found nothing to do, and gone
+        eventually(lambda: len(threads_of(int(response["pid"]))) <= 1)
 
 
 def threads_of(pid: int) -> list[str]:

@@ -71,7 +71,9 @@ def test_a_user_gets_a_copy_of_everything_about_them(people: People) -> None:
     assert [email["address"] for email in contents["emails.json"]] == ["ada@lab.example"]
     assert {run["run"] for run in contents["runs.json"]} == {"own-1", "own-2", "team-1"}
     assert [login["provider"] for login in contents["logins.json"]] == ["lab"]
-    assert [(one["team"], one["role"]) for one in contents["invitations.json"]] == [("lone", "viewer")]
+    assert [(invitation["team"], invitation["role"]) for invitation in contents["invitations.json"]] == [
+        ("lone", "viewer")
+    ]
     assert {event["action"] for event in contents["events.json"]} >= {"user.login", "key.create"}
     text = str(contents)
     assert key["name"] in text

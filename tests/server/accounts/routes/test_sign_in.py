@@ -112,7 +112,7 @@ def test_a_session_is_never_one_that_the_browser_brought(people: People) -> None
 
 
 @pytest.mark.parametrize(
-    ("wanted", "given"),
+    ("expected", "target"),
     [
         ("/vision/digits?tab=charts", "/vision/digits?tab=charts"),
         ("//evil.example/", "/"),
@@ -123,9 +123,9 @@ def test_a_session_is_never_one_that_the_browser_brought(people: People) -> None
         ("", "/"),
     ],
 )
-def test_the_page_goes_on_to_paths_of_this_server_only(people: People, wanted: str, given: str) -> None:
-    response = people.browser().sign_in("rita", next=wanted)
-    assert response.json()["next"] == given
+def test_the_page_goes_on_to_paths_of_this_server_only(people: People, expected: str, target: str) -> None:
+    response = people.browser().sign_in("rita", next=expected)
+    assert response.json()["next"] == target
 
 
 def test_ten_thousand_guesses_get_few_attempts(people: People) -> None:

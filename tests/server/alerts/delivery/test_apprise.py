@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox, apprise_purpose
 from runvitals.server.alerts.delivery import apprise_process
 from runvitals.server.alerts.delivery.apprise import AppriseChannel
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.storage.destinations import SealedUrl
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import SecretBox, apprise_purpose
 from runvitals.server.metadata_store import MetadataStore
 from tests.patience import PATIENCE_S
 from tests.server.mail.conftest import T0
@@ -58,8 +58,8 @@ def team(store: MetadataStore, box: SecretBox, ntfy: Site) -> Team:
 def test_a_message_arrives_and_a_redirect_is_not_followed(team: Team, ntfy: Site) -> None:
     ntfy.answers["/"] = (200, {"Content-Type": "application/json"}, b'{"id": "1"}')
     destination = team.add("ntfys://ntfy.sh/our-secret-topic")
-    answer = team.channel.send(team.id, destination, "otter-1 crashed", "after 3 h", "error")
-    assert answer.text == "ntfy accepted it"
+    response = team.channel.send(team.id, destination, "otter-1 crashed", "after 3 h", "error")
+    assert response.text == "ntfy accepted it"
     [body] = map(json.loads, ntfy.bodies)
     assert (body["topic"], body["message"]) == ("our-secret-topic", "after 3 h")
     ntfy.answers["/"] = (307, {"Location": "https://inside.example/"}, b"")
@@ -86,9 +86,9 @@ def test_a_url_is_checked(team: Team) -> None:
 def test_the_process_loads_little_and_keeps_the_bytecode_of_services(tmp_path: Path) -> None:
     """Otherwise each message compiles all services of Apprise anew, which takes longer than to send it."""
     message = {"url": "ntfys://ntfy.sh/topic", "title": "", "text": "", "level": "info", "check": True}
-    asked = json.dumps({**message, "proxy": "http://127.0.0.1:9", "port": 9})
+    request = json.dumps({**message, "proxy": "http://127.0.0.1:9", "port": 9})
     command = [sys.executable, "-I", "-v", "-X", f"pycache_prefix={tmp_path}", apprise_process.__file__]
-    done = subprocess.run(command, input=asked, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = subprocess.run(command, input=request, capture_output=True, text=True, timeout=PATIENCE_S)
     assert json.loads(done.stdout)["service"] == "ntfy", done.stderr
     assert "import 'apprise'" in done.stderr
     assert "import 'runvitals.server" not in done.stderr

@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.accounts.secret_box import (
+from runvitals.server.alerts.delivery.channels import Channels
+from runvitals.server.alerts.delivery.delivery import NotificationDelivery
+from runvitals.server.alerts.storage.destinations import SealedUrl
+from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.database.secret_box import (
     SecretBox,
     slack_purpose,
     team_secret_purpose,
     user_slack_purpose,
 )
-from runvitals.server.alerts.delivery.channels import Channels
-from runvitals.server.alerts.delivery.delivery import NotificationDelivery
-from runvitals.server.alerts.storage.destinations import SealedUrl
-from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.events.outbox import Notification, StoredNotification, add
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
@@ -182,9 +182,9 @@ def test_the_channel_of_a_user(room: Room, site: Site) -> None:
     room.store.alerts.outbox.send_again(room.team, 1, T0)
     room.delivery.deliver_due()
     assert len(site.bodies) == 1
-    found = destinations.of_user(ada)
-    assert found is not None
-    assert found.disabled_ms == room.clock()
+    channels = destinations.of_user(ada)
+    assert channels is not None
+    assert channels.disabled_ms == room.clock()
     room.delivery.deliver_due()
     [mail] = received(room)
     assert mail["Subject"] == "Slack no longer accepts your messages"

@@ -158,9 +158,19 @@ def test_what_is_over_the_limit_of_a_team_is_told_in_one_summary(
             "of speech",
         ]
         assert store.alerts.outbox.length().waiting == 0
-        held = [one for one in store.alerts.outbox.of_team(vision, 10) if one.state == "dropped"]
-        assert [one.text.partition("\n")[0] for one in held] == ["Hung", "GPU idle", "GPU idle"]
-        assert all("had sent 3 messages in this hour" in (one.error or "") for one in held)
+        dropped = [
+            notification
+            for notification in store.alerts.outbox.of_team(vision, 10)
+            if notification.state == "dropped"
+        ]
+        assert [notification.text.partition("\n")[0] for notification in dropped] == [
+            "Hung",
+            "GPU idle",
+            "GPU idle",
+        ]
+        assert all(
+            "had sent 3 messages in this hour" in (notification.error or "") for notification in dropped
+        )
         clock.now_ms += HOUR_MS - 1
         put(store, "v6", text="Hung", team_id=vision, created_ms=clock.now_ms)
         assert deliver() == []

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.accounts.secret_box import apprise_purpose, slack_purpose, user_slack_purpose
 from runvitals.server.alerts.storage.destinations import Kind
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import apprise_purpose, slack_purpose, user_slack_purpose
 from tests.server.accounts_server import T0, AccountsServer
 
 SLACK_URL = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"
@@ -134,63 +134,63 @@ def test_create_and_read(vision: AccountsServer, case: Case) -> None:
     created = vision.ask("ada", "POST", case.address, 201, json=case.body("ours"))
     assert created == {"id": created["id"], case.called: "ours", **case.shown, "created_ms": T0}
     assert listed(vision, case) == [created]
-    answer = vision.ask("ada", "POST", case.address, 409, json=case.body("ours"))
-    assert list(answer["fields"]) == [case.called]
-    answer = vision.ask("ada", "POST", case.address, 422, json=case.body(" "))
-    assert list(answer["fields"]) == [case.called]
+    response = vision.ask("ada", "POST", case.address, 409, json=case.body("ours"))
+    assert list(response["fields"]) == [case.called]
+    response = vision.ask("ada", "POST", case.address, 422, json=case.body(" "))
+    assert list(response["fields"]) == [case.called]
     assert vision.actions()[-1] == f"{case.kind}.create"
 
 
 def test_update(vision: AccountsServer, case: Case) -> None:
     created = vision.ask("ada", "POST", case.address, 201, json=case.body("ours"))
-    one = f"{case.address}/{created['id']}"
+    address = f"{case.address}/{created['id']}"
     if case.change is None:
-        vision.ask("ada", "PATCH", one, 405, json={})
+        vision.ask("ada", "PATCH", address, 405, json={})
         return
     vision.ask("ada", "POST", case.address, 201, json=case.body("taken"))
-    answer = vision.ask("ada", "PATCH", one, 409, json={case.called: "taken"})
-    assert list(answer["fields"]) == [case.called]
-    renamed = vision.ask("ada", "PATCH", one, json={case.called: "new"})
+    response = vision.ask("ada", "PATCH", address, 409, json={case.called: "taken"})
+    assert list(response["fields"]) == [case.called]
+    renamed = vision.ask("ada", "PATCH", address, json={case.called: "new"})
     assert renamed == {**created, case.called: "new"}
     change, shown = case.change
-    assert vision.ask("ada", "PATCH", one, json=change) == {**renamed, **shown}
+    assert vision.ask("ada", "PATCH", address, json=change) == {**renamed, **shown}
     events = vision.actions()
     assert events[-2:] == [f"{case.kind}.update"] * 2
-    assert vision.ask("ada", "PATCH", one, json={}) == {**renamed, **shown}
+    assert vision.ask("ada", "PATCH", address, json={}) == {**renamed, **shown}
     assert vision.actions() == events
 
 
 def test_delete(vision: AccountsServer, case: Case) -> None:
     number = vision.ask("ada", "POST", case.address, 201, json=case.body("ours"))["id"]
-    one = f"{case.address}/{number}"
-    vision.ask("ada", "DELETE", one, 204)
+    address = f"{case.address}/{number}"
+    vision.ask("ada", "DELETE", address, 204)
     assert vision.actions()[-1] == f"{case.kind}.delete"
     assert listed(vision, case) == []
-    vision.ask("ada", "DELETE", one, 404)
-    vision.ask("ada", "POST", f"{one}/test", 404, json={})
+    vision.ask("ada", "DELETE", address, 404)
+    vision.ask("ada", "POST", f"{address}/test", 404, json={})
     if case.change is not None:
-        vision.ask("ada", "PATCH", one, 404, json={})
+        vision.ask("ada", "PATCH", address, 404, json={})
     assert vision.ask("ada", "POST", case.address, 201, json=case.body("ours"))["id"] > number
 
 
 def test_message(vision: AccountsServer, case: Case) -> None:
     """It says why nothing arrived, without the URL."""
     number = store(vision, case, "ours", case.blocked)
-    answer = vision.ask("ada", "POST", f"{case.address}/{number}/test", json={})
-    assert answer["status"] is None
-    assert answer["error"]
-    assert "SecretSecret" not in str(answer)
+    response = vision.ask("ada", "POST", f"{case.address}/{number}/test", json={})
+    assert response["status"] is None
+    assert response["error"]
+    assert "SecretSecret" not in str(response)
 
 
 def test_permissions(vision: AccountsServer, case: Case) -> None:
     number = store(vision, case, "ours")
-    one = f"{case.address}/{number}"
+    address = f"{case.address}/{number}"
     vision.ask("bob", "GET", case.address, 403)
     vision.ask("bob", "POST", case.address, 403, json=case.body("mine"))
-    vision.ask("bob", "DELETE", one, 403)
-    vision.ask("bob", "POST", f"{one}/test", 403, json={})
+    vision.ask("bob", "DELETE", address, 403)
+    vision.ask("bob", "POST", f"{address}/test", 403, json={})
     if case.change is not None:
-        vision.ask("bob", "PATCH", one, 403, json={case.called: "mine"})
+        vision.ask("bob", "PATCH", address, 403, json={case.called: "mine"})
     assert [row[case.called] for row in vision.ask("olga", "GET", case.address)[case.listed]] == ["ours"]
 
 
@@ -206,10 +206,10 @@ def test_another_team(vision: AccountsServer, case: Case) -> None:
 
 def test_secrets_are_never_shown(vision: AccountsServer, case: Case) -> None:
     created = vision.ask("ada", "POST", case.address, 201, json=case.body("ours"))
-    one = f"{case.address}/{created['id']}"
+    address = f"{case.address}/{created['id']}"
     seen = [created, listed(vision, case)]
     if case.change is not None:
-        seen.append(vision.ask("ada", "PATCH", one, json=case.change[0]))
+        seen.append(vision.ask("ada", "PATCH", address, json=case.change[0]))
     seen.append(vision.ask("olga", "GET", "organisation/audit"))
     assert "SecretSecret" not in json.dumps(seen)
     destination = vision.metadata_store.alerts.destinations.get(case.kind, team_id(vision), created["id"])
@@ -249,5 +249,5 @@ def test_the_channel_of_a_user(vision: AccountsServer) -> None:
     vision.ask("bob", "DELETE", OWN, 204)
     vision.ask("bob", "DELETE", OWN, 204)
     assert vision.ask("bob", "GET", "account/alerts")["slack"] is None
-    answer = vision.ask("bob", "POST", "account/alerts/test", json={"channel": "slack"})
-    assert answer["error"] == "the user has connected no channel of Slack"
+    response = vision.ask("bob", "POST", "account/alerts/test", json={"channel": "slack"})
+    assert response["error"] == "the user has connected no channel of Slack"

@@ -45,10 +45,10 @@ def test_rules_are_made_changed_and_deleted(vision: AccountsServer) -> None:
     assert vision.ask("bob", "GET", RULES)["rules"] == []
     assert len(vision.ask("bob", "GET", RULES)["ready"]) >= 9
     vision.ask("bob", "POST", RULES, 403, json={"rule": IDLE})
-    made = vision.ask("ada", "POST", RULES, 201, json={"rule": IDLE})
-    assert (made["name"], made["enabled"], made["rule"]) == ("idle", True, IDLE)
+    rule = vision.ask("ada", "POST", RULES, 201, json={"rule": IDLE})
+    assert (rule["name"], rule["enabled"], rule["rule"]) == ("idle", True, IDLE)
     assert "rule.name" in vision.ask("ada", "POST", RULES, 409, json={"rule": IDLE})["fields"]
-    path = f"{RULES}/{made['id']}"
+    path = f"{RULES}/{rule['id']}"
     muted = vision.ask("ada", "PATCH", path, json={"muted_until_ms": T0 + 1})
     assert muted["muted_until_ms"] == T0 + 1
     assert vision.ask("ada", "PATCH", path, json={"enabled": False})["muted_until_ms"] == T0 + 1
@@ -66,9 +66,9 @@ def test_rules_are_made_changed_and_deleted(vision: AccountsServer) -> None:
 
 def test_users_have_rules_in_their_own_space(vision: AccountsServer) -> None:
     own = "entities/bob/alert-rules"
-    made = vision.ask("bob", "POST", own, 201, json={"rule": {**IDLE, "tell": ["author"]}})
+    rule = vision.ask("bob", "POST", own, 201, json={"rule": {**IDLE, "tell": ["author"]}})
     listed = vision.ask("bob", "GET", own)
-    assert (listed["rules"][0]["id"], listed["may"]) == (made["id"], ["automation:manage"])
+    assert (listed["rules"][0]["id"], listed["may"]) == (rule["id"], ["automation:manage"])
     assert vision.ask("bob", "GET", f"{own}/history")["firings"] == []
     assert vision.ask("bob", "POST", f"{own}/dry-run", json={"rule": IDLE})["runs"] == 0
     for stranger in ("ada", "olga"):
@@ -80,15 +80,15 @@ def test_only_administrators_of_the_organisation_make_rules_about_all_teams(visi
     everywhere = {"rule": {**IDLE, "name": "all idle", "everywhere": True}}
     for path in (RULES, f"{RULES}/dry-run"):
         assert "all teams" in vision.ask("ada", "POST", path, 403, json=everywhere)["error"]
-    made = vision.ask("olga", "POST", RULES, 201, json=everywhere)
-    assert made["rule"]["everywhere"] is True
-    path = f"{RULES}/{made['id']}"
+    rule = vision.ask("olga", "POST", RULES, 201, json=everywhere)
+    assert rule["rule"]["everywhere"] is True
+    path = f"{RULES}/{rule['id']}"
     vision.ask("ada", "PATCH", path, 403, json=everywhere)
     store_samples(vision, [50.0] * 10 + [1.0] * 70)
-    path_of_trial, wanted = f"{RULES}/dry-run", {**everywhere, "days": 1}
-    assert vision.ask("olga", "POST", path_of_trial, json=wanted)["runs"] == 0  # she may read none
+    path_of_trial, request = f"{RULES}/dry-run", {**everywhere, "days": 1}
+    assert vision.ask("olga", "POST", path_of_trial, json=request)["runs"] == 0  # she may read none
     vision.accounts.members.add("vision", "olga", "viewer", CLI, T0)
-    assert vision.ask("olga", "POST", path_of_trial, json=wanted)["times"] == 1
+    assert vision.ask("olga", "POST", path_of_trial, json=request)["times"] == 1
     vision.ask("ada", "DELETE", path, 204)
 
 
@@ -113,16 +113,16 @@ def test_only_administrators_of_the_organisation_make_rules_about_all_teams(visi
     ],
 )
 def test_mistakes_in_rules_are_named(vision: AccountsServer, change: Any, field: str) -> None:
-    answer = vision.ask("ada", "POST", RULES, 422, json={"rule": {**IDLE, **change}})
-    assert field in answer["fields"]
+    response = vision.ask("ada", "POST", RULES, 422, json={"rule": {**IDLE, **change}})
+    assert field in response["fields"]
 
 
 def test_a_dry_run(vision: AccountsServer) -> None:
     store_samples(vision, [50.0] * 10 + [1.0] * 70 + [50.0] * 10 + [2.0] * 70)
     body = {"rule": IDLE, "days": 1}
-    found = vision.ask("bob", "POST", f"{RULES}/dry-run", json=body)
-    assert (found["times"], found["runs"]) == (2, 1)
-    newest, first = found["firings"]
+    result = vision.ask("bob", "POST", f"{RULES}/dry-run", json=body)
+    assert (result["times"], result["runs"]) == (2, 1)
+    newest, first = result["firings"]
     assert (first["run"], first["key"], first["host"], first["value"]) == ("otter-1", "gpu.0.gpu", "node1", 1)
     assert first["ended_ms"] - first["fired_ms"] == 10_000
     assert newest["ended_ms"] is None
@@ -146,9 +146,9 @@ def test_few_dry_runs_at_a_time(vision: AccountsServer) -> None:
 def tried(server: AccountsServer, condition: dict[str, Any], **more: Any) -> list[dict[str, Any]]:
     """When a rule would have fired, the first time first."""
     rule = {"name": "tried", "condition": condition, **more}
-    found = server.ask("bob", "POST", f"{RULES}/dry-run", json={"rule": rule, "days": 1})
-    assert found["times"] == len(found["firings"])
-    return list(reversed(found["firings"]))
+    result = server.ask("bob", "POST", f"{RULES}/dry-run", json={"rule": rule, "days": 1})
+    assert result["times"] == len(result["firings"])
+    return list(reversed(result["firings"]))
 
 
 def test_a_dry_run_of_silence(vision: AccountsServer) -> None:
@@ -156,12 +156,14 @@ def test_a_dry_run_of_silence(vision: AccountsServer) -> None:
     batch = store_samples(vision, [50.0] * 10)
     t = T0 - 1000 * np.array([*range(1000, 900, -1), *range(700, 600, -1), *range(50, 9, -1)], np.int64)
     vision.store.append([replace(batch, seq=1, t=t, values=values[: len(t), None])])
-    found = tried(vision, {"kind": "silence", "metric": "gpu.*.gpu"}, **{"for": "3m"})
-    assert [(one["fired_ms"], one["ended_ms"], one["value"]) for one in found] == [
+    firings = tried(vision, {"kind": "silence", "metric": "gpu.*.gpu"}, **{"for": "3m"})
+    assert [(firing["fired_ms"], firing["ended_ms"], firing["value"]) for firing in firings] == [
         (T0 - 721_000, T0 - 700_000, None),
         (T0 - 421_000, T0 - 50_000, None),
     ]
-    assert [one["key"] for one in tried(vision, {"kind": "silence", "of": "host"}, **{"for": "3m"})] == [
+    assert [
+        firing["key"] for firing in tried(vision, {"kind": "silence", "of": "host"}, **{"for": "3m"})
+    ] == [
         "",
         "",
     ]
@@ -187,8 +189,8 @@ def test_a_dry_run_of_a_silent_rank(vision: AccountsServer) -> None:
         rows = np.ones((len(t), 1))
         vision.store.append([SampleBatch(writer.lane_id, writer.writer_id, 0, keys.metric_ids, t, rows)])
     vision.app.services.access.rights_changed()
-    [found] = tried(vision, {"kind": "silence", "of": "rank"}, **{"for": "2m"})
-    assert (found["key"], found["fired_ms"], found["ended_ms"]) == ("rank 1", T0 - 180_000, None)
+    [firings] = tried(vision, {"kind": "silence", "of": "rank"}, **{"for": "2m"})
+    assert (firings["key"], firings["fired_ms"], firings["ended_ms"]) == ("rank 1", T0 - 180_000, None)
 
 
 def test_a_dry_run_of_a_straggler(vision: AccountsServer) -> None:
@@ -210,10 +212,10 @@ def test_a_dry_run_of_a_straggler(vision: AccountsServer) -> None:
         "by": 15,
         "direction": "down",
     }
-    [found] = tried(vision, condition, **{"for": "1m"})
-    assert found["key"] == "gpu.2.powerWatts"
-    assert 60_000 <= found["fired_ms"] - int(t[40]) <= 90_000
-    assert 0 <= found["ended_ms"] - int(t[200]) <= 30_000
+    [firings] = tried(vision, condition, **{"for": "1m"})
+    assert firings["key"] == "gpu.2.powerWatts"
+    assert 60_000 <= firings["fired_ms"] - int(t[40]) <= 90_000
+    assert 0 <= firings["ended_ms"] - int(t[200]) <= 30_000
 
 
 def test_a_rule_fires_on_the_server(vision: AccountsServer) -> None:
@@ -238,7 +240,7 @@ def test_a_rule_fires_on_the_server(vision: AccountsServer) -> None:
         of_firing: list[dict[str, Any]] = vision.ask("ada", "GET", history)["firings"][0]["notifications"]
         return of_firing
 
-    eventually(lambda: [one["state"] for one in sent()] == ["dropped"])
+    eventually(lambda: [notification["state"] for notification in sent()] == ["dropped"])
     [mail] = sent()
     assert (mail["channel"], mail["receiver"], mail["error"]) == ("user", "bob", "this server sends no mail")
     again = f"{history}/{fired['id']}/notifications/{mail['id']}/send-again"
@@ -246,8 +248,8 @@ def test_a_rule_fires_on_the_server(vision: AccountsServer) -> None:
     vision.ask("ada", "POST", f"{history}/{fired['id']}/notifications/77/send-again", 404, json={})
     assert vision.ask("ada", "POST", again, json={})["state"] == "pending"
     assert vision.ask("bob", "GET", history)["firings"][0]["notifications"][0]["error"] is None
-    [known] = vision.ask("bob", "GET", RULES)["rules"]
-    assert (known["state"], known["firing"]) == ("firing", 1)
+    [rules] = vision.ask("bob", "GET", RULES)["rules"]
+    assert (rules["state"], rules["firing"]) == ("firing", 1)
     assert vision.ask("bob", "GET", f"{RULES}/history?project=other")["firings"] == []
 
 
@@ -309,8 +311,8 @@ def test_routes_by_severity(vision: AccountsServer) -> None:
     alerts = "teams/vision/alerts"
     shown = vision.ask("ada", "PUT", alerts, json={"routes": {"error": ["members"], "info": []}})
     assert shown["routes"] == {"info": [], "warning": [], "error": ["members"]}
-    assert [one["target"] for one in shown["targets"]] == ["author", "members"]
+    assert [target["target"] for target in shown["targets"]] == ["author", "members"]
     assert vision.ask("bob", "GET", alerts)["routes"]["error"] == ["members"]
     for wrong, field in (("slack:77", "routes.error[0]"), ("everybody", "routes.error")):
-        answer = vision.ask("ada", "PUT", alerts, 422, json={"routes": {"error": [wrong]}})
-        assert field in answer["fields"]
+        response = vision.ask("ada", "PUT", alerts, 422, json={"routes": {"error": [wrong]}})
+        assert field in response["fields"]

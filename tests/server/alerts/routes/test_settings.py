@@ -61,8 +61,8 @@ def test_mistakes_are_named(vision: AccountsServer) -> None:
         ),
         ({"events": {"finished": {"email": "yes"}}}, "events.finished.email"),
     ):
-        answer = vision.ask("bob", "PUT", OWN, 422, json=body)
-        assert field in answer["fields"], answer
+        response = vision.ask("bob", "PUT", OWN, 422, json=body)
+        assert field in response["fields"], response
 
 
 def test_alerts_of_a_team(vision: AccountsServer) -> None:
@@ -73,10 +73,10 @@ def test_alerts_of_a_team(vision: AccountsServer) -> None:
     assert changed["editable"] is True
     vision.ask("ada", "PUT", TEAM, 422, json={"slack_destination": 77})
     url = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"
-    place = vision.ask(
+    destination = vision.ask(
         "ada", "POST", "teams/vision/slack-destinations", 201, json={"channel": "#x", "webhook_url": url}
     )
-    assert vision.ask("ada", "PUT", TEAM, json={"slack_destination": place["id"]})["slack_destination"]
+    assert vision.ask("ada", "PUT", TEAM, json={"slack_destination": destination["id"]})["slack_destination"]
     assert vision.ask("ada", "PUT", TEAM, json={"slack_destination": None})["slack_destination"] is None
     assert vision.actions()[-1] == "team.alerts"
 

@@ -35,8 +35,8 @@ def test_versions_count_up_and_the_newest_is_the_latest(
     assert (first.version, second.version, second.files, second.bytes) == (0, 1, 1, 1)
     members = {}
     for name in ("mnist", "mnist:latest", "mnist:best", "mnist:v0", "mnist:v7", "mnist:none", "other"):
-        found = artifacts.collections.member(project_id, name)
-        members[name] = None if found is None else (found.number, found.aliases)
+        member = artifacts.collections.member(project_id, name)
+        members[name] = None if member is None else (member.number, member.aliases)
     assert members == {
         "mnist": (1, ("latest",)),
         "mnist:latest": (1, ("latest",)),
@@ -52,17 +52,17 @@ def test_the_same_content_is_the_same_version(
     metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int
 ) -> None:
     """Also while it is a draft: two processes that log the same complete one version."""
-    one = draft(metadata_store, project_id, {"a": b"1"})
+    version = draft(metadata_store, project_id, {"a": b"1"})
     other = draft(metadata_store, project_id, {"a": b"1"}, aliases=("best",))
-    assert one.id == other.id
-    assert artifacts.versions.commit(one.id, T0).version == 0
-    assert artifacts.versions.commit(one.id, T0).version == 0
+    assert version.id == other.id
+    assert artifacts.versions.commit(version.id, T0).version == 0
+    assert artifacts.versions.commit(version.id, T0).version == 0
     logged(metadata_store, project_id, {"a": b"2"})
     again = draft(metadata_store, project_id, {"a": b"1"}, aliases=("old", "latest"))
-    assert (again.id, again.state) == (one.id, "committed")
-    found = artifacts.collections.member(project_id, "mnist")
-    assert found is not None
-    assert (found.number, found.aliases) == (0, ("best", "latest", "old"))
+    assert (again.id, again.state) == (version.id, "committed")
+    member = artifacts.collections.member(project_id, "mnist")
+    assert member is not None
+    assert (member.number, member.aliases) == (0, ("best", "latest", "old"))
 
 
 def test_a_draft_that_lacks_a_content_or_has_another_digest_is_not_committed(
@@ -231,22 +231,22 @@ def test_a_number_is_not_used_twice_and_the_one_before_becomes_the_latest(
 def test_a_portfolio_has_versions_of_several_sequences(
     metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int
 ) -> None:
-    one = logged(metadata_store, project_id, {"a": b"1"}, name="one", type="model")
+    version = logged(metadata_store, project_id, {"a": b"1"}, name="one", type="model")
     two = logged(metadata_store, project_id, {"a": b"2"}, name="two", type="model")
-    artifacts.collections.link(one.id, project_id, "best models", ["prod"], T0)
+    artifacts.collections.link(version.id, project_id, "best models", ["prod"], T0)
     linked = artifacts.collections.link(two.id, project_id, "best models", [], T0)
     again = artifacts.collections.link(two.id, project_id, "best models", ["new"], T0)
     assert (linked.number, again.number, again.aliases) == (1, 1, ("latest", "new"))
     prod = artifacts.collections.member(project_id, "best models:prod")
     assert prod is not None
-    assert (prod.version.id, prod.number, prod.version.collection.name) == (one.id, 0, "one")
-    names = [m.collection.name for m in artifacts.collections.memberships([one.id])[one.id]]
+    assert (prod.version.id, prod.number, prod.version.collection.name) == (version.id, 0, "one")
+    names = [m.collection.name for m in artifacts.collections.memberships([version.id])[version.id]]
     assert names == ["one", "best models"]
-    artifacts.collections.unlink(one.id, prod.collection.id)
+    artifacts.collections.unlink(version.id, prod.collection.id)
     assert artifacts.collections.member(project_id, "best models:prod") is None
-    assert artifacts.versions.get(one.id).state == "committed"
+    assert artifacts.versions.get(version.id).state == "committed"
     with pytest.raises(ArtifactConflict):
-        artifacts.collections.unlink(one.id, one.collection.id)
+        artifacts.collections.unlink(version.id, version.collection.id)
     with pytest.raises(ArtifactConflict, match="is a sequence"):
         artifacts.collections.link(two.id, project_id, "one", [], T0)
 
@@ -257,17 +257,17 @@ def test_collections_are_listed_renamed_and_deleted(
     for name, kind in (("a", "dataset"), ("b", "model"), ("c", "model")):
         logged(metadata_store, project_id, {"a": b"1"}, name=name, type=kind)
     draft(metadata_store, project_id, {"a": b"1"}, name="d", type="model")
-    found, total = artifacts.collections.of_project(project_id, "model", 1, 1)
-    assert ([one.name for one in found], total) == (["c"], 2)
+    collections, total = artifacts.collections.of_project(project_id, "model", 1, 1)
+    assert ([collection.name for collection in collections], total) == (["c"], 2)
     assert list(artifacts.collections.types(project_id)) == ["dataset", "model"]
-    changed = artifacts.collections.change(found[0].id, T0, "e", "new", "network", ["x"])
+    changed = artifacts.collections.change(collections[0].id, T0, "e", "new", "network", ["x"])
     assert (changed.name, changed.description, changed.type) == ("e", "new", "network")
     with pytest.raises(NameTaken):
-        artifacts.collections.change(found[0].id, T0, "b")
-    artifacts.collections.delete(found[0].id)
+        artifacts.collections.change(collections[0].id, T0, "b")
+    artifacts.collections.delete(collections[0].id)
     assert artifacts.collections.named(project_id, "e") is None
     with pytest.raises(UnknownArtifact):
-        artifacts.collections.get(found[0].id)
+        artifacts.collections.get(collections[0].id)
 
 
 def test_runs_make_and_use_versions(
@@ -318,7 +318,7 @@ def test_abandoned_drafts_and_expired_versions_are_deleted(
     assert artifacts.remove_expired(T0 + 3_600_000) == 0
     assert artifacts.remove_expired(T0 + 3_600_001) == 1
     assert artifacts.remove_expired(T0 + 8 * DAY_MS) == 1
-    states = [artifacts.versions.get(one.id).state for one in (abandoned, short, linked, forever)]
+    states = [artifacts.versions.get(version.id).state for version in (abandoned, short, linked, forever)]
     assert states == ["deleted", "deleted", "committed", "committed"]
 
 
@@ -347,7 +347,7 @@ def test_what_artifacts_take_counts_once_in_the_storage_of_a_team(
     second = metadata_store.projects.ensure("second", owner, T0)
     for project_id, other in ((first, b"x1"), (second, b"x2")):
         logged(metadata_store, project_id, {"a": b"both", "b": b"both", "c": other})
-    stored = {number: one.artifacts for number, one in accounts.file_storage(owner.entity_id).items()}
+    stored = {number: storage.artifacts for number, storage in accounts.file_storage(owner.entity_id).items()}
     assert stored == {first: len(b"both") + 2, second: 2}
 
 

@@ -15,9 +15,9 @@ Scrape = dict[tuple[str, tuple[tuple[str, str], ...]], float]
 
 def plain(name: str, **labels: str) -> tuple[str | None, float]:
     """Our key and the factor of a series."""
-    found = translate(name, labels, None)
-    assert found is not None
-    return found.key, found.factor
+    translation = translate(name, labels, None)
+    assert translation is not None
+    return translation.key, translation.factor
 
 
 def scraped(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]:
@@ -27,20 +27,20 @@ def scraped(name: str, **labels: str) -> tuple[str, tuple[tuple[str, str], ...]]
 def computed(*scrapes: Scrape) -> list[dict[str, float]]:
     """What is computed from scrapes, 10 s apart."""
     metrics: dict[str, DerivedMetric] = {}
-    found: list[dict[str, float]] = []
+    values: list[dict[str, float]] = []
     for number, scrape in enumerate(scrapes):
         for (name, labels), value in scrape.items():
             translation = translate(name, dict(labels), None)
             assert translation is not None, name
-            for given in translation.inputs:
-                metric = metrics.setdefault(given.of.name, DerivedMetric(given.of))
-                metric.add(given.name, number * 10_000, value)
+            for source in translation.inputs:
+                metric = metrics.setdefault(source.of.name, DerivedMetric(source.of))
+                metric.add(source.name, number * 10_000, value)
         outputs: dict[str, float] = {}
         for metric in metrics.values():
             for moment in metric.pop_completed():
                 outputs.update(moment.outputs)
-        found.append(outputs)
-    return found
+        values.append(outputs)
+    return values
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_what_we_have_no_key_for_is_left_to_others() -> None:
 
 
 def test_the_memory_of_a_host() -> None:
-    (found,) = computed(
+    (values,) = computed(
         {
             scraped("node_memory_MemTotal_bytes"): 400 * MIB,
             scraped("node_memory_MemAvailable_bytes"): 100 * MIB,
@@ -87,7 +87,7 @@ def test_the_memory_of_a_host() -> None:
             scraped("node_memory_SwapFree_bytes"): 0.0,
         }
     )
-    assert found == {
+    assert values == {
         "memory_percent": 75.0,
         "host.memory_percent": 75.0,
         "memory.usedMB": 300.0,
@@ -113,10 +113,10 @@ def test_a_total_over_devices_does_not_fall_when_one_disappears() -> None:
         return {scraped(sent, device=device): value for device, value in devices.items()}
 
     scrapes = (at(eth0=1.0, eth1=100.0), at(eth0=2.0, eth1=110.0), at(eth0=5.0), at(eth0=6.0), at(eth0=7.0))
-    totals = [found.get("network.sent") for found in computed(*scrapes)]
+    totals = [values.get("network.sent") for values in computed(*scrapes)]
     assert totals[-1] == 16.0
-    known = [total for total in totals if total is not None]
-    assert known == sorted(known)
+    finite = [total for total in totals if total is not None]
+    assert finite == sorted(finite)
 
 
 def test_virtual_interfaces_and_partitions_are_not_counted_twice() -> None:
@@ -125,19 +125,19 @@ def test_virtual_interfaces_and_partitions_are_not_counted_twice() -> None:
         ("node_network_transmit_bytes_total", "veth12"),
         ("node_disk_read_bytes_total", "dm-0"),
     ):
-        found = translate(name, {"device": device}, None)
-        assert found is not None
-        assert found.inputs == ()
+        translation = translate(name, {"device": device}, None)
+        assert translation is not None
+        assert translation.inputs == ()
 
 
 def test_the_power_of_a_gpu_as_a_share_of_its_limit() -> None:
-    (found,) = computed(
+    (values,) = computed(
         {
             scraped("DCGM_FI_DEV_POWER_USAGE", gpu="0"): 350.0,
             scraped("DCGM_FI_DEV_ENFORCED_POWER_LIMIT", gpu="0"): 700.0,
         }
     )
-    assert found == {"gpu.0.powerPercent": 50.0}
+    assert values == {"gpu.0.powerPercent": 50.0}
 
 
 def test_neuron_runtimes_of_a_host_are_added() -> None:

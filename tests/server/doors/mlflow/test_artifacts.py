@@ -49,7 +49,9 @@ def test_files_of_a_run(root: str, http: httpx.Client, tmp_path: Path) -> None:
     (tmp_path / "sub" / "ünï b.bin").write_bytes(os.urandom(3 << 20))
     repository = get_artifact_repository(f"mlflow-artifacts:/{root}")
     repository.log_artifacts(str(tmp_path))
-    listed = {one.path: (one.is_dir, one.file_size) for one in repository.list_artifacts()}
+    listed = {
+        artifact.path: (artifact.is_dir, artifact.file_size) for artifact in repository.list_artifacts()
+    }
     assert listed == {"a.txt": (False, 5), "empty": (False, 0), "sub": (True, None)}
     (inside,) = repository.list_artifacts("sub")
     assert inside.path == "sub/ünï b.bin"
@@ -57,21 +59,21 @@ def test_files_of_a_run(root: str, http: httpx.Client, tmp_path: Path) -> None:
     for name in ("a.txt", "empty", "sub/ünï b.bin"):
         assert (Path(back) / name).read_bytes() == (tmp_path / name).read_bytes()
     shown = http.get(f"/api/v1/runs/{run_of(root)}/files").json()["files"]
-    assert {one["name"] for one in shown} == {"a.txt", "empty", "sub/ünï b.bin"}
+    assert {artifact["name"] for artifact in shown} == {"a.txt", "empty", "sub/ünï b.bin"}
     (tmp_path / "a.txt").write_text("hello again")
     repository.log_artifact(str(tmp_path / "a.txt"))
     assert http.get(f"{ARTIFACTS}/artifacts/{root}/a.txt").text == "hello again"
     repository.delete_artifacts("sub")
-    assert {one.path for one in repository.list_artifacts()} == {"a.txt", "empty"}
+    assert {artifact.path for artifact in repository.list_artifacts()} == {"a.txt", "empty"}
     shown = http.get(f"/api/v1/runs/{run_of(root)}/files").json()["files"]
-    assert {one["name"] for one in shown} == {"a.txt", "empty"}
+    assert {artifact["name"] for artifact in shown} == {"a.txt", "empty"}
 
 
 def test_list_of_the_tracking_server(root: str, http: httpx.Client) -> None:
     http.put(f"{ARTIFACTS}/artifacts/{root}/deep/er/x.txt", content=b"x")
-    found = http.get(f"/api/2.0/mlflow/artifacts/list?run_id={run_of(root)}&path=deep").json()
-    assert found["root_uri"] == f"mlflow-artifacts:/{root}"
-    assert found["files"] == [{"path": "deep/er", "is_dir": True}]
+    listing = http.get(f"/api/2.0/mlflow/artifacts/list?run_id={run_of(root)}&path=deep").json()
+    assert listing["root_uri"] == f"mlflow-artifacts:/{root}"
+    assert listing["files"] == [{"path": "deep/er", "is_dir": True}]
 
 
 def test_files_by_the_name_of_their_run_or_model(root: str, call: Call, http: httpx.Client) -> None:
@@ -79,8 +81,8 @@ def test_files_by_the_name_of_their_run_or_model(root: str, call: Call, http: ht
     uploaded = http.post(f"{page}/upload-artifact?run_uuid={run}&path=by/page.txt", content=b"hello")
     assert uploaded.json() == {}
     for named in ("run_id", "run_uuid"):
-        found = http.get(f"/get-artifact?{named}={run}&path=by/page.txt")
-        assert (found.text, found.headers["content-disposition"][:10]) == ("hello", "attachment")
+        response = http.get(f"/get-artifact?{named}={run}&path=by/page.txt")
+        assert (response.text, response.headers["content-disposition"][:10]) == ("hello", "attachment")
     model = call("POST", "logged-models", experiment_id=root.split("/")[0], name="net")["model"]["info"]
     folder = model["artifact_uri"].removeprefix("mlflow-artifacts:/")
     http.put(f"{ARTIFACTS}/artifacts/{folder}/MLmodel", content=b"flavors")
@@ -90,8 +92,8 @@ def test_files_by_the_name_of_their_run_or_model(root: str, call: Call, http: ht
     for _ in range(2):
         sent = {"name": "page-net", "source": model["artifact_uri"], "model_id": model["model_id"]}
         call("POST", "model-versions/create", **sent)
-    found = http.get("/model-versions/get-artifact?name=page-net&version=2&path=MLmodel")
-    assert found.text == "flavors"
+    response = http.get("/model-versions/get-artifact?name=page-net&version=2&path=MLmodel")
+    assert response.text == "flavors"
     tags = call("GET", f"logged-models/{model['model_id']}")["model"]["info"]["tags"]
     versions = [{"name": "page-net", "version": version} for version in (1, 2)]
     assert [json.loads(tag["value"]) for tag in tags if tag["key"] == "mlflow.modelVersions"] == [versions]
@@ -107,9 +109,9 @@ def test_refused_files_by_the_name_of_their_run(root: str, http: httpx.Client) -
         (f"run_uuid={run_of(root)}&path=a", b"", "Request must specify data."),
         (f"run_uuid={run_of(root)}&path=a", bytes(large), "Artifact size is too large. Max size is 10MB."),
     ):
-        answer = http.post(f"{upload}?{query}", content=content)
+        response = http.post(f"{upload}?{query}", content=content)
         error = {"error_code": "INVALID_PARAMETER_VALUE", "message": message}
-        assert (answer.status_code, answer.json()) == (400, error)
+        assert (response.status_code, response.json()) == (400, error)
     for path in (
         f"/get-artifact?run_id={run_of(root)}&path=../a",
         "/model-versions/get-artifact?name=n&version=1&path=../a",
@@ -135,14 +137,14 @@ def test_refused_files_by_the_name_of_their_run(root: str, http: httpx.Client) -
 def test_paths_that_lead_elsewhere(root: str, http: httpx.Client, path: str) -> None:
     url = f"{ARTIFACTS}/artifacts/" + path.format(root=root)
     for method in ("PUT", "GET", "DELETE"):
-        answer = http.request(method, url, content=b"x" if method == "PUT" else None)
-        assert (answer.status_code, answer.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+        response = http.request(method, url, content=b"x" if method == "PUT" else None)
+        assert (response.status_code, response.json()["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
 
 
 def test_what_is_not_there(root: str, http: httpx.Client) -> None:
     for path in (f"{root}/no", "999/with-files/artifacts/a.txt", root.replace("with-files", "no-run") + "/a"):
-        answer = http.get(f"{ARTIFACTS}/artifacts/{path}")
-        assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
+        response = http.get(f"{ARTIFACTS}/artifacts/{path}")
+        assert (response.status_code, response.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST")
 
 
 def test_a_folder_that_is_deleted_as_a_whole(call: Call, http: httpx.Client) -> None:
@@ -151,7 +153,7 @@ def test_a_folder_that_is_deleted_as_a_whole(call: Call, http: httpx.Client) -> 
     for name in ("a.txt", "sub/b.txt"):
         assert http.put(f"{root}/{name}", content=b"1").status_code == 200
     files = f"/api/v1/runs/{run['run_id']}/files"
-    assert {one["name"] for one in http.get(files).json()["files"]} == {"a.txt", "sub/b.txt"}
+    assert {file["name"] for file in http.get(files).json()["files"]} == {"a.txt", "sub/b.txt"}
     assert http.delete(root).status_code == 200
     assert http.get(files).json()["files"] == []
 
@@ -181,8 +183,8 @@ class Multipart:
         return self.http.post(f"{ARTIFACTS}/mpu/{step}/{root or self.root}", json=body)
 
     def put(self, number: int, content: bytes) -> dict[str, Any]:
-        answer = self.http.put(self.made["credentials"][number - 1]["url"], content=content)
-        return {"part_number": number, "etag": answer.headers.get("etag"), "url": "x"}
+        response = self.http.put(self.made["credentials"][number - 1]["url"], content=content)
+        return {"part_number": number, "etag": response.headers.get("etag"), "url": "x"}
 
     def complete(self, parts: Any, root: str = "") -> httpx.Response:
         return self.call("complete", root, upload_id=self.made["upload_id"], parts=parts)
@@ -200,8 +202,8 @@ def test_parts_in_any_order_and_again(root: str, http: httpx.Client) -> None:
         ([], "expected 1 to 10,000 parts"),
         ("x", "parts"),
     ):
-        answer = upload.complete(parts)
-        assert (answer.status_code, problem in answer.json()["message"]) == (400, True), answer.text
+        response = upload.complete(parts)
+        assert (response.status_code, problem in response.json()["message"]) == (400, True), response.text
     assert upload.complete([first, last], f"{root}/elsewhere").status_code == 404
     assert upload.complete([first, last]).json() == {}
     assert http.get(f"{ARTIFACTS}/artifacts/{root}/model.bin").content == b"first second"
@@ -228,16 +230,16 @@ def test_inputs_and_outputs(root: str, call: Call) -> None:
     used = {"datasets": [{"dataset": dataset, "tags": tags}], "models": [{"model_id": "m-1"}]}
     for _ in range(2):  # a repeated request changes nothing
         assert call("POST", "runs/log-inputs", run_id=run_of(root), **used) == {}
-    made = {"models": [{"model_id": "m-2", "step": 3}]}
-    assert call("POST", "runs/outputs", run_id=run_of(root), **made) == {}
+    outputs = {"models": [{"model_id": "m-2", "step": 3}]}
+    assert call("POST", "runs/outputs", run_id=run_of(root), **outputs) == {}
     run = call("GET", "runs/get", run_id=run_of(root))["run"]
     assert run["inputs"] == {
         "dataset_inputs": [{"dataset": dataset, "tags": tags}],
         "model_inputs": [{"model_id": "m-1"}],
     }
     assert run["outputs"] == {"model_outputs": [{"model_id": "m-2", "step": 3}]}
-    found = call("POST", "experiments/search-datasets", experiment_ids=[root.split("/")[0]])
-    assert [(one["name"], one["context"]) for one in found["dataset_summaries"]] == [("mnist", "training")]
+    datasets = call("POST", "experiments/search-datasets", experiment_ids=[root.split("/")[0]])
+    assert [(one["name"], one["context"]) for one in datasets["dataset_summaries"]] == [("mnist", "training")]
     for where, number in (
         ("datasets.name = 'mnist'", 1),
         ("dataset.digest IN ('abc', 'x') AND datasets.context LIKE 'train%'", 1),
@@ -255,8 +257,8 @@ def test_inputs_and_outputs(root: str, call: Call) -> None:
 
 def test_a_path_is_a_file_or_a_folder(root: str, http: httpx.Client) -> None:
     def put(path: str) -> tuple[int, str]:
-        answer = http.put(f"{ARTIFACTS}/artifacts/{root}/both/{path}", content=b"x")
-        return answer.status_code, answer.text
+        response = http.put(f"{ARTIFACTS}/artifacts/{root}/both/{path}", content=b"x")
+        return response.status_code, response.text
 
     for path in ("a", "a", "a-b/c", "d/e/f"):
         assert put(path)[0] == 200

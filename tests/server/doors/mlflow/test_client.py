@@ -59,24 +59,24 @@ def session(served: Served, python: str, *arguments: str) -> dict[str, Any]:
         check=False,
     )
     assert done.returncode == 0, done.stderr[-4000:]
-    found: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    results: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return results
 
 
-def check(found: dict[str, Any], name: str) -> str:
-    run: str = found.pop("run")
-    assert found.pop("renamed") == f"{name}-renamed"
-    assert found == EXPECTED
+def check(results: dict[str, Any], name: str) -> str:
+    run: str = results.pop("run")
+    assert results.pop("renamed") == f"{name}-renamed"
+    assert results == EXPECTED
     return run
 
 
 def test_the_newest_client(served: Served) -> None:
-    found = session(served, sys.executable, "newest", "system")
-    run = check(found["session"], "newest")
+    results = session(served, sys.executable, "newest", "system")
+    run = check(results["session"], "newest")
     row = served.metadata_store.runs.find(run, served.app.services.access.clock())
     assert row is not None
     assert (row.name, row.project, row.state) == ("first", "newest-renamed", "finished")
-    system = found["system"]
+    system = results["system"]
     assert "system/cpu_utilization_percentage" in system["keys"]
     assert system["steps"] == list(range(len(system["steps"])))
     row = served.metadata_store.runs.find(system["run"], served.app.services.access.clock())
@@ -86,5 +86,5 @@ def test_the_newest_client(served: Served) -> None:
 
 @pytest.mark.skipif(not OLDEST.exists(), reason="MLflow 2.8 is not installed")
 def test_the_oldest_client(served: Served) -> None:
-    found = session(served, str(OLDEST), "oldest")
-    check(found["session"], "oldest")
+    results = session(served, str(OLDEST), "oldest")
+    check(results["session"], "oldest")

@@ -13,18 +13,22 @@ from tests.server.serving import Served
 def test_create_and_find(call: Call) -> None:
     tags = [{"key": "team", "value": "vision"}]
     number = call("POST", "experiments/create", name="digits", tags=tags)["experiment_id"]
-    found = call("GET", "experiments/get-by-name", experiment_name="digits")["experiment"]
-    assert found == call("GET", "experiments/get", experiment_id=number)["experiment"]
-    assert (found["name"], found["tags"], found["lifecycle_stage"]) == ("digits", tags, "active")
-    assert found["artifact_location"] == f"mlflow-artifacts:/{number}"
+    experiment = call("GET", "experiments/get-by-name", experiment_name="digits")["experiment"]
+    assert experiment == call("GET", "experiments/get", experiment_id=number)["experiment"]
+    assert (experiment["name"], experiment["tags"], experiment["lifecycle_stage"]) == (
+        "digits",
+        tags,
+        "active",
+    )
+    assert experiment["artifact_location"] == f"mlflow-artifacts:/{number}"
     status, error = call("POST", "experiments/create", name="digits")
     assert (status, error["error_code"]) == (400, "RESOURCE_ALREADY_EXISTS")
 
 
 @pytest.mark.parametrize("prefix", ["ajax-api/2.0", "api/3.0", "ajax-api/3.0"])
 def test_other_prefixes(served: Served, prefix: str) -> None:
-    found = httpx.get(f"{served.url}/{prefix}/mlflow/experiments/search", timeout=PATIENCE_S)
-    assert "experiments" in found.json()
+    response = httpx.get(f"{served.url}/{prefix}/mlflow/experiments/search", timeout=PATIENCE_S)
+    assert "experiments" in response.json()
 
 
 def test_names_that_projects_cannot_have(call: Call) -> None:
@@ -32,8 +36,8 @@ def test_names_that_projects_cannot_have(call: Call) -> None:
     second = call("POST", "experiments/create", name="/Users/ada//trial")["experiment_id"]
     assert first != second
     for name, number in (("/Users/ada/trial", first), ("/Users/ada//trial", second)):
-        found = call("GET", "experiments/get-by-name", experiment_name=name)["experiment"]
-        assert (found["experiment_id"], found["name"]) == (number, name)
+        experiment = call("GET", "experiments/get-by-name", experiment_name=name)["experiment"]
+        assert (experiment["experiment_id"], experiment["name"]) == (number, name)
 
 
 def test_rename_delete_restore(call: Call) -> None:
@@ -41,8 +45,8 @@ def test_rename_delete_restore(call: Call) -> None:
     assert call("POST", "experiments/update", experiment_id=number, new_name="late") == {}
     assert call("GET", "experiments/get", experiment_id=number)["experiment"]["name"] == "late"
     assert call("POST", "experiments/delete", experiment_id=number) == {}
-    found = call("GET", "experiments/get", experiment_id=number)["experiment"]
-    assert found["lifecycle_stage"] == "deleted"
+    experiment = call("GET", "experiments/get", experiment_id=number)["experiment"]
+    assert experiment["lifecycle_stage"] == "deleted"
     status, error = call("POST", "experiments/create", name="late")
     assert status == 400
     assert "deleted state" in error["message"]
@@ -56,12 +60,15 @@ def test_search(call: Call) -> None:
         number = call("POST", "experiments/create", name=name)["experiment_id"]
         call("POST", "experiments/set-experiment-tag", experiment_id=number, key="kind", value=name[-1])
     query = {"filter": "name LIKE 'find-%' AND tags.kind != 'b'", "order_by": ["name DESC"]}
-    found = call("POST", "experiments/search", **query)["experiments"]
-    assert [one["name"] for one in found] == ["find-c", "find-a"]
+    experiments = call("POST", "experiments/search", **query)["experiments"]
+    assert [experiment["name"] for experiment in experiments] == ["find-c", "find-a"]
     page = call("POST", "experiments/search", **query, max_results=1)
-    assert [one["name"] for one in page["experiments"]] == ["find-c"]
+    assert [experiment["name"] for experiment in page["experiments"]] == ["find-c"]
     page = call("POST", "experiments/search", **query, max_results=1, page_token=page["next_page_token"])
-    assert ([one["name"] for one in page["experiments"]], "next_page_token" in page) == (["find-a"], False)
+    assert ([experiment["name"] for experiment in page["experiments"]], "next_page_token" in page) == (
+        ["find-a"],
+        False,
+    )
 
 
 @pytest.mark.parametrize(
@@ -85,10 +92,10 @@ def test_errors(call: Call, method: str, path: str, sent: dict[str, str], status
 
 def test_what_is_no_json_object(served: Served) -> None:
     for body in (b"{", b"[]", b"\xff", b"[" * 100_000):
-        answer = httpx.post(
+        response = httpx.post(
             f"{served.url}/api/2.0/mlflow/experiments/search", content=body, timeout=PATIENCE_S
         )
-        assert (answer.status_code, answer.json()["error_code"]) == (400, "BAD_REQUEST")
+        assert (response.status_code, response.json()["error_code"]) == (400, "BAD_REQUEST")
 
 
 def test_health_and_version(served: Served) -> None:

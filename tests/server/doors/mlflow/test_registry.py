@@ -56,7 +56,7 @@ def test_versions_stages_and_aliases(client: MlflowClient) -> None:
     client.transition_model_version_stage("faces", "2", "Production", archive_existing_versions=True)
     stages = [client.get_model_version("faces", number).current_stage for number in ("1", "2")]
     assert stages == ["Archived", "Production"]
-    assert [one.version for one in client.get_latest_versions("faces", ["Production"])] == ["2"]
+    assert [version.version for version in client.get_latest_versions("faces", ["Production"])] == ["2"]
     client.set_registered_model_alias("faces", "champion", "2")
     assert client.get_model_version_by_alias("faces", "champion").version == "2"
     assert client.get_model_version("faces", "2").aliases == ["champion"]
@@ -77,15 +77,15 @@ def test_search(client: MlflowClient) -> None:
     for name, team in (("find-a", "x"), ("find-b", "y"), ("find-c", "y")):
         client.create_registered_model(name, {"team": team})
         client.create_model_version(name, f"s3://{name}", tags={"team": team})
-    wanted = "name LIKE 'find-%' AND tags.team = 'y'"
-    found = client.search_registered_models(wanted, order_by=["name DESC"])
-    assert [one.name for one in found] == ["find-c", "find-b"]
-    page = client.search_registered_models(wanted, max_results=1)
-    assert [one.name for one in page] == ["find-b"]
-    page = client.search_registered_models(wanted, max_results=1, page_token=page.token)
-    assert ([one.name for one in page], bool(page.token)) == (["find-c"], False)
+    query = "name LIKE 'find-%' AND tags.team = 'y'"
+    models = client.search_registered_models(query, order_by=["name DESC"])
+    assert [model.name for model in models] == ["find-c", "find-b"]
+    page = client.search_registered_models(query, max_results=1)
+    assert [model.name for model in page] == ["find-b"]
+    page = client.search_registered_models(query, max_results=1, page_token=page.token)
+    assert ([model.name for model in page], bool(page.token)) == (["find-c"], False)
     versions = client.search_model_versions("name LIKE 'find-%' AND tags.team = 'y'", order_by=["name ASC"])
-    assert [(one.name, one.version) for one in versions] == [("find-b", "1"), ("find-c", "1")]
+    assert [(model.name, model.version) for model in versions] == [("find-b", "1"), ("find-c", "1")]
     with pytest.raises(MlflowException, match="Invalid attribute"):
         client.search_registered_models("nme = 'a'")
 
@@ -121,8 +121,8 @@ def test_metrics_of_logged_models(client: MlflowClient, call: Call) -> None:
         metric = Metric("accuracy", accuracy, at, at, model.model_id, **on)
         client.log_batch(run, [metric, Metric("loss", 1 - accuracy, at, at)])
     client.log_metric(run, "broken", float("nan"), model_id=flat.model_id)
-    found = client.get_logged_model(deep.model_id).metrics
-    assert [(one.key, one.value, one.step, one.run_id, one.dataset_name) for one in found] == [
+    models = client.get_logged_model(deep.model_id).metrics
+    assert [(one.key, one.value, one.step, one.run_id, one.dataset_name) for one in models] == [
         ("accuracy", 0.9, 2, run, "mnist")
     ]
     assert sorted(one.value for one in client.get_metric_history(run, "accuracy")) == [
@@ -146,8 +146,8 @@ def test_metrics_of_logged_models(client: MlflowClient, call: Call) -> None:
     assert names(order_by=by(False)) == ["flat", "deep", "new"]
     assert names(order_by=by(False, **mnist)) == ["deep", "flat", "new"]
     assert names(order_by=by(True, **mnist)) == ["flat", "deep", "new"]
-    wanted = {"experiment_ids": [experiment], "datasets": [{"dataset_digest": "mnist-1"}]}
-    status, error = call("POST", "logged-models/search", **wanted)
+    query = {"experiment_ids": [experiment], "datasets": [{"dataset_digest": "mnist-1"}]}
+    status, error = call("POST", "logged-models/search", **query)
     assert (status, "`dataset_name` in the `datasets` clause" in error["message"]) == (400, True)
     with pytest.raises(MlflowException, match="not found"):
         client.log_batch(run, [Metric("accuracy", 1, 3, 3, "m-nothing")])
@@ -170,8 +170,8 @@ def test_logged_models(client: MlflowClient) -> None:
     assert raised.value.error_code == "RESOURCE_DOES_NOT_EXIST"
     assert client.get_logged_model(model.model_id).tags == {"good": "yes"}
     other = client.create_logged_model(experiment, "other", params={"depth": "50"})
-    found = client.search_logged_models([experiment], "params.depth = '18' AND name = 'net'")
-    assert [one.model_id for one in found] == [model.model_id]
+    models = client.search_logged_models([experiment], "params.depth = '18' AND name = 'net'")
+    assert [one.model_id for one in models] == [model.model_id]
     client.delete_logged_model(other.model_id)
     with pytest.raises(MlflowException, match="not found"):
         client.get_logged_model(other.model_id)

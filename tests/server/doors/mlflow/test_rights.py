@@ -57,9 +57,9 @@ def test_own_experiments_and_those_of_others(organisation: tuple[Served, dict[st
         ("runs/create", {"experiment_id": number}),
         ("metrics/get-history", {"run_id": run, "metric_key": "m"}),
     ):
-        answer = ask(organisation, "bob", path, **sent)
-        assert (answer.status_code, answer.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST"), path
-        assert path == "experiments/get-by-name" or "ada/secret" not in answer.text, path
+        response = ask(organisation, "bob", path, **sent)
+        assert (response.status_code, response.json()["error_code"]) == (404, "RESOURCE_DOES_NOT_EXIST"), path
+        assert path == "experiments/get-by-name" or "ada/secret" not in response.text, path
         assert ask(organisation, "", path, **sent).status_code == 401, path
     assert ask(organisation, "bob", "runs/search", experiment_ids=[number]).json()["runs"] == []
     [default] = ask(organisation, "bob", "experiments/search").json()["experiments"]
@@ -82,10 +82,10 @@ def test_writing_to_a_deleted_run(organisation: tuple[Served, dict[str, str]]) -
 
 
 def test_the_default_experiment_before_its_first_run(organisation: tuple[Served, dict[str, str]]) -> None:
-    found = ask(organisation, "rita", "experiments/get", experiment_id="0").json()["experiment"]
-    assert (found["name"], found["lifecycle_stage"]) == ("Default", "active")
+    experiment = ask(organisation, "rita", "experiments/get", experiment_id="0").json()["experiment"]
+    assert (experiment["name"], experiment["lifecycle_stage"]) == ("Default", "active")
     named = ask(organisation, "rita", "experiments/get-by-name", experiment_name="Default").json()
-    assert named["experiment"] == found
+    assert named["experiment"] == experiment
     assert ask(organisation, "rita", "experiments/create", name="Default").status_code == 400
     assert ask(organisation, "rita", "runs/search", experiment_ids=["0"]).json()["runs"] == []
     tag = {"experiment_id": "0", "key": "a", "value": "b"}
@@ -101,7 +101,7 @@ def test_the_default_experiment_is_everyones_own(organisation: tuple[Served, dic
         assert info["experiment_id"] == "0"
         runs[who] = info["run_id"]
         found = ask(organisation, who, "runs/search", experiment_ids=["0"]).json()["runs"]
-        assert [one["info"]["run_id"] for one in found] == [runs[who]]
+        assert [run["info"]["run_id"] for run in found] == [runs[who]]
     assert ask(organisation, "bob", "runs/get", run_id=runs["ada"]).status_code == 404
 
 
@@ -147,8 +147,10 @@ def test_the_registry_of_a_team_for_its_viewers(organisation: tuple[Served, dict
     assert ask(organisation, "vision", "model-versions/create", **version).status_code == 200
     assert ask(organisation, "speech", "registered-models/create", name="reader").status_code == 200
 
-    found = ask(organisation, "vera", "registered-models/get", name="detector").json()["registered_model"]
-    assert found["latest_versions"][0]["source"] == "s3://models/detector"
+    registered_model = ask(organisation, "vera", "registered-models/get", name="detector").json()[
+        "registered_model"
+    ]
+    assert registered_model["latest_versions"][0]["source"] == "s3://models/detector"
     uri = ask(organisation, "vera", "model-versions/get-download-uri", name="detector", version="1")
     assert uri.json()["artifact_uri"] == "s3://models/detector"
     assert ask(organisation, "vera", "registered-models/get", name="reader").status_code == 404

@@ -16,8 +16,8 @@ Row = tuple[int, int]
 
 def columns(rows: list[Row], repeat: int = 0) -> tuple[Integers, Integers, Integers]:
     """Timestamps, steps and repeats."""
-    found: Integers = np.array(rows, np.int64)
-    return found[:, 0], found[:, 1], np.full(len(rows), repeat)
+    array: Integers = np.array(rows, np.int64)
+    return array[:, 0], array[:, 1], np.full(len(rows), repeat)
 
 
 class Rows:
@@ -30,17 +30,17 @@ class Rows:
     def read(self, t0_ms: int, t1_ms: int) -> StoredRows:
         self.reads += 1
         times = sorted(t for t in self.stored if t0_ms <= t <= t1_ms)
-        timestamps, steps = ([float(self.stored[t][place]) for t in times] for place in (0, 1))
+        timestamps, steps = ([float(self.stored[t][number]) for t in times] for number in (0, 1))
         return StoredRows(np.array(times, np.int64), np.array(timestamps), np.array(steps))
 
     def times(self) -> RowTimes:
         return RowTimes(self.read, max(self.stored, default=-1), T0)
 
     def store(self, times: RowTimes, rows: list[Row], repeat: int = 0) -> list[int]:
-        found: list[int] = times.assign(*columns(rows, repeat), *ACCEPTED).tolist()
-        for t, row in zip(found, rows, strict=True):
+        stored: list[int] = times.assign(*columns(rows, repeat), *ACCEPTED).tolist()
+        for t, row in zip(stored, rows, strict=True):
             assert self.stored.setdefault(t, row) == row
-        return found
+        return stored
 
 
 def test_one_time_for_each_row() -> None:

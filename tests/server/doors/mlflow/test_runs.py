@@ -34,16 +34,16 @@ def metric(key: str, value: Any, timestamp: int = T0, step: int = 0) -> dict[str
 
 
 def history(call: Call, run: str, key: str, **sent: Any) -> list[tuple[Any, int, int]]:
-    found = call("GET", "metrics/get-history", run_id=run, metric_key=key, **sent)["metrics"]
-    return [(point["value"], point["timestamp"], point["step"]) for point in found]
+    metrics = call("GET", "metrics/get-history", run_id=run, metric_key=key, **sent)["metrics"]
+    return [(point["value"], point["timestamp"], point["step"]) for point in metrics]
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["of no other value", "of a stored value"])
+@pytest.mark.parametrize("is_known", [False, True], ids=["of no other value", "of a stored value"])
 def test_values_of_one_step_that_arrive_at_once_are_all_kept(
-    served: Served, call: Call, experiment: str, known: bool
+    served: Served, call: Call, experiment: str, is_known: bool
 ) -> None:
     run = created(call, experiment)
-    if known:
+    if is_known:
         call("POST", "runs/log-batch", run_id=run, metrics=[metric("loss", -1.0)])
     sent = [float(number % 12) for number in range(24)]  # each value twice, as by a client that tries again
 
@@ -55,7 +55,7 @@ def test_values_of_one_step_that_arrive_at_once_are_all_kept(
     with ThreadPoolExecutor(len(sent)) as clients:
         assert set(clients.map(log, sent)) == {200}
     values = sorted(value for value, _, _ in history(call, run, "loss"))
-    assert values == sorted({*sent, *([-1.0] if known else [])})
+    assert values == sorted({*sent, *([-1.0] if is_known else [])})
 
 
 def test_a_run(call: Call, experiment: str) -> None:
@@ -74,16 +74,16 @@ def test_a_run(call: Call, experiment: str) -> None:
     assert (info["run_name"], info["status"], info["start_time"]) == ("first", "RUNNING", T0)
     assert (info["user_id"], info["experiment_id"], info["lifecycle_stage"]) == ("ada", experiment, "active")
     assert info["artifact_uri"] == f"mlflow-artifacts:/{experiment}/{run}/artifacts"
-    assert {one["key"]: one["value"] for one in data["params"]} == {
+    assert {tag["key"]: tag["value"] for tag in data["params"]} == {
         "lr": "0.001",
         "a.b": "1e-3",
         "on": "True",
     }
-    assert {one["key"]: (one["value"], one["timestamp"], one["step"]) for one in data["metrics"]} == {
+    assert {tag["key"]: (tag["value"], tag["timestamp"], tag["step"]) for tag in data["metrics"]} == {
         "loss": (0.25, T0 + 10, 1),
         "acc": (0.9, T0 + 5, 3),
     }
-    tags_found = {one["key"]: one["value"] for one in data["tags"]}
+    tags_found = {tag["key"]: tag["value"] for tag in data["tags"]}
     assert tags_found == {
         "mlflow.source.name": "train.py",
         "mlflow.runName": "first",
@@ -143,9 +143,9 @@ def test_numbers_that_json_lacks_and_times_that_the_store_refuses(call: Call, ex
     call("POST", "runs/log-metric", run_id=run, **metric("x", "NaN", 0, 0))
     call("POST", "runs/log-metric", run_id=run, **metric("x", "Infinity", 1, 1))
     call("POST", "runs/log-metric", run_id=run, **metric("x", "-Infinity", -5, 2))
-    found = history(call, run, "x")
-    assert [(timestamp, step) for _, timestamp, step in found] == [(-5, 2), (0, 0), (1, 1)]
-    assert [value for value, _, _ in found] == ["-Infinity", "NaN", "Infinity"]
+    values = history(call, run, "x")
+    assert [(timestamp, step) for _, timestamp, step in values] == [(-5, 2), (0, 0), (1, 1)]
+    assert [value for value, _, _ in values] == ["-Infinity", "NaN", "Infinity"]
     latest = call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"]
     assert [one["value"] for one in latest] == ["-Infinity"]
 
@@ -178,10 +178,10 @@ def test_system_metrics_have_our_keys_too(call: Call, experiment: str, served: S
     row = served.metadata_store.runs.find(run, served.app.services.access.clock())
     assert row is not None
     lists = served.metadata_store.metrics.lists_of_run(row.id)
-    numbers = [number for of_writer in lists.values() for one in of_writer for number in one.metric_ids]
+    numbers = [number for of_writer in lists.values() for series in of_writer for number in series.metric_ids]
     assert "gpu.0.powerWatts" in served.metadata_store.metrics.keys(numbers).values()
     latest = call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"]
-    assert {one["key"] for one in latest} == {name, gpu}
+    assert {series["key"] for series in latest} == {name, gpu}
 
 
 def test_pages_of_a_history_and_intervals(call: Call, experiment: str) -> None:
@@ -271,8 +271,8 @@ def test_delete_and_restore(call: Call, experiment: str) -> None:
     sent = {"experiment_ids": [experiment]}
     assert call("POST", "runs/search", **sent)["runs"] == []
     for view in ("DELETED_ONLY", "ALL"):
-        found = call("POST", "runs/search", **sent, run_view_type=view)["runs"]
-        assert [one["info"]["run_id"] for one in found] == [run]
+        runs = call("POST", "runs/search", **sent, run_view_type=view)["runs"]
+        assert [one["info"]["run_id"] for one in runs] == [run]
     assert call("POST", "runs/restore", run_id=run) == {}
     assert call("POST", "runs/log-metric", run_id=run, **metric("m", 1.0)) == {}
     assert history(call, run, "m") == [(1.0, T0, 0)]
@@ -335,20 +335,20 @@ def test_models_that_older_clients_log(call: Call, experiment: str) -> None:
     run = created(call, experiment)
     model = {"artifact_path": "model", "flavors": {}, "utc_time_created": "2026-01-01", "run_id": run}
     for name in ("first", "second"):
-        said = json.dumps({**model, "artifact_path": name})
-        assert call("POST", "runs/log-model", run_id=run, model_json=said) == {}
+        text = json.dumps({**model, "artifact_path": name})
+        assert call("POST", "runs/log-model", run_id=run, model_json=text) == {}
     tags = {tag["key"]: tag["value"] for tag in call("GET", "runs/get", run_id=run)["run"]["data"]["tags"]}
     assert [one["artifact_path"] for one in json.loads(tags["mlflow.log-model.history"])] == [
         "first",
         "second",
     ]
-    for said in ("[", "[]", '{"flavors": {}}'):
-        status, error = call("POST", "runs/log-model", run_id=run, model_json=said)
+    for text in ("[", "[]", '{"flavors": {}}'):
+        status, error = call("POST", "runs/log-model", run_id=run, model_json=text)
         assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
 
 
 def test_the_wrong_parameter_is_named(call: Call) -> None:
-    for path, sent, wanted in (
+    for path, sent, expected in (
         ("runs/log-parameter", {"run_id": 31, "key": 41}, "Invalid value 31 for parameter 'run_id' supplied"),
         ("runs/log-metric", {"run_id": "1", "key": 31}, "Invalid value 31 for parameter 'key' supplied"),
         ("runs/set-tag", {"run_id": "1", "key": "a", "value": 41}, "Invalid value 41 for parameter 'value'"),
@@ -361,11 +361,11 @@ def test_the_wrong_parameter_is_named(call: Call) -> None:
     ):
         status, error = call("POST", path, **sent)
         assert status == 400
-        assert wanted in error["message"]
+        assert expected in error["message"]
 
 
 def test_a_search_takes_any_number_of_experiments(call: Call, experiment: str) -> None:
     run = created(call, experiment)
     others = [str(number) for number in range(1_000_000, 1_080_000)]
-    found = call("POST", "runs/search", experiment_ids=[*others, experiment, experiment, "x", "-1"])
-    assert [one["info"]["run_id"] for one in found["runs"]] == [run]
+    page = call("POST", "runs/search", experiment_ids=[*others, experiment, experiment, "x", "-1"])
+    assert [one["info"]["run_id"] for one in page["runs"]] == [run]

@@ -126,15 +126,15 @@ def test_a_histogram_has_the_percentiles_of_the_time_since_the_previous_point(
 
 
 def test_percentiles_lie_between_the_minimum_and_the_maximum(receiving: Receiving, now_ns: int) -> None:
-    known = {"time_unix_nano": now_ns, "count": 4, "sum": 2.0, "min": 0.2, "max": 0.8}
+    point = {"time_unix_nano": now_ns, "count": 4, "sum": 2.0, "min": 0.2, "max": 0.8}
     sent = {"wide": ([4, 0], [5.0]), "endless": ([0, 4], [0.0]), "lying": ([0, 4, 0], [5.0, 6.0])}
     metrics = [
-        histogram(name, "ms", {**known, "bucket_counts": counts, "explicit_bounds": bounds})
+        histogram(name, "ms", {**point, "bucket_counts": counts, "explicit_bounds": bounds})
         for name, (counts, bounds) in sent.items()
     ]
     send(receiving, "narrow", *metrics)
-    found = {name: of(receiving, "narrow", f"{name}.p50") for name in sent}
-    assert found == {"wide": [pytest.approx(0.5)], "endless": [pytest.approx(0.5)], "lying": [5.5]}
+    medians = {name: of(receiving, "narrow", f"{name}.p50") for name in sent}
+    assert medians == {"wide": [pytest.approx(0.5)], "endless": [pytest.approx(0.5)], "lying": [5.5]}
 
 
 def test_differences_of_a_histogram_are_added_up(receiving: Receiving, now_ns: int) -> None:
@@ -230,8 +230,8 @@ def test_wrong_points_are_rejected_and_the_others_stored(receiving: Receiving, n
     assert "1 points: a metric without a name" in partial.error_message
     assert of(receiving, "partial", "queue") == [1.0]
     as_json = json_format.MessageToJson(message, use_integers_for_enums=True)
-    answer = receiving.post(as_json.encode(), content_type="application/json").json()
-    assert answer["partialSuccess"]["rejectedDataPoints"] == "4"
+    body = receiving.post(as_json.encode(), content_type="application/json").json()
+    assert body["partialSuccess"]["rejectedDataPoints"] == "4"
 
 
 def _point(fields: bytes) -> bytes:
@@ -339,10 +339,10 @@ def of_resources(number: int, now_ns: int) -> ExportMetricsServiceRequest:
     """A request with a run for each resource."""
     message = ExportMetricsServiceRequest()
     for run in range(number):
-        one = request(
+        resource = request(
             {"runvitals.run": f"many-{run}"}, gauge("m", "1", {"time_unix_nano": now_ns, "as_int": run})
         )
-        message.MergeFrom(one)
+        message.MergeFrom(resource)
     return message
 
 

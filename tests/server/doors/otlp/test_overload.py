@@ -76,14 +76,14 @@ def test_the_command_receives_grpc(tmp_path: Path) -> None:
     process = ForkedCommand(*command, env={**os.environ, "GRPC_VERBOSITY": "NONE"})
     try:
         lines = iter(process.stdout.readline, "")
-        found = next(match for line in lines if (match := re.search(r"OTLP over gRPC on (\S+)", line)))
+        address = next(match for line in lines if (match := re.search(r"OTLP over gRPC on (\S+)", line)))
         point = {"time_unix_nano": FAR_MS * 10**6, "as_double": 3.0}
         body = request({}, gauge("queue", "1", point)).SerializeToString()
-        with grpc.insecure_channel(found[1]) as channel:
-            answer = channel.unary_unary(EXPORT)(body, timeout=PATIENCE_S, wait_for_ready=True)
+        with grpc.insecure_channel(address[1]) as channel:
+            response = channel.unary_unary(EXPORT)(body, timeout=PATIENCE_S, wait_for_ready=True)
         process.send_signal(signal.SIGTERM)
         assert process.wait(PATIENCE_S) == 0
     finally:
         process.kill()
         process.communicate()
-    assert b"a day ahead" in answer
+    assert b"a day ahead" in response

@@ -34,25 +34,25 @@ def known(first: bytes) -> RequestTemplates:
     return templates
 
 
-def said(found: list[Resource]) -> Any:
+def said(resources: list[Resource]) -> Any:
     return [
         (
-            (one.attributes, metric.name, metric.unit, metric.kind, metric.is_monotonic),
-            [(dict(one.attributes_of(encoded)), t, value) for encoded, _, t, value in metric.numbers],
+            (resource.attributes, metric.name, metric.unit, metric.kind, metric.is_monotonic),
+            [(dict(resource.attributes_of(encoded)), t, value) for encoded, _, t, value in metric.numbers],
         )
-        for one in found
-        for metric in one.metrics
+        for resource in resources
+        for metric in resource.metrics
     ]
 
 
 def test_times_and_values_are_those_of_the_request() -> None:
     templates = known(body(1))
-    found = templates.read(body(2))
-    assert found is not None
-    (_, gauges), (_, counts) = said(found)
+    resources = templates.read(body(2))
+    assert resources is not None
+    (_, gauges), (_, counts) = said(resources)
     assert gauges[:2] == [({"eth": "000"}, T + 2, 2.0), ({"eth": "001"}, T + 2, 2.5)]
     assert counts == [({}, T + 2, 2.0), ({}, T + 2, 1.0), ({}, T + 2, 0.0)]
-    assert said(found) == said(decode(body(2)))
+    assert said(resources) == said(decode(body(2)))
     assert said(templates.read(body(1)) or []) == said(decode(body(1)))  # it was not changed
 
 

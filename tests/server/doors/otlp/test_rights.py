@@ -87,10 +87,10 @@ def test_keys_in_the_metadata_of_grpc(seen: ServedOrganisation) -> None:
         grpc.insecure_channel(f"127.0.0.1:{server.port}") as channel,
     ):
         export = channel.unary_unary("/opentelemetry.proto.collector.metrics.v1.MetricsService/Export")
-        place = (("x-runvitals-entity", "vision"), ("x-runvitals-project", "team"))
+        metadata = (("x-runvitals-entity", "vision"), ("x-runvitals-project", "team"))
         key = ("authorization", f"Bearer {seen.keys['bob']}")
-        assert export(body, metadata=(key, *place)) == b""
+        assert export(body, metadata=(key, *metadata)) == b""
         with pytest.raises(grpc.RpcError) as raised:
-            export(body, metadata=place)
+            export(body, metadata=metadata)
         assert raised.value.code() is grpc.StatusCode.UNAUTHENTICATED
     assert seen.ask("vera", "GET", "/api/v1/runs/otlp-4").json()["project"] == "team"

@@ -117,11 +117,11 @@ def test_keys_of_our_own_destination_come_back(receiving: Receiving, tmp_path: P
     assert (run["project"], run["config"].get("resource", {}).get("service.name")) == ("digits", "digits")
     assert receiving.keys("abc") >= set(sampled)
     for key, value in sampled.items():
-        found = receiving.values("abc", key)
+        stored = receiving.values("abc", key)
         assert {
             journal.t0: pytest.approx(value),
             journal.t0 + 1000: pytest.approx(value),
-        }.items() <= found.items()
+        }.items() <= stored.items()
     (rows,) = receiving.get("runs/abc/history", keys="loss")["groups"]
     assert (rows["rank"], rows["step"][-1], rows["t"][-1]) == (0, 7.0, journal.t0 + 2000)
     assert rows["series"]["loss"][-1] == 0.5

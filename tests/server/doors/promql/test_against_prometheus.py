@@ -115,7 +115,7 @@ class Both(NamedTuple):
 def written() -> list[Series]:
     """Series as Prometheus has them: gauges, counters that are reset, a histogram, gaps and ends."""
     rng = np.random.default_rng(7)
-    found: list[Series] = []
+    series: list[Series] = []
     for number, (job, shard) in enumerate((job, shard) for job in "abc" for shard in "01"):
         labels = {"host": "n1", "job": job, "shard": shard}
         at = [START_MS + STEP_MS * tick + 10 * number for tick in range(90)]
@@ -124,19 +124,19 @@ def written() -> list[Series]:
         gauge = list(zip(at, (walk / 4).tolist(), strict=True))
         if job == "b":
             gauge[40:60] = [(at[40], STALE)]  # it ends, and begins again
-        found.append(({"__name__": "m", **labels}, gauge))
-        found.append(
+        series.append(({"__name__": "m", **labels}, gauge))
+        series.append(
             ({"__name__": "counter", **labels}, list(zip(at, map(float, grown.tolist()), strict=True)))
         )
     at = [START_MS + STEP_MS * tick for tick in range(90)]
     counts = np.cumsum(rng.integers(0, 4, (90, 4)), axis=0)
-    for place, le in enumerate(("0.1", "0.5", "2.5", "+Inf")):
-        values = map(float, counts[:, : place + 1].sum(axis=1).tolist())
-        found.append(({"__name__": "h_bucket", "host": "n1", "le": le}, list(zip(at, values, strict=True))))
+    for index, le in enumerate(("0.1", "0.5", "2.5", "+Inf")):
+        values = map(float, counts[:, : index + 1].sum(axis=1).tolist())
+        series.append(({"__name__": "h_bucket", "host": "n1", "le": le}, list(zip(at, values, strict=True))))
     for job in "abc":
         info = {"__name__": "info", "host": "n1", "job": job, "color": f"color-{job}"}
-        found.append((info, [(t, 1.0) for t in at]))
-    return found
+        series.append((info, [(t, 1.0) for t in at]))
+    return series
 
 
 @pytest.fixture(scope="module")
@@ -156,20 +156,20 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 
 
 def asked(url: str, path: str, parameters: Any) -> Any:
-    answer = CLIENT.get(f"{url}/{path}", params=parameters)
-    assert answer.status_code == 200, answer.text
-    return answer.json()["data"]
+    response = CLIENT.get(f"{url}/{path}", params=parameters)
+    assert response.status_code == 200, response.text
+    return response.json()["data"]
 
 
 def comparable(data: Any) -> Any:
     """A result in any order, with numbers."""
     if data["resultType"] == "scalar":
         return float(data["result"][1])
-    found = {}
+    by_labels = {}
     for series in data["result"]:
         points = series["values"] if "values" in series else [series["value"]]
-        found[tuple(sorted(series["metric"].items()))] = {float(t): float(value) for t, value in points}
-    return found
+        by_labels[tuple(sorted(series["metric"].items()))] = {float(t): float(value) for t, value in points}
+    return by_labels
 
 
 def same(ours: Any, theirs: Any) -> bool:
@@ -227,8 +227,8 @@ def test_series_and_labels(both: Both) -> None:
     ours, theirs = (asked(url, "series", [*matches, *span]) for url in both)
     assert sorted(ours, key=str) == sorted(theirs, key=str)
     for path in ("labels", "label/job/values", "label/__name__/values", "label/nothing/values"):
-        for given in (span, [*matches, *span]):
-            ours, theirs = (asked(url, path, given) for url in both)
+        for parameters in (span, [*matches, *span]):
+            ours, theirs = (asked(url, path, parameters) for url in both)
             assert ours == theirs, path
 
 
@@ -249,9 +249,9 @@ def test_series_and_labels(both: Both) -> None:
 )  # fmt: skip
 def test_what_prometheus_refuses_we_refuse_with_its_kind_of_error(both: Both, query: str) -> None:
     over = {"query": query, "start": FIRST_S, "end": LAST_S, "step": "25s"}
-    answers = [CLIENT.get(f"{url}/query_range", params=over) for url in both]
-    assert [answer.json()["status"] for answer in answers] == ["error", "error"]
-    ours, theirs = answers
+    responses = [CLIENT.get(f"{url}/query_range", params=over) for url in both]
+    assert [response.json()["status"] for response in responses] == ["error", "error"]
+    ours, theirs = responses
     assert (ours.status_code, ours.json()["errorType"]) == (theirs.status_code, theirs.json()["errorType"])
 
 
@@ -280,25 +280,27 @@ def test_what_only_prometheus_3_has(both: Both, query: str, of_2: str) -> None:
 def test_what_grafana_asks_for_besides_queries(both: Both) -> None:
     for path in ("rules", "alerts"):
         assert asked(both.ours, path, {}) == asked(both.theirs, path, {})
-    given = {"query": "m", "start": FIRST_S, "end": LAST_S}
+    parameters = {"query": "m", "start": FIRST_S, "end": LAST_S}
     for method in ("GET", "POST"):
-        how = {"params": given} if method == "GET" else {"data": given}
+        how = {"params": parameters} if method == "GET" else {"data": parameters}
         for path in ("query_exemplars", "labels"):
-            answer = CLIENT.request(method, f"{both.ours}/{path}", **how)
-            assert answer.json() == CLIENT.request(method, f"{both.theirs}/{path}", **how).json()
+            response = CLIENT.request(method, f"{both.ours}/{path}", **how)
+            assert response.json() == CLIENT.request(method, f"{both.theirs}/{path}", **how).json()
     wrong = [CLIENT.get(f"{url}/label/not-a-label/values") for url in both]
-    assert [(answer.status_code, answer.json()["errorType"]) for answer in wrong] == [(400, "bad_data")] * 2
+    assert [(response.status_code, response.json()["errorType"]) for response in wrong] == [
+        (400, "bad_data")
+    ] * 2
     span = {"match[]": "m", "start": FIRST_S, "end": LAST_S, "limit": 2}
     assert [len(asked(both.ours, path, span)) for path in ("series", "labels", "label/job/values")] == [2] * 3
 
 
 def test_forms_and_limits(both: Both) -> None:
     over = {"query": "sum(m)", "start": f"{FIRST_S}", "end": f"{LAST_S}", "step": "25"}
-    answer = httpx.post(f"{both.ours}/query_range", data=over, timeout=PATIENCE_S)
-    assert comparable(answer.json()["data"]) == comparable(asked(both.ours, "query_range", over))
+    response = httpx.post(f"{both.ours}/query_range", data=over, timeout=PATIENCE_S)
+    assert comparable(response.json()["data"]) == comparable(asked(both.ours, "query_range", over))
     for changed in ({"step": "0"}, {"step": "0.001"}, {"end": "1"}, {"start": "never"}, {"step": "x"}):
-        answer = httpx.get(f"{both.ours}/query_range", params={**over, **changed}, timeout=PATIENCE_S)
-        assert (answer.status_code, answer.json()["errorType"]) == (400, "bad_data"), changed
+        response = httpx.get(f"{both.ours}/query_range", params={**over, **changed}, timeout=PATIENCE_S)
+        assert (response.status_code, response.json()["errorType"]) == (400, "bad_data"), changed
     assert httpx.get(f"{both.ours}/query", timeout=PATIENCE_S).json()["errorType"] == "bad_data"
     many = httpx.get(f"{both.ours}/query?query=1" + "&a=1" * 1000, timeout=PATIENCE_S)
     assert (many.status_code, many.json()["errorType"]) == (400, "bad_data")
@@ -307,18 +309,18 @@ def test_forms_and_limits(both: Both) -> None:
 
 def test_a_query_of_too_many_points(monkeypatch: pytest.MonkeyPatch, both: Both) -> None:
     over = {"query": "m", "start": FIRST_S, "end": LAST_S, "step": "25"}
-    for place in ("evaluator.MAX_POINTS", "series_source.MAX_SERIES", "series_source.MAX_SAMPLES"):
+    for limit in ("evaluator.MAX_POINTS", "series_source.MAX_SERIES", "series_source.MAX_SAMPLES"):
         with monkeypatch.context() as limits:
-            limits.setattr(f"runvitals.server.doors.promql.{place}", 5)
-            answer = httpx.get(f"{both.ours}/query_range", params=over, timeout=PATIENCE_S)
-        assert (answer.status_code, answer.json()["errorType"]) == (422, "execution"), place
+            limits.setattr(f"runvitals.server.doors.promql.{limit}", 5)
+            response = httpx.get(f"{both.ours}/query_range", params=over, timeout=PATIENCE_S)
+        assert (response.status_code, response.json()["errorType"]) == (422, "execution"), limit
 
 
 def test_grafana_knows_what_this_is(both: Both) -> None:
     assert asked(both.ours, "status/buildinfo", {})["application"] == "runvitals"
-    known = asked(both.ours, "metadata", {"metric": "runvitals_gpu_power_watts"})
-    assert known["runvitals_gpu_power_watts"][0]["type"] == "gauge"
+    metadata = asked(both.ours, "metadata", {"metric": "runvitals_gpu_power_watts"})
+    assert metadata["runvitals_gpu_power_watts"][0]["type"] == "gauge"
     for method, path in (("GET", "targets"), ("POST", "format_query")):
-        answer = httpx.request(method, f"{both.ours}/{path}", timeout=PATIENCE_S)
-        assert (answer.status_code, answer.json()["errorType"]) == (404, "not_found")
-        assert f"{path} is not supported" in answer.json()["error"]
+        response = httpx.request(method, f"{both.ours}/{path}", timeout=PATIENCE_S)
+        assert (response.status_code, response.json()["errorType"]) == (404, "not_found")
+        assert f"{path} is not supported" in response.json()["error"]

@@ -19,7 +19,7 @@ def test_a_writer_may_have_any_name(tmp_path: Path, role: str | None) -> None:
             rows = {"keys": ["loss"], "t": [int(time.time() * 1000) - 1000], "v": [[1.5]], "step": [1]}
             envelope = {"run": "r", "writer": writer, "seq": 1, "about": {"role": role}, **rows}
             client.post("/api/v1/ingest", json=envelope).raise_for_status()
-        answer = client.get("/prometheus/api/v1/query", params={"query": "runvitals_log"})
-        assert answer.status_code == 200, answer.text
-        found = {series["metric"]["process"] for series in answer.json()["data"]["result"]}
-        assert found == {"curl", "other", "4711"}
+        response = client.get("/prometheus/api/v1/query", params={"query": "runvitals_log"})
+        assert response.status_code == 200, response.text
+        processes = {series["metric"]["process"] for series in response.json()["data"]["result"]}
+        assert processes == {"curl", "other", "4711"}

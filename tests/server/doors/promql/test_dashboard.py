@@ -36,12 +36,12 @@ class Grafana(NamedTuple):
     key: str
 
     def ask(self, path: str, method: str = "POST", **parameters: Any) -> Any:
-        given = {"data": parameters} if method == "POST" else {"params": parameters}
+        arguments = {"data": parameters} if method == "POST" else {"params": parameters}
         headers = {"authorization": f"Bearer {self.key}"}
         address = f"{self.url}/prometheus/api/v1/{path}"
-        answer = httpx.request(method, address, headers=headers, timeout=PATIENCE_S, **given)
-        assert answer.status_code == 200, answer.text
-        return answer.json()["data"]
+        response = httpx.request(method, address, headers=headers, timeout=PATIENCE_S, **arguments)
+        assert response.status_code == 200, response.text
+        return response.json()["data"]
 
 
 class Viewers(NamedTuple):
@@ -76,8 +76,8 @@ def send(url: str, key: str, times: list[int]) -> None:
               "keys": ["loss"], "v": [[0.5] * len(times)], "step": list(range(len(times)))}  # fmt: skip
     headers = {"authorization": f"Bearer {key}"}
     for envelope in (system, logged):
-        answer = httpx.post(f"{url}/api/v1/ingest", json=envelope, headers=headers, timeout=PATIENCE_S)
-        assert answer.status_code == 200, answer.text
+        response = httpx.post(f"{url}/api/v1/ingest", json=envelope, headers=headers, timeout=PATIENCE_S)
+        assert response.status_code == 200, response.text
     other = {"__name__": "queue_size", "host": "n1", "runvitals_run": "r1", "queue": "a"}
     placed = {"x-runvitals-entity": "vision", "x-runvitals-project": "atlas", **headers}
     sent = post(url, version_1([(other, [(t, 3.0) for t in times])]), **placed)
@@ -120,18 +120,18 @@ def test_names_and_units_are_those_of_our_prometheus_destination(viewers: Viewer
     assert power[0]["metric"]["device"] == "0"
     assert float(power[0]["value"][1]) == 0.39  # 39 %
     (other,) = viewers.member.ask("query", query="queue_size", **once)["result"]
-    place = {"run": "r1", "project": "atlas", "entity": "vision", "host": "n1"}
-    assert other["metric"] == {"__name__": "queue_size", "queue": "a", **place}
+    labels = {"run": "r1", "project": "atlas", "entity": "vision", "host": "n1"}
+    assert other["metric"] == {"__name__": "queue_size", "queue": "a", **labels}
 
 
 def test_without_a_key_nothing_is_answered(viewers: Viewers) -> None:
     for path in ("query?query=up", "labels", "series?match[]=up", "label/run/values"):
-        answer = httpx.get(f"{viewers.member.url}/prometheus/api/v1/{path}", timeout=PATIENCE_S)
-        assert answer.status_code == 401, path
+        response = httpx.get(f"{viewers.member.url}/prometheus/api/v1/{path}", timeout=PATIENCE_S)
+        assert response.status_code == 401, path
 
 
 def test_a_stranger_cannot_write_into_the_run(viewers: Viewers) -> None:
     labels = {"__name__": "queue_size", "host": "n1", "runvitals_run": "r1"}
     headers = {"authorization": f"Bearer {viewers.stranger.key}", "x-runvitals-entity": "vision"}
-    answer = post(viewers.stranger.url, version_1([(labels, [(T0, 4.0)])]), **headers)
-    assert answer.status_code in (403, 404)
+    response = post(viewers.stranger.url, version_1([(labels, [(T0, 4.0)])]), **headers)
+    assert response.status_code in (403, 404)

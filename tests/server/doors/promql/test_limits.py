@@ -73,23 +73,23 @@ def test_queries_that_cannot_be_computed_are_refused(query: str) -> None:
 
 
 def test_long_sums_are_evaluated() -> None:
-    found: Any = Evaluator(_Series([]), np.array([0])).evaluate(parse("+".join(["1"] * 200)))
-    assert found.values.tolist() == [200.0]
+    value: Any = Evaluator(_Series([]), np.array([0])).evaluate(parse("+".join(["1"] * 200)))
+    assert value.values.tolist() == [200.0]
 
 
 def test_labels_do_not_grow_without_bounds() -> None:
-    one = [VectorSeries((("a", _LONG),), np.zeros(1), np.ones(1, np.bool_))]
+    vector = [VectorSeries((("a", _LONG),), np.zeros(1), np.ones(1, np.bool_))]
     with pytest.raises(QueryError, match="characters"):
-        label_replace(one, "b", "$1" * 3000, "a", "(.*)")
+        label_replace(vector, "b", "$1" * 3000, "a", "(.*)")
     with pytest.raises(QueryError, match="characters"):
-        label_join(one, "b", "", ("a",) * 48)
+        label_join(vector, "b", "", ("a",) * 48)
 
 
 class _Series:
     """A source with the same series for every selector."""
 
-    def __init__(self, found: list[Range]) -> None:
-        self._found = found
+    def __init__(self, series: list[Range]) -> None:
+        self._found = series
 
     def find(self, matchers: object, t0: int, t1: int) -> list[Range]:
         return self._found
@@ -98,8 +98,8 @@ class _Series:
         return selected
 
 
-def _source(found: list[Range]) -> Any:
-    return _Series(found)
+def _source(series: list[Range]) -> Any:
+    return _Series(series)
 
 
 def test_the_points_of_all_selectors_of_a_query_are_limited() -> None:

@@ -42,14 +42,14 @@ def test_subqueries_and_times() -> None:
 
 
 def test_precedence() -> None:
-    one, two, plain = Number(1.0), Number(2.0), Matching()
-    power = Binary("^", two, Binary("^", two, one, plain, False), plain, False)
+    operands, two, plain = Number(1.0), Number(2.0), Matching()
+    power = Binary("^", two, Binary("^", two, operands, plain, False), plain, False)
     assert parse("2 ^ 2 ^ 1") == power
     assert parse("-up ^ 2") == Negation(Binary("^", UP, two, plain, False))
     assert parse("1 + 2 * 1 > bool 2") == Binary(
-        ">", Binary("+", one, Binary("*", two, one, plain, False), plain, False), two, plain, True
+        ">", Binary("+", operands, Binary("*", two, operands, plain, False), plain, False), two, plain, True
     )
-    assert parse("1 - 2 - 1") == Binary("-", Binary("-", one, two, plain, False), one, plain, False)
+    assert parse("1 - 2 - 1") == Binary("-", Binary("-", operands, two, plain, False), operands, plain, False)
 
 
 def test_aggregations_and_functions() -> None:
@@ -60,8 +60,8 @@ def test_aggregations_and_functions() -> None:
 
 
 def test_matching() -> None:
-    found = parse("up * on(job) group_left(host) up")
-    assert found == Binary("*", UP, UP, Matching(("job",), True, "left", ("host",)), False)
+    expression = parse("up * on(job) group_left(host) up")
+    assert expression == Binary("*", UP, UP, Matching(("job",), True, "left", ("host",)), False)
 
 
 @pytest.mark.parametrize(

@@ -77,8 +77,8 @@ def test_a_series_that_sometimes_has_something_else_after_its_labels() -> None:
     plain = version_1([(labels, [(T, 1.0)])])
     label = text(1, text(1, "__name__") + text(2, "m"))
     exemplar = text(1, label + text(2, double(1, 2.0) + uint(2, T)) + text(3, double(2, 1.0)))
-    found = read_version_1(plain + exemplar + plain, numbers)
-    assert sorted(found.values.tolist()) == [1.0, 1.0, 2.0]
+    samples = read_version_1(plain + exemplar + plain, numbers)
+    assert sorted(samples.values.tolist()) == [1.0, 1.0, 2.0]
     same_length = text(1, label + text(9, bytes(16)))  # as long as a sample, but of an unknown kind
     assert read_version_1(plain + same_length, numbers).values.tolist() == [1.0]
     assert len(seen) == 1
@@ -88,14 +88,17 @@ def buckets_of(*histograms: bytes) -> list[dict[str, float]]:
     """What each histogram is stored as, by the end of its name and `le`."""
     numbers, seen = numbered()
     label = text(1, text(1, "__name__") + text(2, "wait"))
-    found = []
+    buckets = []
     for message in histograms:
         samples = read_version_1(text(1, label + text(4, message)), numbers)
         assert set(samples.t.tolist()) == {T}
-        pairs = [dict(zip(seen[one][::2], seen[one][1::2], strict=True)) for one in samples.series.tolist()]
-        names = [one["__name__"].removeprefix("wait_") + one.get("le", "") for one in pairs]
-        found.append(dict(zip(names, samples.values.tolist(), strict=True)))
-    return found
+        pairs = [
+            dict(zip(seen[number][::2], seen[number][1::2], strict=True))
+            for number in samples.series.tolist()
+        ]
+        names = [number["__name__"].removeprefix("wait_") + number.get("le", "") for number in pairs]
+        buckets.append(dict(zip(names, samples.values.tolist(), strict=True)))
+    return buckets
 
 
 def test_an_exponential_histogram_has_buckets_at_powers_of_two() -> None:
@@ -115,8 +118,8 @@ def test_an_exponential_histogram_has_buckets_at_powers_of_two() -> None:
 
 
 def test_a_histogram_with_custom_buckets_has_the_same() -> None:
-    [found] = buckets_of(histogram(-53, {0: 2, 2: 1, 3: 4}, total=3.0, t=T, bounds=[0.1, 2.5, 10.0]))
-    assert found == {
+    [buckets] = buckets_of(histogram(-53, {0: 2, 2: 1, 3: 4}, total=3.0, t=T, bounds=[0.1, 2.5, 10.0]))
+    assert buckets == {
         "count": 7, "sum": 3.0, "bucket0.1": 2, "bucket2.5": 2, "bucket10": 3, "bucket+Inf": 7,
     }  # fmt: skip
 

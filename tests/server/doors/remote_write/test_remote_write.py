@@ -32,11 +32,13 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 def values(served: Served, run: str, key: str) -> dict[int, float | None]:
     """The samples of a key, by time."""
-    asked = {"keys": key, "resolution": "raw"}
-    found: Any = httpx.get(f"{served.url}/api/v1/runs/{run}/metrics", params=asked, timeout=PATIENCE_S).json()
+    parameters = {"keys": key, "resolution": "raw"}
+    body: Any = httpx.get(
+        f"{served.url}/api/v1/runs/{run}/metrics", params=parameters, timeout=PATIENCE_S
+    ).json()
     return {
         t: value
-        for group in found["groups"]
+        for group in body["groups"]
         for series in group["series"].values()
         for t, value in zip(group["t"], series, strict=True)
     }
@@ -47,8 +49,8 @@ def gpu(run: str, **labels: str) -> dict[str, str]:
 
 
 def test_a_sample_is_under_our_key_when_the_request_is_answered(served: Served) -> None:
-    answer = post(served.url, version_1([(gpu("one"), [(NOW_MS, 51.0)])]))
-    assert (answer.status_code, answer.headers["x-prometheus-remote-write-samples-written"]) == (204, "1")
+    response = post(served.url, version_1([(gpu("one"), [(NOW_MS, 51.0)])]))
+    assert (response.status_code, response.headers["x-prometheus-remote-write-samples-written"]) == (204, "1")
     assert values(served, "one", "gpu.3.temp") == {NOW_MS: 51.0}
 
 
@@ -88,8 +90,8 @@ def test_power_far_above_the_limit_is_marked(served: Served) -> None:
 
 
 def test_version_2_stores_the_same(served: Served) -> None:
-    answer = post(served.url, version_2([(gpu("two"), [(NOW_MS, 51.0), (NOW_MS + 5000, 0.0)])]), version=2)
-    assert (answer.status_code, answer.headers["x-prometheus-remote-write-samples-written"]) == (204, "2")
+    response = post(served.url, version_2([(gpu("two"), [(NOW_MS, 51.0), (NOW_MS + 5000, 0.0)])]), version=2)
+    assert (response.status_code, response.headers["x-prometheus-remote-write-samples-written"]) == (204, "2")
     assert values(served, "two", "gpu.3.temp") == {NOW_MS: 51.0, NOW_MS + 5000: 0.0}
 
 
@@ -155,19 +157,19 @@ def test_requests_that_are_cut_elsewhere_store_all(served: Served) -> None:
 
 
 def test_a_project_is_named_in_a_header(served: Served) -> None:
-    answer = post(
+    response = post(
         served.url, version_1([(gpu("placed"), [(NOW_MS, 1.0)])]), **{"x-runvitals-project": "atlas"}
     )
-    assert answer.status_code == 204
+    assert response.status_code == 204
     run = httpx.get(f"{served.url}/api/v1/runs/placed", timeout=PATIENCE_S).json()
     assert run["project"] == "atlas"
 
 
 def test_a_part_that_is_too_new_is_named_and_the_rest_is_stored(served: Served) -> None:
     sent = [(gpu("late"), [(NOW_MS, 1.0), (NOW_MS + 10 * 365 * 86_400_000, 2.0)])]
-    answer = post(served.url, version_1(sent))
-    assert (answer.status_code, answer.headers["x-prometheus-remote-write-samples-written"]) == (400, "1")
-    assert "1 samples are too far in the future" in answer.text
+    response = post(served.url, version_1(sent))
+    assert (response.status_code, response.headers["x-prometheus-remote-write-samples-written"]) == (400, "1")
+    assert "1 samples are too far in the future" in response.text
     assert values(served, "late", "gpu.3.temp") == {NOW_MS: 1.0}
 
 
@@ -176,14 +178,14 @@ def test_vmagents_zstd(served: Served) -> None:
     body = zstandard.ZstdCompressor().compress(message)
     headers = {"content-encoding": "zstd", "content-type": "application/x-protobuf"}
     address = f"{served.url}/prometheus/api/v1/write"
-    answer = httpx.post(address, content=body, headers=headers, timeout=PATIENCE_S)
-    assert (answer.status_code, values(served, "zstd", "gpu.3.temp")) == (204, {NOW_MS: 51.0})
+    response = httpx.post(address, content=body, headers=headers, timeout=PATIENCE_S)
+    assert (response.status_code, values(served, "zstd", "gpu.3.temp")) == (204, {NOW_MS: 51.0})
 
 
-def written(answer: httpx.Response) -> tuple[int, ...]:
+def written(response: httpx.Response) -> tuple[int, ...]:
     """How many samples and native histograms were stored."""
     name = "x-prometheus-remote-write-{}-written"
-    return tuple(int(answer.headers[name.format(kind)]) for kind in ("samples", "histograms"))
+    return tuple(int(response.headers[name.format(kind)]) for kind in ("samples", "histograms"))
 
 
 def of_series(message: bytes, **labels: str) -> bytes:
@@ -201,14 +203,14 @@ def test_native_histograms_are_stored_as_classic_ones(served: Served) -> None:
         of_series(histogram(9, {0: 2}, total=9.0, t=NOW_MS), runvitals_run="waits"),
         of_series(histogram(3, {0: 2}, total=9.0, t=1), runvitals_run="waits"),
     ]
-    answer = post(served.url, version_1([(gpu("waits"), [(NOW_MS, 51.0)])], metadata, *sent))
-    assert (answer.status_code, written(answer)) == (400, (1, 1))
-    assert "samples are too old" in answer.text
-    assert "1 native histograms have buckets of an unknown kind" in answer.text
-    found = {
+    response = post(served.url, version_1([(gpu("waits"), [(NOW_MS, 51.0)])], metadata, *sent))
+    assert (response.status_code, written(response)) == (400, (1, 1))
+    assert "samples are too old" in response.text
+    assert "1 native histograms have buckets of an unknown kind" in response.text
+    stored = {
         suffix: values(served, "waits", f"wait_{suffix}") for suffix in ("count", "sum", 'bucket{le="4"}')
     }
-    assert found == {"count": {NOW_MS: 5.0}, "sum": {NOW_MS: 9.0}, 'bucket{le="4"}': {NOW_MS: 5.0}}
+    assert stored == {"count": {NOW_MS: 5.0}, "sum": {NOW_MS: 9.0}, 'bucket{le="4"}': {NOW_MS: 5.0}}
     assert values(served, "waits", 'wait_bucket{le="1"}') == {NOW_MS: 2.0}
 
 
@@ -252,6 +254,6 @@ def test_many_hosts_and_times_in_one_request(served: Served) -> None:
         for number in range(20)
     ]
     assert post(served.url, version_1(series)).status_code == 204
-    found = values(served, "host-h2", 'm19{job="j"}')
-    assert found == {NOW_MS + 1000 * tick: 19.0 for tick in range(3)}
-    assert not any(isnan(value) for value in found.values() if value is not None)
+    stored = values(served, "host-h2", 'm19{job="j"}')
+    assert stored == {NOW_MS + 1000 * tick: 19.0 for tick in range(3)}
+    assert not any(isnan(value) for value in stored.values() if value is not None)

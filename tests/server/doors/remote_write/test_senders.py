@@ -147,10 +147,12 @@ def test_an_agent_gives_a_run_its_system_section(
     latest: dict[str, float] = {}
 
     def arrived() -> bool:
-        asked = {"keys": list(expected), "resolution": "raw"}
-        found = httpx.get(f"{served.url}/api/v1/runs/{kind}/metrics", params=asked, timeout=PATIENCE_S)
-        if found.status_code == 200:
-            for group in found.json()["groups"]:
+        parameters = {"keys": list(expected), "resolution": "raw"}
+        response = httpx.get(
+            f"{served.url}/api/v1/runs/{kind}/metrics", params=parameters, timeout=PATIENCE_S
+        )
+        if response.status_code == 200:
+            for group in response.json()["groups"]:
                 latest.update(
                     {key: values[-1] for key, values in group["series"].items() if values[-1] is not None}
                 )
@@ -170,13 +172,13 @@ def rows_of(served: Served, run: str, exporter: str, name: str, **labels: str) -
 
 def values_of(served: Served, run: str, key: str) -> dict[int, float]:
     """The values of a series, by time."""
-    asked = {"keys": key, "resolution": "raw"}
-    found = httpx.get(f"{served.url}/api/v1/runs/{run}/metrics", params=asked, timeout=PATIENCE_S)
-    if found.status_code != 200:
+    parameters = {"keys": key, "resolution": "raw"}
+    response = httpx.get(f"{served.url}/api/v1/runs/{run}/metrics", params=parameters, timeout=PATIENCE_S)
+    if response.status_code != 200:
         return {}
     return {
         t: value
-        for group in found.json()["groups"]
+        for group in response.json()["groups"]
         for series in group["series"].values()
         for t, value in zip(group["t"], series, strict=True)
         if value is not None

@@ -9,14 +9,14 @@ from runvitals.server.doors.routing import route_of
 
 
 def target(columns: int) -> Target:
-    found = Target(route_of({"instance": "n1:9100"}))
+    new_target = Target(route_of({"instance": "n1:9100"}))
     for number in range(columns):
-        found.column(f"key{number}")
-    return found
+        new_target.column(f"key{number}")
+    return new_target
 
 
 def widths(of: Target, columns: list[int]) -> list[int]:
-    return [one.width for one in of.column_lists(columns, np.array(columns).tobytes())]
+    return [column_list.width for column_list in of.column_lists(columns, np.array(columns).tobytes())]
 
 
 def test_all_columns_are_one_list() -> None:
@@ -44,7 +44,7 @@ def test_sets_of_columns_are_limited() -> None:
 
 def test_lists_whose_numbers_are_unknown_are_sent_again() -> None:
     host = target(3)
-    [one] = host.column_lists([0, 1, 2], np.arange(3).tobytes())
-    one.schema = 7
+    [first] = host.column_lists([0, 1, 2], np.arange(3).tobytes())
+    first.schema = 7
     host.forget_schemas()
-    assert one.schema is None
+    assert first.schema is None

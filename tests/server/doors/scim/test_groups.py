@@ -21,8 +21,8 @@ def test_okta_pushes_a_group(provider: Provider) -> None:
     provider.patch(path, {"op": "remove", "path": f'members[value eq "{ada["id"]}"]'})
     provider.patch(path, {"op": "replace", "value": {"id": group["id"], "displayName": "Speech"}})
     assert members(provider.server, "speech-lab") == {"eve": "member"}
-    (found,) = provider.ask("GET", "Groups", filter='displayName eq "speech"')["Resources"]
-    assert found["displayName"] == "Speech"
+    (resources,) = provider.ask("GET", "Groups", filter='displayName eq "speech"')["Resources"]
+    assert resources["displayName"] == "Speech"
     provider.patch(path, {"op": "replace", "path": "members", "value": [{"value": ada["id"]}]})
     assert members(provider.server, "speech-lab") == {"ada": "member"}
     provider.ask("POST", "Groups", 409, {**body, "displayName": "speech lab"})

@@ -21,8 +21,8 @@ def test_okta_looks_for_a_user_creates_and_changes_it(provider: Provider) -> Non
         True,
         "Ada Example",
     )
-    (found,) = provider.ask("GET", "Users", **search)["Resources"]
-    assert found == created == provider.ask("GET", f"Users/{created['id']}")
+    (resources,) = provider.ask("GET", "Users", **search)["Resources"]
+    assert resources == created == provider.ask("GET", f"Users/{created['id']}")
     ada = provider.server.accounts.users.by_name("ada")
     assert (ada.state, ada.created_via) == ("active", "scim")
     assert provider.server.accounts.users.by_address("ada@example.org") == ada
@@ -189,6 +189,6 @@ def test_long_paths_of_changes_are_rejected(provider: Provider, path: str) -> No
     user = provider.create_user("ada")
     for kind, number in (("Users", user["id"]), ("Groups", "1")):
         operations = [{"op": "replace", "path": path, "value": "x"}]
-        answer = provider.client.patch(f"{kind}/{number}", json={"Operations": operations})
-        assert answer.status_code in (200, 204, 400, 404, 413), answer.text[:200]
+        response = provider.client.patch(f"{kind}/{number}", json={"Operations": operations})
+        assert response.status_code in (200, 204, 400, 404, 413), response.text[:200]
     assert provider.ask("GET", f"Users/{user['id']}")["userName"] == user["userName"]

@@ -72,7 +72,7 @@ class Lab:
             "step": STEPS,
             "records": [
                 [0, "info", {**about, "config": config, "machine": {"git": {"commit": "c0ffee"}}}],
-                *[[10 + place, "media", record] for place, record in enumerate(SAVED)],
+                *[[10 + index, "media", record] for index, record in enumerate(SAVED)],
                 [1, "console", {"t": START, "stream": 1, "text": "hello\nwor"}],
                 [2, "console", {"t": START + 5, "stream": 1, "text": "ld\n"}],
             ],
@@ -87,8 +87,8 @@ class Lab:
         for envelope in (trained, measured):
             url = f"{self.server.url}/api/v1/ingest"
             headers = {"authorization": f"Bearer {self.key}"}
-            answer = httpx.post(url, json={**run, **envelope}, headers=headers, timeout=PATIENCE_S)
-            assert answer.status_code == 200, answer.text
+            response = httpx.post(url, json={**run, **envelope}, headers=headers, timeout=PATIENCE_S)
+            assert response.status_code == 200, response.text
             if envelope is trained:
                 self._send_files(f"run{number}", headers)
 
@@ -104,19 +104,19 @@ class Lab:
         """The response to an operation, which is never a 5xx."""
         body, auth = {"query": query, "variables": variables}, ("api", key or self.key)
         url = f"{self.server.url}/graphql"
-        answer = httpx.post(url, json=body, auth=auth, timeout=PATIENCE_S)
-        assert answer.status_code < 500, answer.text
-        return answer.json()
+        response = httpx.post(url, json=body, auth=auth, timeout=PATIENCE_S)
+        assert response.status_code < 500, response.text
+        return response.json()
 
     def run_field(self, field: str, key: str | None = None, **variables: Any) -> Any:
         """A field of run0, with declared variables: `$s: String`."""
         declared = "".join(f"${name}: {kind}, " for name, (kind, _) in variables.items())
         head = f"query Q({declared.rstrip(', ')})" if declared else "query Q"
         query = head + '{project(name:"digits",entityName:"vision"){run(name:"run0"){' + field + "}}}"
-        answer = self.graphql(query, key, **{name: value for name, (_, value) in variables.items()})
-        if "errors" in answer:
-            return answer["errors"][0]["message"]
-        return answer["data"]["project"] and answer["data"]["project"]["run"]
+        response = self.graphql(query, key, **{name: value for name, (_, value) in variables.items()})
+        if "errors" in response:
+            return response["errors"][0]["message"]
+        return response["data"]["project"] and response["data"]["project"]["run"]
 
 
 @pytest.fixture(scope="module")
@@ -138,8 +138,8 @@ def read(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
         command, env=environment, cwd=folder, capture_output=True, text=True, timeout=PATIENCE_S
     )
     assert done.returncode == 0, done.stderr[-3000:]
-    found: dict[str, Any] = json.loads(result.read_text())
-    return found
+    output: dict[str, Any] = json.loads(result.read_text())
+    return output
 
 
 def test_who_and_where(read: dict[str, Any]) -> None:
@@ -216,12 +216,12 @@ def test_files_are_listed_and_downloaded(read: dict[str, Any]) -> None:
 
 
 def test_a_file_needs_a_key_that_may_read_its_run(lab: Lab) -> None:
-    found = lab.run_field("files { edges { node { name url } } }")["files"]["edges"][0]["node"]
+    node = lab.run_field("files { edges { node { name url } } }")["files"]["edges"][0]["node"]
     for key, status in ((lab.key, 200), (lab.reader, 200), (lab.stranger, 404), ("x" * 40, 401)):
-        answer = httpx.get(found["url"], auth=("api", key), timeout=PATIENCE_S)
-        assert answer.status_code == status
-    assert httpx.get(found["url"], timeout=PATIENCE_S).status_code in (401, 404)
-    missing = found["url"].replace(found["url"].rsplit("/", 1)[1], "..%2f..%2fcatalogue.db")
+        response = httpx.get(node["url"], auth=("api", key), timeout=PATIENCE_S)
+        assert response.status_code == status
+    assert httpx.get(node["url"], timeout=PATIENCE_S).status_code in (401, 404)
+    missing = node["url"].replace(node["url"].rsplit("/", 1)[1], "..%2f..%2fcatalogue.db")
     assert httpx.get(missing, auth=("api", lab.key), timeout=PATIENCE_S).status_code == 404
 
 
@@ -279,7 +279,7 @@ def test_a_key_changes_only_what_it_may(lab: Lab) -> None:
     assert lab.graphql(update, id="UnVuOng=")["errors"][0]["extensions"]["code"] == 422
     create = 'mutation($e: String){upsertModel(input:{name:"mine",entityName:$e}){inserted}}'
     refused = [lab.graphql(create, key=lab.stranger, e=name)["errors"][0] for name in ("vision", "nobody")]
-    assert [one["extensions"]["code"] for one in refused] == [404, 404]
+    assert [response["extensions"]["code"] for response in refused] == [404, 404]
     assert refused[0]["message"].replace("vision", "nobody") == refused[1]["message"]
 
 
@@ -291,20 +291,20 @@ def test_beginning_and_resuming_a_run_tell_nothing_of_hidden_teams(lab: Lab) -> 
         'query($e: String){model(name:"digits",entityName:$e){id bucket(name:"run0",missingOk:true){id}}}'
     )
     for operation in (begin, resume):
-        answers = [lab.graphql(operation, key=lab.stranger, e=name) for name in ("vision", "nobody")]
-        assert json.dumps(answers[0]).replace("vision", "nobody") == json.dumps(answers[1])
+        responses = [lab.graphql(operation, key=lab.stranger, e=name) for name in ("vision", "nobody")]
+        assert json.dumps(responses[0]).replace("vision", "nobody") == json.dumps(responses[1])
     assert lab.graphql(resume, key=lab.key, e="vision")["data"]["model"]["bucket"] is not None
 
 
 def test_lines_of_a_run_that_a_key_may_not_know_are_refused_as_of_no_run(lab: Lab) -> None:
-    answers = []
+    responses = []
     for path in ("vision/digits/run0", "vision/digits/none", "nobody/digits/run0"):
         url = f"{lab.server.url}/files/{path}/file_stream"
-        answer = httpx.post(url, json={}, auth=("api", lab.stranger), timeout=PATIENCE_S)
+        response = httpx.post(url, json={}, auth=("api", lab.stranger), timeout=PATIENCE_S)
         entity, _, run = path.split("/")
-        answers.append((answer.status_code, answer.text.replace(entity, "E").replace(run, "R")))
-    assert answers[0][0] == 404
-    assert answers[0] == answers[1] == answers[2]
+        responses.append((response.status_code, response.text.replace(entity, "E").replace(run, "R")))
+    assert responses[0][0] == 404
+    assert responses[0] == responses[1] == responses[2]
 
 
 @pytest.mark.parametrize(
@@ -347,8 +347,8 @@ def test_a_small_query_cannot_read_everything_many_times(lab: Lab) -> None:
     for _ in range(5):
         runs = "runs(first:1000){edges{node{" + inner + "}}}"
         inner = "project{" + f"a:{runs} b:{runs}" + "}"
-    answer = lab.run_field(inner)
-    assert "the query asks for too much" in answer
+    response = lab.run_field(inner)
+    assert "the query asks for too much" in response
 
 
 def test_a_refused_query_is_worked_on_no_longer(lab: Lab, monkeypatch: pytest.MonkeyPatch) -> None:

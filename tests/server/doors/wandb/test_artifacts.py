@@ -63,27 +63,27 @@ class Owners:
         digests = {path: digest(content) for path, content in files.items()}
         lines = "".join(f"{path}:{digests[path]}\n" for path in sorted(digests))
         entity, project = place.split("/")
-        wanted: dict[str, Any] = {"entityName": entity, "projectName": project}
-        wanted |= {"artifactCollectionNames": [name], "digestAlgorithm": "MANIFEST_MD5"}
-        wanted["artifactTypeName"] = "dataset"
-        wanted["digest"] = hashlib.md5(f"wandb-artifact-manifest-v1\n{lines}".encode()).hexdigest()
-        answer = self.graphql(_BEGIN, who, input=wanted)
-        assert "errors" not in answer, answer
-        found: str = answer["data"]["createArtifact"]["artifact"]["id"]
-        return found
+        new: dict[str, Any] = {"entityName": entity, "projectName": project}
+        new |= {"artifactCollectionNames": [name], "digestAlgorithm": "MANIFEST_MD5"}
+        new["artifactTypeName"] = "dataset"
+        new["digest"] = hashlib.md5(f"wandb-artifact-manifest-v1\n{lines}".encode()).hexdigest()
+        response = self.graphql(_BEGIN, who, input=new)
+        assert "errors" not in response, response
+        number: str = response["data"]["createArtifact"]["artifact"]["id"]
+        return number
 
     def address(self, id: str, path: str, content: bytes, who: str = "ada") -> str | None:
         """Where to send a file of a draft."""
-        wanted = [{"artifactID": id, "name": path, "md5": digest(content)}]
-        answer = self.graphql(_FILES, who, files=wanted)
-        assert "errors" not in answer, answer
-        found: str | None = answer["data"]["createArtifactFiles"]["files"]["edges"][0]["node"]["uploadUrl"]
-        return found
+        specs = [{"artifactID": id, "name": path, "md5": digest(content)}]
+        response = self.graphql(_FILES, who, files=specs)
+        assert "errors" not in response, response
+        url: str | None = response["data"]["createArtifactFiles"]["files"]["edges"][0]["node"]["uploadUrl"]
+        return url
 
     def send_manifest(self, id: str, contents: dict[str, Any], who: str = "ada") -> httpx.Response:
         body = json.dumps({"version": 1, "contents": contents}).encode()
-        answer = self.graphql(_MANIFEST, who, id=id, digest=digest(body))
-        address = answer["data"]["createArtifactManifest"]["artifactManifest"]["file"]["uploadUrl"]
+        response = self.graphql(_MANIFEST, who, id=id, digest=digest(body))
+        address = response["data"]["createArtifactManifest"]["artifactManifest"]["file"]["uploadUrl"]
         return httpx.put(address, content=body, timeout=PATIENCE_S)
 
 
@@ -91,8 +91,8 @@ def digest(content: bytes) -> str:
     return base64.b64encode(hashlib.md5(content).digest()).decode()
 
 
-def error_of(answer: Any) -> str:
-    return str(answer["errors"][0]["message"])
+def error_of(body: Any) -> str:
+    return str(body["errors"][0]["message"])
 
 
 @pytest.fixture(scope="module")
@@ -163,8 +163,8 @@ def test_the_client_lists_registries_with_their_collections_and_versions(owners:
         "new ones": [],
         "of collections": ["digits:v0"],
     }
-    found = owners.graphql(_REGISTRIES)["data"]["organization"]["orgEntity"]
-    assert [one["node"]["name"] for one in found["projects"]["edges"]] == ["wandb-registry-model"]
+    organisation = owners.graphql(_REGISTRIES)["data"]["organization"]["orgEntity"]
+    assert [edge["node"]["name"] for edge in organisation["projects"]["edges"]] == ["wandb-registry-model"]
     assert owners.graphql(_REGISTRIES, "stranger")["data"]["organization"] is None
     refused = owners.graphql(_REGISTRIES, filters='{"owner": "ada"}')
     assert "unknown field 'owner'; expected one of created_at, description" in error_of(refused)
@@ -217,7 +217,7 @@ def test_the_client_deletes_versions_and_collections(owners: Owners, seen: Any) 
     assert read["left"] == ["best datasets", "mnist"]
     audit = owners.served.metadata_store.accounts.audit
     events = audit.page(AuditFilter(action="artifact.delete"), 10)
-    assert [(one.actor_name, one.before) for one in events] == [
+    assert [(event.actor_name, event.before) for event in events] == [
         ("ada", {"artifact": "outside"}),
         ("ada", {"artifact": "mnist:v3"}),
     ]
@@ -264,8 +264,8 @@ def test_an_address_allows_one_thing_for_some_time(owners: Owners) -> None:
 @pytest.mark.parametrize("path", ["../a", "/etc/passwd", "a\nb"])
 def test_hostile_paths_are_refused(owners: Owners, path: str) -> None:
     id = owners.begin({"a.txt": b"x"}, "hostile")
-    wanted = [{"artifactID": id, "name": path, "md5": digest(b"x")}]
-    assert "invalid path" in error_of(owners.graphql(_FILES, files=wanted))
+    specs = [{"artifactID": id, "name": path, "md5": digest(b"x")}]
+    assert "invalid path" in error_of(owners.graphql(_FILES, files=specs))
     refused = owners.send_manifest(id, {path: {"digest": digest(b"x"), "size": 1}})
     assert (refused.status_code, "invalid path" in refused.text) == (400, True)
 
@@ -275,8 +275,8 @@ def test_hostile_paths_are_refused(owners: Owners, path: str) -> None:
 )
 def test_a_body_that_is_no_manifest_is_refused(owners: Owners, body: bytes) -> None:
     id = owners.begin({"a.txt": b"x"}, "broken")
-    answer = owners.graphql(_MANIFEST, id=id, digest=digest(body))
-    address = answer["data"]["createArtifactManifest"]["artifactManifest"]["file"]["uploadUrl"]
+    response = owners.graphql(_MANIFEST, id=id, digest=digest(body))
+    address = response["data"]["createArtifactManifest"]["artifactManifest"]["file"]["uploadUrl"]
     refused = httpx.put(address, content=body, timeout=PATIENCE_S)
     assert (refused.status_code, "manifest" in refused.text) == (400, True)
 
@@ -313,8 +313,8 @@ def test_strangers_learn_nothing(owners: Owners) -> None:
     delete = """mutation D($id: ID!) {
       deleteArtifact(input: {artifactID: $id, deleteAliases: true}) { artifact { id } } }"""
     assert "there is no" in error_of(owners.graphql(delete, "stranger", id=id))
-    wanted = [{"artifactID": id, "name": "a", "md5": digest(b"")}]
-    assert "there is no" in error_of(owners.graphql(_FILES, "stranger", files=wanted))
+    specs = [{"artifactID": id, "name": "a", "md5": digest(b"")}]
+    assert "there is no" in error_of(owners.graphql(_FILES, "stranger", files=specs))
     url = f"{owners.served.url}/artifactsV2/default/ada/digits/private/x/{'0' * 32}/a.txt"
     assert httpx.get(url, auth=("api", owners.keys["stranger"]), timeout=PATIENCE_S).status_code == 404
     assert httpx.get(url, timeout=PATIENCE_S).status_code == 401
@@ -327,8 +327,8 @@ def test_a_single_file_is_found_by_its_digest(owners: Owners) -> None:
     for rest in (f"ada/digits/single/{id}/{hexadecimal}/a.txt", f"ada/{id}/{hexadecimal}"):
         url = f"{owners.served.url}/artifactsV2/default/{rest}"
         auth = ("api", owners.keys["ada"])
-        found = httpx.get(url, auth=auth, timeout=PATIENCE_S, follow_redirects=True)
-        assert (found.status_code, found.content) == (200, b"single")
+        response = httpx.get(url, auth=auth, timeout=PATIENCE_S, follow_redirects=True)
+        assert (response.status_code, response.content) == (200, b"single")
         for who, status in (("stranger", 404), (None, 401)):
             other = None if who is None else ("api", owners.keys[who])
             assert httpx.get(url, auth=other, timeout=PATIENCE_S).status_code == status
@@ -360,16 +360,16 @@ def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners:
     manifest = owners.graphql(_READ_MANIFEST, "member", id=id)["data"]["artifact"]["currentManifest"]
     reading = manifest["file"]["directUrl"]
     assert httpx.get(reading, timeout=PATIENCE_S).json()["contents"].keys() == {"a.txt"}
-    found = owners.graphql(_ADDRESSES, "member", name="cars:latest")
-    node = found["data"]["project"]["artifactCollectionMembership"]["files"]["edges"][0]["node"]
+    addresses = owners.graphql(_ADDRESSES, "member", name="cars:latest")
+    node = addresses["data"]["project"]["artifactCollectionMembership"]["files"]["edges"][0]["node"]
     assert httpx.get(node["directUrl"], timeout=PATIENCE_S).content == b"a"
     ranged = httpx.get(node["directUrl"], headers={"range": "bytes=1-"}, timeout=PATIENCE_S)
     assert ranged.status_code == 416
     alias = {"entityName": "vision", "projectName": "cars", "artifactCollectionName": "cars", "alias": "x"}
     add = "mutation A($input: AddAliasesInput!) { addAliases(input: $input) { success } }"
-    wanted = {"artifactID": id, "aliases": [alias]}
-    assert "artifact:alias" in error_of(owners.graphql(add, "viewer", input=wanted))
-    assert owners.graphql(add, "member", input=wanted)["data"]["addAliases"] == {"success": True}
+    change = {"artifactID": id, "aliases": [alias]}
+    assert "artifact:alias" in error_of(owners.graphql(add, "viewer", input=change))
+    assert owners.graphql(add, "member", input=change)["data"]["addAliases"] == {"success": True}
     draft = owners.begin({"b.txt": b"b"}, "cars", "member", "vision/cars")
     sending = owners.address(draft, "b.txt", b"b", "member")
     assert sending is not None
@@ -384,8 +384,8 @@ def test_who_only_views_a_project_sees_names_of_files_and_downloads_none(owners:
 def test_the_addresses_of_a_version_that_was_deleted_or_is_a_draft_lead_nowhere(owners: Owners) -> None:
     body = json.dumps({"version": 1, "contents": {}}).encode()
     draft = owners.begin({}, "drafted")
-    answer = owners.graphql(_MANIFEST, id=draft, digest=digest(body))["data"]
-    of_draft = answer["createArtifactManifest"]["artifactManifest"]["file"]["directUrl"]
+    response = owners.graphql(_MANIFEST, id=draft, digest=digest(body))["data"]
+    of_draft = response["createArtifactManifest"]["artifactManifest"]["file"]["directUrl"]
     found = httpx.get(of_draft, timeout=PATIENCE_S)
     assert (found.status_code, "not complete" in found.text) == (404, True)
 

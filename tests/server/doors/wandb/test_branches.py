@@ -103,8 +103,8 @@ def test_the_summary_is_that_of_the_rows_that_are_left(door: Door) -> None:
         door, {"wandb-summary.json": {"offset": 0, "content": [json.dumps({"loss": {"max": 2.5}, "own": 7})]}}
     )
     assert door.shown()["summary"]["loss"] == 2.5
-    answer = door.graphql(REWIND, runName=door.run, metricName="_step", metricValue=2.0)
-    assert answer["data"]["rewindRun"]["rewoundRun"]["historyLineCount"] == 6, answer
+    response = door.graphql(REWIND, runName=door.run, metricName="_step", metricValue=2.0)
+    assert response["data"]["rewindRun"]["rewoundRun"]["historyLineCount"] == 6, response
     assert losses(door) == {0: 0.0, 1: 0.5, 2: 1.0}
     assert door.shown()["summary"] == {"loss": 1.0, "own": 7}
     send(door, {HISTORY: {"offset": 6, "content": [json.dumps({"_step": 3, "loss": 8.0})]}})
@@ -124,5 +124,5 @@ def test_a_step_that_cannot_be_gone_back_to_is_refused(
     door: Door, sent: dict[str, Any], problem: str
 ) -> None:
     door.begin()
-    asked = {"runName": door.run, "metricName": "_step", "metricValue": 1.0, **sent}
-    assert problem in door.graphql(REWIND, **asked)["errors"][0]["message"]
+    variables = {"runName": door.run, "metricName": "_step", "metricValue": 1.0, **sent}
+    assert problem in door.graphql(REWIND, **variables)["errors"][0]["message"]

@@ -52,10 +52,10 @@ def printed(served: Served, tmp_path_factory: pytest.TempPathFactory) -> str:
 
 def steps(served: Served, run: str) -> list[float]:
     """The steps at which a run has logged."""
-    answer = httpx.get(f"{served.url}/api/v1/runs/{run}/history", timeout=PATIENCE_S)
-    if answer.status_code == 404:
+    response = httpx.get(f"{served.url}/api/v1/runs/{run}/history", timeout=PATIENCE_S)
+    if response.status_code == 404:
         return []
-    return sorted(step for group in answer.json()["groups"] for step in group["step"])
+    return sorted(step for group in response.json()["groups"] for step in group["step"])
 
 
 def test_what_a_run_says_about_itself(served: Served, printed: str) -> None:
@@ -87,7 +87,7 @@ def test_its_rows_system_metrics_and_console(served: Served, printed: str) -> No
 
 def test_its_media_and_files(served: Served, printed: str) -> None:
     run = Door(served, "all")
-    kinds = {one["key"]: one["kind"] for one in run.shown("/media")["media"]}
+    kinds = {media["key"]: media["kind"] for media in run.shown("/media")["media"]}
     assert kinds == {
         "image": "image",
         "images": "image",
@@ -111,9 +111,9 @@ def test_its_media_and_files(served: Served, printed: str) -> None:
 
 def content(run: Door, sha256: str) -> bytes:
     url = f"{run.served.url}/api/v1/runs/{run.run}/files/{sha256}"
-    answer = httpx.get(url, timeout=PATIENCE_S)
-    assert answer.status_code == 200
-    return answer.content
+    response = httpx.get(url, timeout=PATIENCE_S)
+    assert response.status_code == 200
+    return response.content
 
 
 def test_a_run_whose_process_was_killed_is_resumed(served: Served, printed: str) -> None:

@@ -35,17 +35,17 @@ def printed(offset: int, *texts: str) -> dict[str, Any]:
 def send(door: Door, files: dict[str, Any], client: str = "", status: int = 200, **more: Any) -> Any:
     headers = {"x-wandb-use-async-filestream": "true", "x-wandb-async-client-id": client} if client else {}
     url = f"{door.served.url}/files/main/digits/{door.run}/file_stream"
-    answer = httpx.post(url, json={"files": files, **more}, headers=headers, timeout=PATIENCE_S)
-    assert answer.status_code == status, answer.text
-    return answer.json()
+    response = httpx.post(url, json={"files": files, **more}, headers=headers, timeout=PATIENCE_S)
+    assert response.status_code == status, response.text
+    return response.json()
 
 
 def losses(door: Door) -> dict[float, float]:
     """The logged losses by step."""
-    found = {}
+    by_step = {}
     for group in door.shown("/history", keys="loss")["groups"]:
-        found.update(zip(group["step"], group["series"]["loss"], strict=True))
-    return found
+        by_step.update(zip(group["step"], group["series"]["loss"], strict=True))
+    return by_step
 
 
 def texts(door: Door) -> list[str]:
@@ -308,8 +308,8 @@ def test_a_body_that_grows_when_it_is_unpacked_is_refused(door: Door) -> None:
     door.begin()
     url = f"{door.served.url}/files/main/digits/{door.run}/file_stream"
     bomb = gzip.compress(b" " * (60 << 20))
-    answer = httpx.post(url, content=bomb, headers={"content-encoding": "gzip"}, timeout=PATIENCE_S)
-    assert answer.status_code == 413
+    response = httpx.post(url, content=bomb, headers={"content-encoding": "gzip"}, timeout=PATIENCE_S)
+    assert response.status_code == 413
 
 
 def test_a_run_that_nobody_began_is_unknown(door: Door) -> None:

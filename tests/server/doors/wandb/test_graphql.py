@@ -33,8 +33,8 @@ def test_the_viewer_of_a_server_without_accounts_has_an_entity(door: Door) -> No
 
 
 def test_the_oldest_client_learns_what_it_may_ask(door: Door) -> None:
-    found = door.graphql(PROBE)["data"]
-    names = {kind: {field["name"] for field in found[kind]["fields"]} for kind in found}
+    data = door.graphql(PROBE)["data"]
+    names = {kind: {field["name"] for field in data[kind]["fields"]} for kind in data}
     assert "serverInfo" in names["QueryType"]
     assert "upsertBucket" in names["MutationType"]
     assert "cliVersionInfo" in names["ServerInfoType"]
@@ -78,16 +78,16 @@ def test_tools_can_read_the_whole_schema(door: Door) -> None:
 )
 def test_what_cannot_be_executed_is_answered_with_200_and_errors(door: Door, query: str, text: str) -> None:
     body = {"query": query}
-    answer = httpx.post(f"{door.served.url}/graphql", json=body, timeout=PATIENCE_S)
-    assert answer.status_code == 200
-    assert text in answer.json()["errors"][0]["message"]
+    response = httpx.post(f"{door.served.url}/graphql", json=body, timeout=PATIENCE_S)
+    assert response.status_code == 200
+    assert text in response.json()["errors"][0]["message"]
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b'{"query": 1}', b"\xff"])
 def test_a_body_that_is_no_request_is_answered_with_400(door: Door, body: bytes) -> None:
-    answer = httpx.post(f"{door.served.url}/graphql", content=body, timeout=PATIENCE_S)
-    assert answer.status_code == 400
-    assert "JSON" in answer.json()["errors"][0]["message"]
+    response = httpx.post(f"{door.served.url}/graphql", content=body, timeout=PATIENCE_S)
+    assert response.status_code == 400
+    assert "JSON" in response.json()["errors"][0]["message"]
 
 
 def test_a_run_begins_with_what_the_client_sends(door: Door) -> None:
@@ -149,10 +149,10 @@ def test_a_key_that_the_client_removed_from_the_configuration_is_gone(door: Door
 
 @pytest.mark.parametrize("config", ["{", "[]", '{"lr": {"value": ' * 3000])
 def test_a_configuration_that_is_no_object_is_an_error_that_names_it(door: Door, config: str) -> None:
-    answer = door.graphql(
+    response = door.graphql(
         'mutation($c: JSONString) { upsertBucket(input: {name: "x", config: $c}) { inserted } }', c=config
     )
-    assert "config" in answer["errors"][0]["message"]
+    assert "config" in response["errors"][0]["message"]
 
 
 @pytest.mark.parametrize("value", [1, 0.5, True, [None], {"lr": {"value": 0.1}}])
@@ -164,13 +164,13 @@ def test_a_configuration_that_is_no_object_is_an_error_that_names_it(door: Door,
     ],
 )
 def test_json_that_is_not_in_a_text_is_an_error_that_says_so(door: Door, operation: str, value: Any) -> None:
-    answer = door.graphql(operation, x=value)
-    assert "JSON in a text" in answer["errors"][0]["message"]
+    response = door.graphql(operation, x=value)
+    assert "JSON in a text" in response["errors"][0]["message"]
 
 
 def test_json_that_is_not_in_a_text_is_not_accepted_in_the_query(door: Door) -> None:
-    answer = door.graphql('mutation { upsertBucket(input: {name: "x", config: 5}) { inserted } }')
-    assert "JSON in a text" in answer["errors"][0]["message"]
+    response = door.graphql('mutation { upsertBucket(input: {name: "x", config: 5}) { inserted } }')
+    assert "JSON in a text" in response["errors"][0]["message"]
 
 
 def test_a_project_has_its_runs_however_it_is_asked_for(door: Door) -> None:
@@ -178,8 +178,8 @@ def test_a_project_has_its_runs_however_it_is_asked_for(door: Door) -> None:
     for operation in ("project", "model"):
         fields = "{ bucket(name: $r) { name } run(name: $r) { name } }"
         query = f"query($p: String, $r: String!) {{ {operation}(name: $p) {fields} }}"
-        answer = door.graphql(query, p="digits", r=door.run)
-        assert answer == {"data": {operation: {"bucket": {"name": door.run}, "run": {"name": door.run}}}}
+        response = door.graphql(query, p="digits", r=door.run)
+        assert response == {"data": {operation: {"bucket": {"name": door.run}, "run": {"name": door.run}}}}
 
 
 @pytest.mark.parametrize("number", ["2147483648", "9" * 18, "9" * 5000, "-1", "²"])

@@ -38,4 +38,4 @@ def test_the_oldest_client_logs_and_resumes(served: Served, tmp_path: Path) -> N
     assert steps(served, "old") == [0, 1, 2, 3, 4, 6]
     assert run["summary"]["val/loss"] == 1.0
     assert [event["data"]["title"] for event in run["events"]] == ["Careful"]
-    assert [one["kind"] for one in Door(served, "old").shown("/media")["media"]] == ["histogram"]
+    assert [media["kind"] for media in Door(served, "old").shown("/media")["media"]] == ["histogram"]

@@ -27,7 +27,7 @@ ROW = {
 
 
 @pytest.mark.parametrize(
-    ("wanted", "holds"),
+    ("expected", "holds"),
     [
         ({}, True),
         ({"name": "mnist"}, True),
@@ -51,8 +51,8 @@ ROW = {
         ({"$not": {"name": "x"}}, True),
     ],
 )
-def test_which_rows_a_filter_selects(wanted: object, holds: bool) -> None:
-    assert compile_filter(json.dumps(wanted), FIELDS)(ROW) is holds
+def test_which_rows_a_filter_selects(expected: object, holds: bool) -> None:
+    assert compile_filter(json.dumps(expected), FIELDS)(ROW) is holds
 
 
 @pytest.mark.parametrize(

@@ -104,15 +104,15 @@ def test_a_user_logs_to_their_own_space_and_resumes(users: Users, user: str) -> 
 
 def test_nobody_logs_to_the_space_of_somebody_else(users: Users) -> None:
     begin(users, "rita", None, "hers")
-    answer = begin(users, "bo", "rita", "hers")
-    assert answer["data"]["upsertBucket"] is None
-    assert answer["errors"][0]["extensions"]["code"] in (403, 404)
+    response = begin(users, "bo", "rita", "hers")
+    assert response["data"]["upsertBucket"] is None
+    assert response["errors"][0]["extensions"]["code"] in (403, 404)
     for path in ("/files/rita/digits/hers/file_stream", "/files/nobody/digits/hers/file_stream"):
         assert users.post("bo", path, {"files": rows(0, 3)}).status_code in (403, 404)
     model = users.graphql("bo", RESUME, project="digits", entity="rita", name="hers")["data"]["model"]
     assert model is None or model["bucket"] is None
-    asked = users.graphql("bo", CREATE, entity="rita", project="digits", run="hers", files=["x"])
-    assert asked["data"]["createRunFiles"] is None
+    uploads = users.graphql("bo", CREATE, entity="rita", project="digits", run="hers", files=["x"])
+    assert uploads["data"]["createRunFiles"] is None
 
 
 def test_a_sweep_belongs_to_who_made_it(users: Users) -> None:
@@ -148,8 +148,8 @@ def test_the_address_of_an_upload_ends_with_the_right(users: Users) -> None:
     accounts.users.update(bo.id, CLI, NOW, state="suspended")
     users.served.app.services.access.rights_changed()
     try:
-        answer = httpx.put(address, content=b"y", timeout=PATIENCE_S)
-        assert (answer.status_code, "may not use it any more" in answer.text) == (403, True)
+        response = httpx.put(address, content=b"y", timeout=PATIENCE_S)
+        assert (response.status_code, "may not use it any more" in response.text) == (403, True)
     finally:
         accounts.users.update(bo.id, CLI, NOW, state="active")
         users.served.app.services.access.rights_changed()

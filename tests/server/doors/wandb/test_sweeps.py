@@ -48,9 +48,9 @@ class Sweeping:
         self.name = self.made["sweep"]["name"]
 
     def asked(self, query: str, **variables: Any) -> Any:
-        answer = self.door.graphql(query, **variables)
-        assert "errors" not in answer, answer
-        return answer["data"]
+        response = self.door.graphql(query, **variables)
+        assert "errors" not in response, response
+        return response["data"]
 
     def agent(self) -> str:
         return str(self.asked(CREATE_AGENT, sweep=self.name)["createAgent"]["agent"]["id"])
@@ -58,8 +58,8 @@ class Sweeping:
     def told(self, agent: str, *running: str) -> list[dict[str, Any]]:
         """The commands for an agent that has these runs."""
         state = json.dumps(dict.fromkeys(running, True))
-        found = self.asked(HEARTBEAT, id=agent, runState=state)["agentHeartbeat"]["commands"]
-        return list(json.loads(found))
+        commands = self.asked(HEARTBEAT, id=agent, runState=state)["agentHeartbeat"]["commands"]
+        return list(json.loads(commands))
 
     def set(self, state: str) -> None:
         self.asked(UPSERT_SWEEP, id=self.made["sweep"]["id"], state=state)
@@ -94,9 +94,9 @@ def test_an_agent_gets_each_combination_and_then_ends(door: Door) -> None:
 def test_a_run_that_has_not_begun_is_assigned_again_but_not_for_ever(door: Door) -> None:
     sweep = Sweeping(door)
     agent = sweep.agent()
-    told = [sweep.told(agent)[0]["run_id"] for _ in range(4)]
-    assert told[0] == told[1] == told[2] != told[3]
-    assert sweep.told(agent, told[3]) == []
+    run_ids = [sweep.told(agent)[0]["run_id"] for _ in range(4)]
+    assert run_ids[0] == run_ids[1] == run_ids[2] != run_ids[3]
+    assert sweep.told(agent, run_ids[3]) == []
 
 
 def test_pause_resume_stop_and_cancel(door: Door) -> None:
@@ -111,8 +111,8 @@ def test_pause_resume_stop_and_cancel(door: Door) -> None:
     assert sweep.told(agent) == EXIT
     sweep.set("CANCELED")
     assert sweep.told(agent, run) == EXIT
-    answer = door.graphql(UPSERT_SWEEP, id=sweep.made["sweep"]["id"], state="RUNNING")
-    assert "is canceled: it cannot become running" in answer["errors"][0]["message"]
+    response = door.graphql(UPSERT_SWEEP, id=sweep.made["sweep"]["id"], state="RUNNING")
+    assert "is canceled: it cannot become running" in response["errors"][0]["message"]
 
 
 def test_runs_that_do_worse_are_stopped(door: Door) -> None:
@@ -173,8 +173,8 @@ def test_an_agent_of_a_deleted_sweep_ends_after_its_run(door: Door) -> None:
 def test_a_wrong_configuration_is_refused_with_what_is_expected(
     door: Door, config: str, problem: str
 ) -> None:
-    answer = door.graphql(UPSERT_SWEEP, config=config, projectName="digits")
-    assert problem in answer["errors"][0]["message"]
+    response = door.graphql(UPSERT_SWEEP, config=config, projectName="digits")
+    assert problem in response["errors"][0]["message"]
 
 
 def test_the_real_client_runs_sweeps(served: Served, tmp_path: Path) -> None:

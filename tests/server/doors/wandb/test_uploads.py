@@ -31,8 +31,8 @@ def asked(door: Door, *names: str, **more: Any) -> Any:
 
 
 def addresses(door: Door, *names: str) -> dict[str, str]:
-    found = asked(door, *names)["data"]["createRunFiles"]["files"]
-    return {file["name"]: file["uploadUrl"] for file in found}
+    files = asked(door, *names)["data"]["createRunFiles"]["files"]
+    return {file["name"]: file["uploadUrl"] for file in files}
 
 
 def put(address: str, content: bytes | Iterable[bytes]) -> httpx.Response:
@@ -41,10 +41,10 @@ def put(address: str, content: bytes | Iterable[bytes]) -> httpx.Response:
 
 def test_a_file_is_kept_under_its_name(door: Door) -> None:
     door.begin()
-    found = addresses(door, "a/model.pt", "empty")
-    assert put(found["a/model.pt"], b"first").status_code == 200
-    assert put(found["a/model.pt"], b"second").status_code == 200
-    assert put(found["empty"], b"").status_code == 200
+    urls = addresses(door, "a/model.pt", "empty")
+    assert put(urls["a/model.pt"], b"first").status_code == 200
+    assert put(urls["a/model.pt"], b"second").status_code == 200
+    assert put(urls["empty"], b"").status_code == 200
     files = {file["name"]: file for file in door.shown("/files")["files"]}
     assert {name: file["bytes"] for name, file in files.items()} == {"a/model.pt": 6, "empty": 0}
 
@@ -60,11 +60,11 @@ def test_a_file_of_several_megabytes(door: Door) -> None:
 
 def test_what_the_files_of_the_client_say_about_the_machine(door: Door) -> None:
     door.begin()
-    found = addresses(door, "wandb-metadata.json", "requirements.txt")
+    urls = addresses(door, "wandb-metadata.json", "requirements.txt")
     git = {"remote": "https://user:secret@example.org/x.git", "commit": "abc"}
     about = {"program": "train.py", "args": ["--password", "hunter2"], "git": git, "gpu": "H100", "host": "n"}
-    put(found["wandb-metadata.json"], json.dumps(about).encode())
-    put(found["requirements.txt"], b"numpy==2.4.6\n-e .\n")
+    put(urls["wandb-metadata.json"], json.dumps(about).encode())
+    put(urls["requirements.txt"], b"numpy==2.4.6\n-e .\n")
     run = door.shown()
     machine = run["machines"]["node1"]
     assert machine["packages"] == {"numpy": "2.4.6"}
@@ -129,8 +129,8 @@ def test_a_file_of_unknown_size_counts_against_the_limits(door: Door) -> None:
     content = bytes(range(256)) * 12_000  # three times as much as is written at once
     files.limits = FileLimits(run_bytes=2_000_000)
     try:
-        answer = in_parts(addresses(door, "big")["big"], content, 7)
-        assert (answer.status_code, "files of the run" in answer.text) == (413, True)
+        response = in_parts(addresses(door, "big")["big"], content, 7)
+        assert (response.status_code, "files of the run" in response.text) == (413, True)
         assert in_parts(addresses(door, "small")["small"], content[:1000], 3).status_code == 200
     finally:
         files.limits = before

@@ -40,9 +40,9 @@ def local(tmp_path: Path, server: StoredServer) -> Client:
 def same(local: Client, server: StoredServer, path: str, **params: Any) -> Any:
     """The answer of both."""
     mine, theirs = local.ask(path, **params), server.ask(path, **params)
-    for answer in (mine, theirs):
-        if isinstance(answer, dict):
-            answer.pop("cursor", None)
+    for response in (mine, theirs):
+        if isinstance(response, dict):
+            response.pop("cursor", None)
     assert theirs == mine
     return mine
 
@@ -85,9 +85,9 @@ def test_facts(both: Both) -> None:
     local, server = both
     mine, theirs = local.ask("runs/abc"), server.ask("runs/abc")
     models.RunDetail.model_validate(theirs)
-    for answer in (mine, theirs):
+    for response in (mine, theirs):
         # A journal knows the newest sample, a store the newest value of each key.
-        answer["last"] = {host: answer["last"][host]["cpu"] for host in answer["last"]}
+        response["last"] = {host: response["last"][host]["cpu"] for host in response["last"]}
     assert theirs == mine
     same(local, server, "runs/abc/events")
     same(local, server, "runs/abc/console")
@@ -268,8 +268,8 @@ def test_samples_before_the_start_of_the_run_are_found(server: StoredServer) -> 
     (who,) = server.metadata_store.writers.join([WriterRegistration("abc", "curl")], T0)
     t = np.arange(T0 - 7 * 86_400_000, T0 - 7 * 86_400_000 + 100_000, 1000)
     server.append(who, ("cpu",), t, np.arange(100.0).reshape(-1, 1))
-    answer = server.ask("runs/abc/metrics")
-    assert (answer["t0"], answer["t1"]) == (t[0], t[-1])
+    response = server.ask("runs/abc/metrics")
+    assert (response["t0"], response["t1"]) == (t[0], t[-1])
     (series,) = server.ask("runs/abc/series")
     assert (series["first_ms"], series["last_ms"], series["n"]) == (t[0], t[-1], 100)
 
@@ -307,9 +307,9 @@ def test_pages_are_stable_while_runs_start(
     following: str | None = None
     for page in range(100):
         after = {"after": following} if following else {}
-        answer = server.ask("runs", sort=sort, descending=descending, limit=3, **after)
-        seen += [run["id"] for run in answer["runs"]]
-        following = answer["next"]
+        response = server.ask("runs", sort=sort, descending=descending, limit=3, **after)
+        seen += [run["id"] for run in response["runs"]]
+        following = response["next"]
         if following is None:
             break
         starts(100 + 2 * page, T0 - page)

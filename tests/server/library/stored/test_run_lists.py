@@ -78,8 +78,8 @@ def _run(
 def same(both: tuple[Client, StoredServer], path: str, **params: Any) -> Any:
     local, server = both
     mine, theirs = local.ask(path, **params), server.ask(path, **params)
-    for answer in (mine, theirs):
-        answer.pop("next", None)
+    for response in (mine, theirs):
+        response.pop("next", None)
     assert _rounded(theirs) == _rounded(mine)
     return mine
 
@@ -146,8 +146,8 @@ def _rounded(value: Any) -> Any:
     ],
 )
 def test_filters(both: tuple[Client, StoredServer], text: str, expected: str) -> None:
-    answer = same(both, "runs", filter=text, sort="id", descending=False)
-    assert ("".join(run["id"] for run in answer["runs"]), answer["total"]) == (expected, len(expected))
+    response = same(both, "runs", filter=text, sort="id", descending=False)
+    assert ("".join(run["id"] for run in response["runs"]), response["total"]) == (expected, len(expected))
 
 
 def test_a_wrong_filter_names_the_term(both: tuple[Client, StoredServer]) -> None:
@@ -174,23 +174,23 @@ def test_a_wrong_filter_names_the_term(both: tuple[Client, StoredServer]) -> Non
 @pytest.mark.parametrize("limit", [1, 3])
 def test_several_sort_keys(both: tuple[Client, StoredServer], sort: str, expected: str, limit: int) -> None:
     for client in both:
-        found, after = "", None
+        pages, after = "", None
         for _ in range(5):
             page = client.ask("runs", sort=sort, limit=limit, **({"after": after} if after else {}))
-            found += "".join(run["id"] for run in page["runs"])
+            pages += "".join(run["id"] for run in page["runs"])
             after = page["next"]
             if after is None:
                 break
-        assert found == expected
+        assert pages == expected
 
 
 def test_columns_and_sparklines(both: tuple[Client, StoredServer]) -> None:
     columns = ["config.lr", "cfg.model", "summary.loss", "system.gpu", "gpu.util.max", "system.energy"]
-    answer = same(
+    response = same(
         both, "runs", columns=columns, sparklines=["loss", "gpu.*.gpu"], sort="id", descending=False
     )
-    models.RunPageSchema.model_validate({**answer, "next": None})
-    first, _, third, _ = answer["runs"]
+    models.RunPageSchema.model_validate({**response, "next": None})
+    first, _, third, _ = response["runs"]
     assert first["columns"] == {
         "config.lr": 0.1,
         "cfg.model": "resnet50",
@@ -205,7 +205,7 @@ def test_columns_and_sparklines(both: tuple[Client, StoredServer]) -> None:
     assert len(first["sparklines"]["gpu.*.gpu"]) > 5
     assert first["sparklines"]["loss"][0] > first["sparklines"]["loss"][-1]
     assert third["sparklines"]["gpu.*.gpu"] == []
-    assert all(len(line) <= 40 for run in answer["runs"] for line in run["sparklines"].values())
+    assert all(len(line) <= 40 for run in response["runs"] for line in run["sparklines"].values())
 
 
 def test_power_in_doubt_counts_in_no_statistic(tmp_path: Path, server: StoredServer) -> None:
@@ -222,8 +222,8 @@ def test_power_in_doubt_counts_in_no_statistic(tmp_path: Path, server: StoredSer
         server.take(tmp_path, run_id)
     StatisticsUpdater(server.store, server.metadata_store, lambda: server.now_ms).update()
     columns = ["system.energy", "system.gpu_power", "system.gpu_power.max"]
-    answer = same((Client(tmp_path), server), "runs", columns=columns, sort="id", descending=False)
-    first, second_run = (run["columns"] for run in answer["runs"])
+    response = same((Client(tmp_path), server), "runs", columns=columns, sort="id", descending=False)
+    first, second_run = (run["columns"] for run in response["runs"])
     assert first == {
         "system.energy": pytest.approx(36.0 * 30 / 3600),
         "system.gpu_power": 36.0,
@@ -246,27 +246,27 @@ def test_a_gap_in_a_sparkline_is_null(tmp_path: Path, server: StoredServer) -> N
 
 def test_groups(both: tuple[Client, StoredServer]) -> None:
     columns = ["summary.loss", "gpu.util"]
-    answer = same(both, "runs/groups", by=["host"], columns=columns, sort="-runs,host")
-    run_list_models.RunGroupsSchema.model_validate({**answer, "next": None})
-    assert [(group["values"], group["runs"], group["states"]) for group in answer["groups"]] == [
+    response = same(both, "runs/groups", by=["host"], columns=columns, sort="-runs,host")
+    run_list_models.RunGroupsSchema.model_validate({**response, "next": None})
+    assert [(group["values"], group["runs"], group["states"]) for group in response["groups"]] == [
         ({"host": "node1"}, 2, {"finished": 1, "failed": 1}),
         ({"host": "node2"}, 2, {"finished": 1, "crashed": 1}),
     ]
-    assert answer["groups"][0]["columns"]["gpu.util"] == {
+    assert response["groups"][0]["columns"]["gpu.util"] == {
         "n": 2,
         "min": 20.0,
         "mean": 55.0,
         "max": 90.0,
         "sum": 110.0,
     }
-    assert answer["groups"][1]["columns"]["gpu.util"] == {
+    assert response["groups"][1]["columns"]["gpu.util"] == {
         "n": 1,
         "min": 55.0,
         "mean": 55.0,
         "max": 55.0,
         "sum": 55.0,
     }
-    assert answer["groups"][0]["started_ms"] == [T0, T0 + 60_000]
+    assert response["groups"][0]["started_ms"] == [T0, T0 + 60_000]
 
 
 @pytest.mark.parametrize(
@@ -288,10 +288,10 @@ def test_what_runs_are_grouped_by(
     both: tuple[Client, StoredServer], by: tuple[str, ...], expected: Any
 ) -> None:
     order = ",".join(by) or "runs"
-    answer = same(both, "runs/groups", by=list(by), sort=order)
+    response = same(both, "runs/groups", by=list(by), sort=order)
     if expected is not None:
-        assert [(group["values"], group["runs"]) for group in answer["groups"]] == expected
-    assert answer["total"] == len(answer["groups"])
+        assert [(group["values"], group["runs"]) for group in response["groups"]] == expected
+    assert response["total"] == len(response["groups"])
 
 
 def test_groups_come_in_pages(both: tuple[Client, StoredServer]) -> None:
@@ -360,19 +360,19 @@ def test_cells_of_a_table_are_no_formulas(tmp_path: Path, server: StoredServer) 
 
 def test_names_and_values_for_completion(both: tuple[Client, StoredServer]) -> None:
     for client in both:
-        answer = client.ask("fields/values")
-        run_list_models.FieldChoicesSchema.model_validate(answer)
-        found = {choice["name"]: (choice["kind"], choice["values"]) for choice in answer["fields"]}
-        assert len(found) == len(answer["fields"])
-        assert found["project"] == ("text", ["digits", "other"])
-        assert sorted(found["host"][1]) == ["node1", "node2"]
-        assert found["config.lr"] == ("number", [0.1, 0.01])
-        assert sorted(found["config.model"][1]) == ["resnet50", "vit"]
-        assert "crashed" in found["state"][1]
-        assert found["duration"][0] == "duration"
-        assert found["system.tpu.max"] == ("number", [])
+        response = client.ask("fields/values")
+        run_list_models.FieldChoicesSchema.model_validate(response)
+        choices = {choice["name"]: (choice["kind"], choice["values"]) for choice in response["fields"]}
+        assert len(choices) == len(response["fields"])
+        assert choices["project"] == ("text", ["digits", "other"])
+        assert sorted(choices["host"][1]) == ["node1", "node2"]
+        assert choices["config.lr"] == ("number", [0.1, 0.01])
+        assert sorted(choices["config.model"][1]) == ["resnet50", "vit"]
+        assert "crashed" in choices["state"][1]
+        assert choices["duration"][0] == "duration"
+        assert choices["system.tpu.max"] == ("number", [])
         narrowed = {
-            one["name"]: one["values"] for one in client.ask("fields/values", filter="id:c")["fields"]
+            field["name"]: field["values"] for field in client.ask("fields/values", filter="id:c")["fields"]
         }
         assert narrowed["project"] == ["other"]
 

@@ -13,9 +13,9 @@ DAY = 86_400_000
 
 def link(server: AccountsServer, path: str = DIGITS, **new: Any) -> tuple[int, dict[str, str]]:
     """The id of a new link, and the header that sends it."""
-    made = server.ask("ada", "POST", f"{path}/links", 201, json=new)
-    assert made["url"].startswith("/-/shared#")
-    return made["id"], {"x-runvitals-link": made["url"].partition("#")[2]}
+    body = server.ask("ada", "POST", f"{path}/links", 201, json=new)
+    assert body["url"].startswith("/-/shared#")
+    return body["id"], {"x-runvitals-link": body["url"].partition("#")[2]}
 
 
 def test_a_link_says_where_it_leads(digits: AccountsServer) -> None:
@@ -80,6 +80,6 @@ def test_a_guest_reads_and_changes_nothing(digits: AccountsServer) -> None:
 def test_search_engines_keep_no_page_of_guests(digits: AccountsServer) -> None:
     with digits.client() as client:
         for path, expected in (("/-/shared", "noindex"), ("/-/shared/runs/run-bob", "noindex"), ("/", None)):
-            found = client.get(f"{digits.url}{path}")
-            if found.status_code != 503:  # the page was never built
-                assert found.headers.get("x-robots-tag") == expected
+            response = client.get(f"{digits.url}{path}")
+            if response.status_code != 503:  # the page was never built
+                assert response.headers.get("x-robots-tag") == expected

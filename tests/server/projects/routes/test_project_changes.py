@@ -15,13 +15,13 @@ def test_all_fields_change_or_none(digits: AccountsServer) -> None:
     add_run(digits, "letter", "letters", "ada")
     before = digits.ask("bob", "GET", DIGITS)
     recorded = digits.actions()
-    taken = {"description": "new", "visibility": "public", "owner": "ada", "name": "letters"}
-    digits.ask("ada", "PATCH", DIGITS, 409, json=taken)
+    changes = {"description": "new", "visibility": "public", "owner": "ada", "name": "letters"}
+    digits.ask("ada", "PATCH", DIGITS, 409, json=changes)
     digits.ask("ada", "PATCH", DIGITS, 422, json={"description": "x" * 501, "visibility": "public"})
     digits.ask("ada", "PATCH", DIGITS, 422, json={"description": "new", "owner": "mallory"})
     assert digits.ask("bob", "GET", DIGITS) == before
     assert digits.actions() == recorded
-    changed = digits.ask("ada", "PATCH", DIGITS, json={**taken, "name": "numbers"})
+    changed = digits.ask("ada", "PATCH", DIGITS, json={**changes, "name": "numbers"})
     assert [changed[field] for field in ("name", "description", "visibility", "owner")] == [
         "numbers",
         "new",
@@ -88,9 +88,9 @@ def test_administrators_act_as_the_owner_of_a_private_project_without_one(digits
 def test_an_empty_project_is_created(digits: AccountsServer) -> None:
     path = "entities/vision/projects"
     with digits.client("bob") as bob:
-        made = bob.post(path, json={"name": "a b", "description": "New", "visibility": "restricted"})
-    assert (made.status_code, made.headers["location"]) == (201, f"/api/v1/{path}/a%20b")
-    assert [made.json()[field] for field in ("owner", "visibility", "runs")] == ["bob", "restricted", 0]
+        response = bob.post(path, json={"name": "a b", "description": "New", "visibility": "restricted"})
+    assert (response.status_code, response.headers["location"]) == (201, f"/api/v1/{path}/a%20b")
+    assert [response.json()[field] for field in ("owner", "visibility", "runs")] == ["bob", "restricted", 0]
     digits.ask("ada", "GET", f"{path}/a b", 404)
     digits.ask("bob", "POST", path, 409, json={"name": "digits"})
     digits.ask("eve", "POST", path, 403, json={"name": "mine"})

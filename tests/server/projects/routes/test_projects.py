@@ -46,8 +46,8 @@ def test_each_field_needs_a_right_of_its_own(digits: AccountsServer) -> None:
         ({"name": ""}, "name"),
         ({"owner": "mallory"}, "owner"),
     ):
-        answer = digits.ask("ada", "PATCH", "entities/vision/projects/letters", 422, json=body)
-        assert list(answer["fields"]) == [field]
+        response = digits.ask("ada", "PATCH", "entities/vision/projects/letters", 422, json=body)
+        assert list(response["fields"]) == [field]
     digits.ask("bob", "PATCH", "entities/vision/projects/letters", 403, json={"description": "mine"})
     for owner in ("bob", None):
         named = digits.ask("ada", "PATCH", "entities/vision/projects/letters", json={"owner": owner})
@@ -78,8 +78,8 @@ def test_visibility_and_its_rules(digits: AccountsServer) -> None:
 def test_a_project_goes_to_the_trash_and_comes_back_with_its_runs(digits: AccountsServer) -> None:
     digits.ask("bob", "DELETE", DIGITS, 403)  # ada has a run in it
     digits.ask("ada", "DELETE", "runs/run-ada")
-    answer = digits.ask("ada", "DELETE", DIGITS, 202)
-    assert (answer["runs"], answer["purged_ms"]) == (1, digits.clock() + 30 * DAY)
+    response = digits.ask("ada", "DELETE", DIGITS, 202)
+    assert (response["runs"], response["purged_ms"]) == (1, digits.clock() + 30 * DAY)
     digits.ask("eve", "GET", DIGITS, 404)
     assert digits.ask("ada", "GET", DIGITS)["deleted_ms"] == digits.clock()
     assert digits.ask("ada", "GET", "runs")["runs"] == []
@@ -119,7 +119,9 @@ def test_transfer_needs_both_sides_and_the_password(digits: AccountsServer) -> N
 
 def test_a_transfer_ends_guest_links(digits: AccountsServer) -> None:
     digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("ada").id)
-    links = [digits.ask("ada", "POST", f"{place}/links", 201, json={}) for place in (DIGITS, "runs/run-bob")]
+    links = [
+        digits.ask("ada", "POST", f"{address}/links", 201, json={}) for address in (DIGITS, "runs/run-bob")
+    ]
     headers = [{"x-runvitals-link": link["url"].partition("#")[2]} for link in links]
     for header in headers:
         digits.ask(None, "GET", "runs/run-bob", headers=header)
@@ -171,8 +173,8 @@ def test_what_is_done_to_a_project_is_in_the_events_of_its_runs(digits: Accounts
 
 
 def test_the_older_call_deletes_a_project_too(digits: AccountsServer) -> None:
-    answer = digits.ask("ada", "DELETE", "projects/digits")
-    assert answer == {"project": "digits", "done": "delete", "runs": 2}
+    response = digits.ask("ada", "DELETE", "projects/digits")
+    assert response == {"project": "digits", "done": "delete", "runs": 2}
     assert digits.actions()[-1] == "project.delete"
     assert digits.ask("ada", "GET", "runs")["runs"] == []
     digits.ask("ada", "POST", f"{DIGITS}/restore")
@@ -257,14 +259,14 @@ def test_whose_a_run_is_and_where(digits: AccountsServer) -> None:
     assert digits.ask("bob", "GET", "runs/run-ada")["author"]["name"] == "bob"
     digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("bob").id)
     add_run(digits, "voice", "words", "bob", team="speech")
-    place = {"entity": "speech", "project": "words"}
-    digits.ask("eve", "POST", "runs/run-bob/move", 403, json=place)
-    digits.ask("ada", "POST", "runs/run-bob/move", 404, json=place)
-    digits.ask("bob", "POST", "runs/run-bob/move", json=place)
+    location = {"entity": "speech", "project": "words"}
+    digits.ask("eve", "POST", "runs/run-bob/move", 403, json=location)
+    digits.ask("ada", "POST", "runs/run-bob/move", 404, json=location)
+    digits.ask("bob", "POST", "runs/run-bob/move", json=location)
     moved = digits.ask("bob", "GET", "runs/run-bob")
     assert (moved["entity"], moved["project"], moved["author"]["name"]) == ("speech", "words", "bob")
     add_run(digits, "run-ada", "words", "olga", team="speech")
-    clash = digits.ask("bob", "POST", "runs/run-ada/move?entity=vision", 409, json=place)
+    clash = digits.ask("bob", "POST", "runs/run-ada/move?entity=vision", 409, json=location)
     assert clash["error"] == "speech already has a run 'run-ada'"
 
 

@@ -443,7 +443,7 @@ def test_an_issuer_with_pasted_keys_is_not_asked(people: People, idp: Idp, site:
     keys = json.dumps({"keys": [RSA.as_dict(private=False)]})
     created = rita.post(path, json={**body, "keys": keys})
     assert (created.status_code, created.json()["pasted_keys"]) == (201, True)
-    one = f"{path}/{created.json()['id']}"
-    assert rita.patch(one, json={"name": "The cluster"}).json()["pasted_keys"] is True
-    assert rita.patch(one, json={"keys": ""}).json()["pasted_keys"] is False
+    address = f"{path}/{created.json()['id']}"
+    assert rita.patch(address, json={"name": "The cluster"}).json()["pasted_keys"] is True
+    assert rita.patch(address, json={"keys": ""}).json()["pasted_keys"] is False
     assert site.requests == []

@@ -126,11 +126,11 @@ def test_a_test_and_a_preview(vision: AccountsServer) -> None:
     assert (row["event"], row["title"]) == ("test", "Test: [vision/example] an example is finished")
     fail(vision, "a")
     fail(vision, "b")
-    found = vision.ask("ada", "POST", f"{path}/preview", json={"days": 7})
-    assert found == {"days": 7, "times": 2, "times_ms": [T0, T0]}
+    preview = vision.ask("ada", "POST", f"{path}/preview", json={"days": 7})
+    assert preview == {"days": 7, "times": 2, "times_ms": [T0, T0]}
     metric = create(vision, "metric", event={"kind": "metric.threshold", "metric": "loss", "value": 1})
-    found = vision.ask("ada", "POST", f"{AUTOMATIONS}/{metric['id']}/preview", json={})
-    assert found == {"days": 30, "times": None, "times_ms": []}
+    preview = vision.ask("ada", "POST", f"{AUTOMATIONS}/{metric['id']}/preview", json={})
+    assert preview == {"days": 30, "times": None, "times_ms": []}
 
 
 def test_stopping_and_tagging_a_run_with_the_rights_of_the_creator(vision: AccountsServer) -> None:

@@ -43,8 +43,8 @@ def test_roles(vision: AccountsServer) -> None:
     assert vision.ask("ada", "PATCH", f"{MEMBERS}/eve", json={"role": "member"})["role"] == "member"
     assert "project:create" in vision.ask("eve", "GET", "teams/vision")["may"]
     vision.accounts.roles.create("Labeller", "viewer", ["run:update"], "", CLI, T0)
-    given = vision.ask("olga", "PATCH", f"{MEMBERS}/eve", json={"custom_role": "Labeller"})
-    assert (given["role"], given["custom_role"]) == ("viewer", "Labeller")
+    member = vision.ask("olga", "PATCH", f"{MEMBERS}/eve", json={"custom_role": "Labeller"})
+    assert (member["role"], member["custom_role"]) == ("viewer", "Labeller")
     for body, field in (
         ({"custom_role": "nobody"}, "custom_role"),
         ({"custom_role": "admin"}, "custom_role"),

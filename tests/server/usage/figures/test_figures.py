@@ -34,23 +34,23 @@ SEVEN_DAYS = [
 DAY, NEXT_DAY = simulate(0, "UTC", "2026-11-04", 2).days
 
 
-def ends(one: CoveredTime | DeviceTime, day: Day, chance: random.Random) -> Iterator[tuple[bool, int]]:
+def ends(figures: CoveredTime | DeviceTime, day: Day, chance: random.Random) -> Iterator[tuple[bool, int]]:
     """The ends of windows as they come while a day goes on, and whether the window is complete."""
     until_ms = day.start_ms
     while until_ms < day.end_ms + RULES.margin_ms:
         until_ms += chance.randrange(MINUTE_MS, 9 * 3_600_000)
-        for end_ms in window_ends(day, RULES, one.done_ms, until_ms):
+        for end_ms in window_ends(day, RULES, figures.done_ms, until_ms):
             yield end_ms <= until_ms, end_ms
 
 
 def covered_time(
     cluster: SimulatedCluster, day: Day, run: int, host: str, chance: random.Random
 ) -> list[Interval]:
-    samples, found = cluster.runs[run][host], CoveredTime(day, RULES)
-    for complete, end_ms in ends(found, day, chance):
-        one = found if complete else found.copy()
-        one.add(end_ms, times(samples, one.done_ms, end_ms))
-    return found.intervals
+    samples, covered = cluster.runs[run][host], CoveredTime(day, RULES)
+    for complete, end_ms in ends(covered, day, chance):
+        part = covered if complete else covered.copy()
+        part.add(end_ms, times(samples, part.done_ms, end_ms))
+    return covered.intervals
 
 
 def device_figures(
@@ -62,11 +62,11 @@ def device_figures(
     chance: random.Random,
     shares: dict[str, Any] | None = None,
 ) -> dict[str, DeviceFigures]:
-    samples, found = cluster.runs[run][host], DeviceTime(day, RULES, shares)
-    for complete, end_ms in ends(found, day, chance):
-        one = found if complete else found.copy()
-        one.add(end_ms, devices(samples, one.done_ms, end_ms))
-    return found.figures(covered)
+    samples, device_time = cluster.runs[run][host], DeviceTime(day, RULES, shares)
+    for complete, end_ms in ends(device_time, day, chance):
+        part = device_time if complete else device_time.copy()
+        part.add(end_ms, devices(samples, part.done_ms, end_ms))
+    return device_time.figures(covered)
 
 
 @pytest.mark.parametrize(("seed", "zone", "first"), SEVEN_DAYS)
@@ -90,20 +90,20 @@ def test_the_figures_are_those_of_every_minute(seed: int, zone: str, first: str)
                 shares = dict.fromkeys(samples.devices, share)
                 figures = device_figures(cluster, day, run, host, covered, chance, shares)
                 for device in samples.devices:
-                    wanted = slow.devices.get((run, device, day.name))
-                    if wanted is not None:
+                    expected = slow.devices.get((run, device, day.name))
+                    if expected is not None:
                         found_any = True
-                        assert_equal(figures[device], wanted)
+                        assert_equal(figures[device], expected)
     assert found_any
 
 
-def assert_equal(figures: DeviceFigures, wanted: SlowFigures) -> None:
-    assert figures.share == pytest.approx(float(wanted.share) * MINUTE_MS)
-    assert figures.busy == pytest.approx(wanted.busy * MINUTE_MS)
-    assert figures.idle == pytest.approx(float(wanted.idle) * MINUTE_MS)
-    assert figures.measured == pytest.approx(wanted.measured)
-    assert figures.estimated == pytest.approx(wanted.estimated)
-    assert figures.unknown_ms == pytest.approx(float(wanted.share - wanted.known) * MINUTE_MS, abs=1)
+def assert_equal(figures: DeviceFigures, expected: SlowFigures) -> None:
+    assert figures.share == pytest.approx(float(expected.share) * MINUTE_MS)
+    assert figures.busy == pytest.approx(expected.busy * MINUTE_MS)
+    assert figures.idle == pytest.approx(float(expected.idle) * MINUTE_MS)
+    assert figures.measured == pytest.approx(expected.measured)
+    assert figures.estimated == pytest.approx(expected.estimated)
+    assert figures.unknown_ms == pytest.approx(float(expected.share - expected.known) * MINUTE_MS, abs=1)
 
 
 def test_devices_never_count_more_than_the_clock() -> None:
@@ -138,8 +138,8 @@ def test_a_counter_that_was_reset_loses_the_step_of_the_reset() -> None:
     t = np.arange(5, dtype=np.int64) * 1000 + DAY.start_ms
     rules = Rules(silence_ms=10_000)
     energy = TimedValues(t, np.array([100.0, 110.0, 3.0, np.nan, 5.0]))
-    found = gpu(DAY, rules, t, DeviceSeries(energy=energy))
-    assert (found.measured, found.measured_ms, found.unknown_ms) == (12.0, 3000, 1000)
+    figures = gpu(DAY, rules, t, DeviceSeries(energy=energy))
+    assert (figures.measured, figures.measured_ms, figures.unknown_ms) == (12.0, 3000, 1000)
 
 
 def test_a_clock_that_was_set_back_counts_no_time_and_no_energy_twice() -> None:
@@ -149,18 +149,18 @@ def test_a_clock_that_was_set_back_counts_no_time_and_no_energy_twice() -> None:
     order = np.argsort(times := np.concatenate((first, second)))
     joules = np.concatenate((1e9 + 60.0 * np.arange(61), 60.0 * np.arange(61)))
     energy = TimedValues(times[order], joules[order])
-    found = gpu(DAY, Rules(silence_ms=5 * MINUTE_MS), times[order], DeviceSeries(energy=energy))
-    assert found.share == 90.5 * MINUTE_MS
-    assert (found.measured, found.measured_ms) == (60 * 60.0, 60 * MINUTE_MS)
-    assert found.unknown_ms == 30.5 * MINUTE_MS
+    figures = gpu(DAY, Rules(silence_ms=5 * MINUTE_MS), times[order], DeviceSeries(energy=energy))
+    assert figures.share == 90.5 * MINUTE_MS
+    assert (figures.measured, figures.measured_ms) == (60 * 60.0, 60 * MINUTE_MS)
+    assert figures.unknown_ms == 30.5 * MINUTE_MS
 
 
 def test_time_without_energy_figures_is_not_filled_up() -> None:
     t = np.arange(11, dtype=np.int64) * 1000 + DAY.start_ms
     watts = TimedValues(t, np.array([200.0] * 4 + [np.nan] * 4 + [200.0] * 3))
-    found = gpu(DAY, Rules(silence_ms=2000), t, DeviceSeries(power=watts))
-    assert (found.share, found.estimated) == (10_000, 1000.0)
-    assert (found.estimated_ms, found.unknown_ms) == (5000, 5000)
+    figures = gpu(DAY, Rules(silence_ms=2000), t, DeviceSeries(power=watts))
+    assert (figures.share, figures.estimated) == (10_000, 1000.0)
+    assert (figures.estimated_ms, figures.unknown_ms) == (5000, 5000)
 
 
 def test_a_short_stretch_without_work_is_not_idle() -> None:
@@ -168,8 +168,8 @@ def test_a_short_stretch_without_work_is_not_idle() -> None:
     use = np.full(60, 90.0)
     use[5:19] = 0.0  # 13 minutes between its first and last sample
     use[30:46] = 4.9  # 15 minutes
-    found = gpu(DAY, Rules(silence_ms=5 * MINUTE_MS), minutes, DeviceSeries(TimedValues(minutes, use)))
-    assert found.idle == 15 * MINUTE_MS
+    figures = gpu(DAY, Rules(silence_ms=5 * MINUTE_MS), minutes, DeviceSeries(TimedValues(minutes, use)))
+    assert figures.idle == 15 * MINUTE_MS
 
 
 def test_an_idle_stretch_across_midnight_counts_in_both_days() -> None:

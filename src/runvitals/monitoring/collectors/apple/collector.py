@@ -66,11 +66,7 @@ class Mac:
         return self._parts.pending
 
     def sample(self, tick: Tick) -> None:
-        """Write the readings of both sources.
-
-        Raises:
-            ToolFailed: both failed.
-        """
+        """Write the readings of both sources; raise ToolFailed if both failed."""
         self._parts.sample(tick)
         if self._ioreg is not None:
             self._ioreg.read_load(self._macmon is None or not self._macmon.has_load)

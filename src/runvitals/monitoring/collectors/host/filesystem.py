@@ -228,7 +228,7 @@ class RemotePath:
 
 
 def leads_to_a_server(path: str, mounts: Sequence[Mount]) -> bool:
-    """Whether a path, or a folder that its symbolic links lead through, is in a file system of a server.
+    """Return whether a path, or a folder that its links lead through, is in a network file system.
 
     Nothing in such a file system is looked at, since that may hang.
     """

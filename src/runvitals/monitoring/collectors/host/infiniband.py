@@ -177,10 +177,7 @@ def _efa_port(folder: str, prefix: str) -> InfinibandPort:
 
 
 def _stops_at(file: PseudoFile) -> int:
-    """Read the maximum of a 32-bit counter, at which it may stop.
-
-    0 for a counter that is already above it, and so has 64 bits.
-    """
+    """Read the maximum of a 32-bit counter, at which it may stop; 0 if it is above, and so has 64 bits."""
     value = _number(file)
     return 0 if value is not None and value > SATURATED else SATURATED
 

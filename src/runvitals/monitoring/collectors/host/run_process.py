@@ -259,7 +259,7 @@ class ProcessUsage:
 
 
 def has_process_clocks() -> bool:
-    """Whether the kernel keeps CPU clocks of other processes (Linux does; some sandboxes return EINVAL)."""
+    """Return whether the kernel keeps CPU clocks of other processes (some sandboxes return EINVAL)."""
     try:
         return time.clock_gettime_ns((~os.getpid() << 3) | 2) > 0
     except OSError:

@@ -68,11 +68,7 @@ class MigSlice:
         self._profile = gpm.open_profile(nvml, parent, gpu_instance)
 
     def sample(self, mono_s: float) -> dict[str, float]:
-        """Values by the end of the key: `mig.1.0.memoryAllocatedBytes`.
-
-        Raises:
-            NvmlError: with a code in DEVICE_GONE.
-        """
+        """Return values by the end of the key (`mig.1.0.power`); raise NvmlError if the device is gone."""
         values = try_read(self._memory, self._memory_backoff, mono_s)
         values.update(try_read(self._profile_values, self._profile_backoff, mono_s))
         return {self._key + name: value for name, value in values.items()}

@@ -142,11 +142,7 @@ class Nvml:
         return symbol(*arguments)
 
     def call(self, function: str, *arguments: Any) -> None:
-        """Call a function.
-
-        Raises:
-            NvmlError: for every return code except success.
-        """
+        """Call a function; raise NvmlError for every return code except success."""
         code = self.code(function, *arguments)
         if code:
             raise NvmlError(code, function)

@@ -120,10 +120,7 @@ class RunGpuProcesses:
         return self._is_ours_on_host(number)
 
     def may_be_hidden(self) -> bool:
-        """Return whether the driver may list a process of the run under another PID.
-
-        True if a process of the run has a GPU open, outside the host's PID namespace.
-        """
+        """Return whether the driver may list a process of the run under a PID of another namespace."""
         return not self._is_host and any(opens_gpu(self._proc, pid) for pid in self.pids)
 
     def _is_ours_on_host(self, number: int) -> bool:

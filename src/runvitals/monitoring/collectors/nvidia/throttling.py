@@ -106,11 +106,7 @@ class ThrottledTime:
         return [] if self._read_s is None else [name for name in self._seen_s if name not in self._counted]
 
     def explain(self, why: str | None) -> dict[str, str]:
-        """Key -> why it has no value, or one from samples.
-
-        Args:
-            why: why the bits cannot be read.
-        """
+        """Return why a key has no value, or one from samples; `why` the bits cannot be read."""
         unseen = why if self._read_s is None or why else SAMPLED
         return {key_of(name): unseen for name in REASONS if unseen and name not in self._counted}
 

@@ -84,10 +84,7 @@ class Cgroup:
         self.pressure = pressure
 
     def memory_limit(self) -> Limit | None:
-        """Return the limit in bytes, which may be 0.
-
-        None if none is set or all exceed the machine's memory.
-        """
+        """Return the limit in bytes, which may be 0; None if all exceed the machine's memory."""
         return self._memory("memory.max", "memory.limit_in_bytes")
 
     def memory_high(self) -> Limit | None:

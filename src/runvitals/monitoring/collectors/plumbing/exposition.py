@@ -131,10 +131,7 @@ class Exposition:
         return GAUGE
 
     def _has_created(self, stem: str) -> bool:
-        """Return whether a family of this name may have ``_created``.
-
-        In format 0.0.4, a counter's name ends in ``_total``.
-        """
+        """Return whether a family may have ``_created``; counters of format 0.0.4 end in ``_total``."""
         families = (self.families.get(stem), self.families.get(f"{stem}_total"))
         return any(family is not None and family.type in _SUFFIXES["_created"] for family in families)
 

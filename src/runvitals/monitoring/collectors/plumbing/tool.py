@@ -176,10 +176,7 @@ class StreamingTool:
         return lines
 
     def reject(self, lines: Sequence[bytes]) -> ToolFailed:
-        """Return the error to raise if none of the lines can be parsed.
-
-        It stands until other lines arrive.
-        """
+        """Return the error to raise if none of the lines can be parsed, until other lines arrive."""
         excerpt = first_lines(b"\n".join(lines))
         self._failure = f"{self.argv[0]}: cannot parse the output: {excerpt}"
         return ToolFailed(self._failure)

@@ -74,11 +74,7 @@ class Tpu:
         return self._reader.pending
 
     def sample(self, tick: Tick) -> None:
-        """Write the newest readings.
-
-        Raises:
-            Hung: neither a response nor an error for half a minute.
-        """
+        """Write the newest readings; raise Hung after half a minute with neither a response nor an error."""
         self._reader.sample(tick)
 
     def close(self) -> None:

@@ -58,7 +58,7 @@ def rows(output: bytes) -> list[Row]:
 
 
 def _is_of_chip(words: Sequence[str], second: str) -> bool:
-    """Whether a line after an NPU's is its chip's: numbers, and a PCI address in place of an NPU's health.
+    """Return whether a line is a chip's: numbers, and a PCI address in place of an NPU's health.
 
     The name of an NPU may be a number too: "310".
     """

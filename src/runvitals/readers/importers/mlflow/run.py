@@ -63,11 +63,7 @@ class MlflowStore(Protocol):
         ...
 
     def artifacts(self, run: MlflowStoreRun) -> Iterator[MlflowArtifact]:
-        """Return the files of a run.
-
-        Raises:
-            ValueError: they are where this store cannot read them.
-        """
+        """Return the files of a run, or raise ValueError if this store cannot read them."""
         ...
 
     def close(self) -> None:

@@ -104,11 +104,7 @@ class WandbServer:
                 return
 
     def run(self, entity: str, project: str, run: str) -> dict[str, Any]:
-        """One run.
-
-        Raises:
-            ApiError: there is no such run.
-        """
+        """Return a run, or raise ApiError."""
         return self._run(_ONE, entity, project, run)
 
     def history(self, entity: str, project: str, run: str, steps: int) -> Iterator[dict[str, Any]]:

@@ -75,11 +75,7 @@ def commands(body: Any) -> list[Command]:
 
 
 def state(body: Any) -> str:
-    """Return the state of a run.
-
-    Raises:
-        ServerError: it is none.
-    """
+    """Return the state of a run, or raise ServerError if it is none."""
     value = _object(body).get("state")
     if value not in STATES:
         raise _invalid("state", value, f"one of {', '.join(STATES)}")

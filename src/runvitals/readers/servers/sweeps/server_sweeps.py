@@ -60,11 +60,7 @@ class ServerSweeps:
 
     @classmethod
     def of(cls, url: str) -> ServerSweeps:
-        """Return the sweeps of a server, with the token that this machine has for it.
-
-        Raises:
-            ValueError: invalid URL, or the stored tokens cannot be read.
-        """
+        """Return the sweeps of a server, with the token for it; raise ValueError for an invalid URL."""
         return cls(ApiConnection(url, stored_keys.token(url, os.environ), _TIMEOUT_S))
 
     @property

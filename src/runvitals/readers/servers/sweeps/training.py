@@ -122,11 +122,7 @@ class ProgramTraining:
     """Starts a program. Stopping it sends INT, after 30 seconds KILL."""
 
     def __init__(self, configuration: Mapping[str, Any]) -> None:
-        """Check that the configuration's command can be made.
-
-        Raises:
-            ValueError: the configuration names no program, or an unknown placeholder.
-        """
+        """Check the command; raise ValueError if there is no program, or an unknown placeholder."""
         self._configuration = configuration
         command_line(configuration, {}, "")  # raises before the server has assigned a run
         self._process: subprocess.Popen[bytes] | None = None

@@ -142,11 +142,7 @@ class ApiRun:
         return [ApiFile(self._run, file) for file in self._run.files()]
 
     def file(self, name: str) -> ApiFile:
-        """Return the saved file with this name.
-
-        Raises:
-            LookupError: no such file.
-        """
+        """Return the saved file with this name, or raise LookupError."""
         for file in self.files():
             if file.name == name:
                 return file

@@ -56,18 +56,11 @@ class Estimate:
         return self.instances if self.per_instance else 1
 
     def metrics_usd(self, count: int | None = None) -> float:
-        """Return USD per month for the metrics of all instances.
-
-        Args:
-            count: the number of metrics per instance; default: those in `sent`.
-        """
+        """Return USD per month for `count` metrics of each instance, by default those in `sent`."""
         return prices.metrics_usd((len(self.sent) if count is None else count) * self.metric_sets)
 
     def requests_per_hour(self) -> float:
-        """Return the requests of one instance.
-
-        It is a lower bound, because data that exceed 1 MB take more requests.
-        """
+        """Return the least requests of one instance: data that exceed 1 MB take more."""
         every_s = max(self.every_s, self.resolution_s)  # a datum is sent once its time span has ended
         data_per_metric = max(1.0, every_s / max(self.resolution_s, self.interval_s))
         return ceil(len(self.sent) * data_per_metric / limits.DATA_PER_REQUEST) * 3600 / every_s

@@ -112,10 +112,7 @@ def unselected_metrics(metrics: Sequence[str]) -> list[str]:
 
 
 def _of_first_device(metric: str) -> str:
-    """Return the same metric of core 0 or device 0, the only ones in `known_metrics`.
-
-    All are reported together.
-    """
+    """Return the metric of core 0 or device 0, the only ones in `known_metrics`."""
     return re.sub(r"(NC|ND)(\d+|\*)$", r"\g<1>0", metric)
 
 

@@ -91,11 +91,7 @@ class FilesDestination(Destination):
             self._write = self._append
 
     def deliver(self, batch: Batch) -> None:
-        """Write a batch. If it fails, the state is unchanged.
-
-        Raises:
-            OSError: the write failed.
-        """
+        """Write a batch, or raise OSError and leave the state unchanged."""
         with all_or_nothing(self._state):
             for part in parts(batch):
                 self._write(batch, part)

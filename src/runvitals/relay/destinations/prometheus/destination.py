@@ -194,11 +194,7 @@ _exporters: dict[tuple[str, int], tuple[Exporter, int]] = {}
 
 
 def acquire(address: tuple[str, int]) -> Exporter:
-    """Return the server of an address, started if there is none. Call `release` when done.
-
-    Raises:
-        OSError: it could not listen there.
-    """
+    """Return the server of an address, started if there is none, or raise OSError; `release` it when done."""
     with _lock:
         exporter, users = _exporters.get(address) or (Exporter(address), 0)
         _exporters[address] = (exporter, users + 1)

@@ -55,11 +55,7 @@ class TensorBoardDestination(Destination):
         self._state = context.state
 
     def deliver(self, batch: Batch) -> None:
-        """Append a batch, all of it or nothing.
-
-        Raises:
-            OSError: the write failed.
-        """
+        """Append a batch, or raise OSError and append nothing."""
         with all_or_nothing(self._state):
             self._write(batch)
 

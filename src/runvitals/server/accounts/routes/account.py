@@ -27,7 +27,7 @@ router = Router()
 
 
 class Deletion(RequestBody):
-    """What confirms that an account is to be deleted, and when."""
+    """The confirmation that an account is to be deleted, and when."""
 
     confirm: str = Field(max_length=64, description="The user name, typed again.")
     wait_days: int = Field(0, ge=0, le=30, description="The account works until then, and can be kept.")
@@ -90,7 +90,7 @@ class KeptThings(ResponseBody):
 
 
 class DeletionEffects(ResponseBody):
-    """What a deletion of an account removes, and what stays."""
+    """The things that a deletion of an account removes, and those that stay."""
 
     delete_after_ms: int | None
     goes: DeletedThings
@@ -157,7 +157,7 @@ def delete_account(
 
 @router.get("/account/deletion", dependencies=[needs("account:read")])
 def deletion(access: TheAccess, owner: TheOwner) -> DeletionEffects:
-    """What a deletion of the account would remove, and what stays."""
+    """Count what a deletion of the account would remove, and what stays."""
     contents = access.accounts.contents_of(owner.id)
     return DeletionEffects(
         delete_after_ms=access.accounts.users.get(owner.id).delete_after_ms,

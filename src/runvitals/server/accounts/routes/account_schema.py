@@ -60,7 +60,7 @@ class AccountSchema(ResponseBody):
 
 
 class SignedInSchema(ResponseBody):
-    """What a sign-in returns. `next`: the path of the page that follows."""
+    """The account after a sign-in, and in `next` the path of the page that follows."""
 
     account: AccountSchema
     next: str

@@ -19,12 +19,7 @@ router = Router()
 
 
 def is_on(feature: str, own: Mapping[str, bool], forced: Mapping[str, str]) -> bool:
-    """Return whether a feature is on for a user.
-
-    Args:
-        own: what the user chose.
-        forced: `on` or `off`, where the organisation decides for all.
-    """
+    """Return whether a feature is on: as the organisation forces it, else as the user chose."""
     return forced[feature] == "on" if feature in forced else bool(own.get(feature, False))
 
 
@@ -54,7 +49,7 @@ class BetaFeaturesPage(ResponseBody):
 
 
 class SwitchedFeature(ResponseBody):
-    """What a user chose for a feature."""
+    """A user's choice for a feature."""
 
     name: str
     on: bool

@@ -38,7 +38,7 @@ class DeviceName(RequestBody):
 
 
 class DeviceSecret(RequestBody):
-    """What a device asks for its key with."""
+    """The secret with which a device asks for its key."""
 
     device_code: str = Field(min_length=1, max_length=128)
 
@@ -50,7 +50,7 @@ class UserCode(RequestBody):
 
 
 class Answer(UserCode):
-    """What the user decided about a device."""
+    """The user's decision about a device."""
 
     allow: bool
     scope: Literal["ingest", "read", "write"] = "write"

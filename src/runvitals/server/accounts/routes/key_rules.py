@@ -77,11 +77,7 @@ def shown_key(accounts: AccountStore, secret: str, key: KeyRow) -> ShownKey:
 
 
 def check_session(requester: Requester) -> None:
-    """Refuse a request by key: a stolen key must not make others.
-
-    Raises:
-        HTTPException: 403 for a key: a stolen key must not make others.
-    """
+    """Raise 403 for a request by key: a stolen key must not make others."""
     if requester.via != "session" and not isinstance(requester.principal, (CommandLine, Operator)):
         raise HTTPException(403, "keys are created at the page, by a user who is signed in, not by a key")
 

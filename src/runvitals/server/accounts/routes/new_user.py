@@ -37,11 +37,7 @@ def check_new_user(
 
 
 def check_new_password(services: AccountServices, user_id: int, name: str, password: str, field: str) -> None:
-    """Check a new password of a user. `field`: its name in the request.
-
-    Raises:
-        InvalidFields: the password is not accepted.
-    """
+    """Check a user's new password, or raise InvalidFields for its field of the request."""
     addresses = tuple(email.address for email in services.accounts.emails.of_user(user_id))
     weak = services.password_problem(password, name, addresses)
     if weak is not None:

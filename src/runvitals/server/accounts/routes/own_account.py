@@ -28,11 +28,7 @@ class Owner:
 
     @property
     def session(self) -> SessionRow:
-        """The browser session of the request.
-
-        Raises:
-            HTTPException: 403 for a request by key.
-        """
+        """The browser session of the request; raises 403 for a request by key."""
         if self.requester.session is None:
             raise HTTPException(403, "this needs a user who is signed in; a key is not enough")
         return self.requester.session

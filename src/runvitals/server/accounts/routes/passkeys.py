@@ -67,7 +67,7 @@ def passkeys(access: TheAccess, owner: TheOwner, page: ThePage) -> Any:
 def registration_options(
     request: Request, access: TheAccess, services: TheServices, owner: SignedInOwner
 ) -> PasskeyOptions:
-    """What a browser needs to make a passkey: `PublicKeyCredentialCreationOptionsJSON`."""
+    """Return the `PublicKeyCredentialCreationOptionsJSON` with which a browser makes a passkey."""
     party = required_party(request, services)
     display_name = access.accounts.users.get(owner.id).display_name
     return PasskeyOptions(

@@ -41,7 +41,7 @@ class SecondFactorState(ResponseBody):
 
 
 class SecondFactorSetup(ResponseBody):
-    """What an authenticator app needs, while the second factor is being set up."""
+    """The secret for an authenticator app, while the second factor is being set up."""
 
     secret: str
     uri: str

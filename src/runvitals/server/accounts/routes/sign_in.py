@@ -83,7 +83,7 @@ class SignInMethods(ResponseBody):
 
 
 class PasskeyOptions(ResponseBody):
-    """What a browser needs to make or to ask for a passkey."""
+    """Options with which a browser makes or asks for a passkey."""
 
     options: dict[str, Any]
 
@@ -148,7 +148,7 @@ async def login(
 
 @router.post("/auth/passkey/options", dependencies=[needs(PUBLIC), with_accounts()])
 def passkey_options(request: Request, services: TheServices) -> PasskeyOptions:
-    """What a browser needs to sign in with a passkey: `PublicKeyCredentialRequestOptionsJSON`."""
+    """Return the `PublicKeyCredentialRequestOptionsJSON` with which a browser signs in."""
     return PasskeyOptions(options=services.sign_in.passkeys.signing_in(required_party(request, services)))
 
 
@@ -204,11 +204,7 @@ def sign_in_user(
 
 
 def required_party(request: Request, services: AccountServices) -> RelyingParty:
-    """Return the server as passkeys know it.
-
-    Raises:
-        HTTPException: 409 where browsers allow no passkeys.
-    """
+    """Return the server as passkeys know it, or raise 409 where browsers allow none."""
     party = services.relying_party(request)
     if party is None:
         raise HTTPException(409, "passkeys need the setting url of this server, with https and a host name")

@@ -25,7 +25,7 @@ router = Router()
 
 
 class Confirmation(RequestBody):
-    """What proves who makes the request."""
+    """A password or passkey that proves who makes the request."""
 
     password: str | None = Field(None, min_length=1, max_length=MAX_PASSWORD)
     passkey: Passkey = None

@@ -48,7 +48,7 @@ class UsersPage(ResponseBody):
 
 
 class UserPage(ResponseBody):
-    """What a user shows, with the projects and teams that the requester may see."""
+    """A user's page, with the projects and teams that the requester may see."""
 
     kind: Literal["user"]
     name: str

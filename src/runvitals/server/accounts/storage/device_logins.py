@@ -81,11 +81,7 @@ class DeviceLoginTable:
         return secret, self._database.write(work)
 
     def by_code(self, code: str, now_ms: int) -> DeviceLogin:
-        """Return the sign-in that waits with this code; case and dashes do not count.
-
-        Raises:
-            NoLongerValid: there is none, or somebody has answered it.
-        """
+        """Return the sign-in that waits with this code in any case and dashes, or raise NoLongerValid."""
         with self._database.read() as connection:
             return _login(connection, *_waiting(code, now_ms))
 
@@ -122,11 +118,7 @@ class DeviceLoginTable:
         return login
 
     def finish(self, login_id: int) -> None:
-        """End a sign-in, before its key is made: two requests do not both get one.
-
-        Raises:
-            NoLongerValid: another request was faster.
-        """
+        """End a sign-in before its key is made; raise NoLongerValid if another request was faster."""
         mine = delete(device_login).where(device_login.c.id == login_id)
         if not self._database.write(lambda connection: connection.execute(mine).rowcount):
             raise NoLongerValid(_ENDED)

@@ -68,11 +68,7 @@ class EmailTable:
         return None if row is None else EmailRow(**row._asdict())
 
     def get(self, email_id: int) -> EmailRow:
-        """Return an address by its id.
-
-        Raises:
-            NotFound: there is no such address.
-        """
+        """Return an address by its id, or raise NotFound."""
         with self._database.read() as connection:
             return _email(connection, email_id)
 

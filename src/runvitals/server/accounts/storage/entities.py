@@ -67,11 +67,7 @@ def purge_space(connection: Connection, entity_id: int, by: Actor, now_ms: int) 
 
 
 def name_of(connection: Connection, entity_id: int) -> tuple[int, str]:
-    """Id and name of an entity.
-
-    Raises:
-        NotFound: there is none.
-    """
+    """Return id and name of an entity, or raise NotFound."""
     name = connection.execute(select(entity.c.name).where(entity.c.id == entity_id)).scalar()
     if name is None:
         raise NotFound(f"there is no user or team with id {entity_id}")

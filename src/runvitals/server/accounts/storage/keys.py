@@ -144,11 +144,7 @@ class KeyTable:
         return [KeyRow(**row._asdict(), entities=frozenset(limits.get(row.id, ()))) for row in rows]
 
     def get(self, key_id: int) -> KeyRow:
-        """Return a key by its id.
-
-        Raises:
-            NotFound: there is no such key.
-        """
+        """Return a key by its id, or raise NotFound."""
         with self._database.read() as connection:
             return _key(connection, key_id)
 

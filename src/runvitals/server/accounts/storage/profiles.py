@@ -40,11 +40,7 @@ class ProfileTable:
         self._database = database
 
     def get(self, user_id: int) -> ProfileRow:
-        """Return a user's profile.
-
-        Raises:
-            NotFound: there is no such user.
-        """
+        """Return a user's profile, or raise NotFound."""
         with self._database.read() as connection:
             return _profile(connection, user_id)
 

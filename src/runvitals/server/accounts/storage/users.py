@@ -126,11 +126,7 @@ class UserTable:
         return self._database.write(work)
 
     def get(self, user_id: int) -> UserRow:
-        """Return a user by id.
-
-        Raises:
-            NotFound: there is no user with this id.
-        """
+        """Return a user by id, or raise NotFound."""
         with self._database.read() as connection:
             return _user(connection, user_account.c.id == user_id)
 
@@ -142,11 +138,7 @@ class UserTable:
             return [UserRow(**row._asdict()) for row in connection.execute(living)]
 
     def by_name(self, name: str) -> UserRow:
-        """Return a user by name.
-
-        Raises:
-            NotFound: there is no user with this name.
-        """
+        """Return a user by name, or raise NotFound."""
         with self._database.read() as connection:
             return user_by_name(connection, name)
 
@@ -358,11 +350,7 @@ class UserTable:
 
 
 def user_by_name(connection: Connection, name: str) -> UserRow:
-    """Return a user by name, in a transaction.
-
-    Raises:
-        NotFound: there is no user with this name.
-    """
+    """Return a user by name, in a transaction, or raise NotFound."""
     row = connection.execute(_USERS.where(entity.c.name == plain_text(name).lower())).first()
     if row is None or row.deleted_ms is not None:
         raise NotFound(f"there is no user {name!r}")

@@ -95,7 +95,7 @@ class AutomationsPage(ResponseBody):
 
 
 class AutomationTest(ResponseBody):
-    """What a test of an automation did."""
+    """The result of a test of an automation."""
 
     sent: int = Field(description="How many receivers get a message.")
 
@@ -120,7 +120,7 @@ class NewAutomation(RequestBody):
 
 
 class AutomationChanges(RequestBody):
-    """What is left out does not change."""
+    """Changes; a field that is left out stays as it is."""
 
     name: str = Field("", min_length=1, max_length=MAX_NAME)
     enabled: bool = True
@@ -220,7 +220,7 @@ def delete_automation(
     dependencies=[needs("automation:manage")],
 )
 def history(automation: AutomationId, team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
-    """What an automation did in the last month, the newest first, and whether it arrived."""
+    """List the notifications of an automation in the last month, the newest first, with their states."""
     store = access.metadata_store.alerts
     store.automations.get(team.id, automation)
     return history_of(store.outbox, team.id, page, automation)

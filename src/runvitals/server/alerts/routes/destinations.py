@@ -16,7 +16,6 @@ from pydantic import Field
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.secret_box import apprise_purpose, slack_purpose
 from runvitals.server.alerts.delivery.apprise import is_installed
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
@@ -28,6 +27,7 @@ from runvitals.server.alerts.storage.destinations import (
     StoredDestination,
     UnknownSecret,
 )
+from runvitals.server.database.secret_box import apprise_purpose, slack_purpose
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -139,7 +139,7 @@ class NewWebhook(RequestBody):
 
 
 class WebhookChanges(RequestBody):
-    """What is left out does not change; null takes a secret or the payload away."""
+    """Changes; a field that is left out stays as it is, and null removes a secret or the payload."""
 
     name: str = Field("", min_length=1, max_length=MAX_NAME["webhook"])
     url: str = Field("", min_length=1, max_length=_MAX_URL)
@@ -150,7 +150,7 @@ class WebhookChanges(RequestBody):
 
 
 class WebhookTest(RequestBody):
-    """What a test request to a webhook sends."""
+    """A test request to a webhook."""
 
     payload: str | None = Field(
         None, max_length=MAX_BYTES, description="Sent instead of the webhook's own payload."
@@ -169,7 +169,7 @@ class NewSlackDestination(RequestBody):
 
 
 class SlackDestinationChanges(RequestBody):
-    """What is left out does not change."""
+    """Changes; a field that is left out stays as it is."""
 
     channel: str | None = Field(None, min_length=1, max_length=MAX_NAME["slack"])
     webhook_url: str | None = Field(None, min_length=1, max_length=MAX_SLACK_URL)

@@ -34,7 +34,7 @@ router = Router()
 
 
 class FiringNotification(ResponseBody):
-    """What one receiver was sent about a firing."""
+    """A message about a firing to one receiver."""
 
     id: int
     channel: str = Field(description="By what it is sent.")

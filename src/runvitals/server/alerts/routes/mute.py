@@ -28,14 +28,14 @@ LinkText = Annotated[str, Path(max_length=100)]
 
 
 class Wish(RequestBody):
-    """What to mute. `on`: false takes it back."""
+    """A scope to mute, or with `on` false to unmute."""
 
     scope: Scope = "project"
     on: bool = True
 
 
 class MuteSchema(ResponseBody):
-    """What a link can mute, named as in the mail."""
+    """The scopes that a link can mute, named as in the mail."""
 
     entity: str
     project: str
@@ -46,7 +46,7 @@ class MuteSchema(ResponseBody):
 
 @router.get("/mute/{link}", response_model=MuteSchema, dependencies=[needs(PUBLIC), with_accounts()])
 def what_is_muted(link: LinkText, access: TheAccess, services: TheServices) -> MuteSchema:
-    """What the link can mute, and what is muted."""
+    """Return what the link can mute, and what is muted."""
     return _to_schema(access, *_open_link(link, access, services))
 
 

@@ -26,7 +26,7 @@ router = Router()
 
 
 class NotificationSchema(ResponseBody):
-    """What one receiver was sent by an automation."""
+    """A message of an automation to one receiver."""
 
     id: int
     automation: int | None
@@ -53,7 +53,7 @@ class NotificationsPage(ResponseBody):
 
 
 class ReceiverResponse(ResponseBody):
-    """What a receiver answered to a test."""
+    """A receiver's response to a test."""
 
     status: int | None
     answer: str | None
@@ -75,7 +75,7 @@ TheChannels = Annotated[Channels, Depends(channels_of)]
     dependencies=[needs("automation:manage")],
 )
 def notifications(team: TheTeam, access: TheAccess, page: ThePage) -> dict[str, Any]:
-    """What the team's automations sent in the last month, the newest first."""
+    """List the notifications that the team's automations sent in the last month, the newest first."""
     return history_of(access.metadata_store.alerts.outbox, team.id, page)
 
 

@@ -44,7 +44,7 @@ class Quiet(RequestBody):
 
 
 class AlertExceptionChange(RequestBody):
-    """What is sent of one team, project or run.
+    """The mode of one team, project or run.
 
     `name` is `team`, `entity/project` or `entity/project/run`.
     """
@@ -55,7 +55,7 @@ class AlertExceptionChange(RequestBody):
 
 
 class PersonalChange(RequestBody):
-    """What is left out does not change."""
+    """Changes; a field that is left out stays as it is."""
 
     events: EventChoices | None = None
     quiet: Quiet | None = None
@@ -75,14 +75,14 @@ class QuietHoursSchema(ResponseBody):
 
 
 class ProjectAlerts(ResponseBody):
-    """What is sent of one project."""
+    """The mode of one project."""
 
     project: str
     mode: Mode
 
 
 class AlertExceptionSchema(ResponseBody):
-    """What is sent of one team, project or run.
+    """The mode of one team, project or run.
 
     `name` is `team`, `entity/project` or `entity/project/run`.
     """
@@ -93,7 +93,7 @@ class AlertExceptionSchema(ResponseBody):
 
 
 class PersonalAlertsSchema(ResponseBody):
-    """What a user is notified."""
+    """A user's events, exceptions and times of notifications."""
 
     events: ChosenEvents
     quiet: QuietHoursSchema
@@ -111,7 +111,7 @@ class PersonalAlertsSchema(ResponseBody):
 def alerts(
     access: TheAccess, services: TheServices, outside: TheOutsideServices, owner: TheOwner
 ) -> dict[str, Any]:
-    """What you are notified of your runs, when, and of which teams, projects and runs not."""
+    """Return the events you are notified of, when, and the exceptions for teams, projects and runs."""
     return _show(access, services, outside, owner.id)
 
 

@@ -113,7 +113,7 @@ class DryRunSchema(ResponseBody):
 
 
 class RuleTest(ResponseBody):
-    """What a test of a rule did."""
+    """The result of a test of a rule."""
 
     target: str = Field(description="Whom a test was sent to.")
 
@@ -133,7 +133,7 @@ class NewRule(RequestBody):
 
 
 class RuleChanges(RequestBody):
-    """What is left out does not change."""
+    """Changes; a field that is left out stays as it is."""
 
     rule: dict[str, Any] | None = None
     enabled: bool | None = None

@@ -26,7 +26,7 @@ router = Router()
 
 
 class TeamChange(RequestBody):
-    """What is left out does not change."""
+    """Changes; a field that is left out stays as it is."""
 
     events: EventChoices | None = None
     slack_destination: int | None = Field(
@@ -56,7 +56,7 @@ class RuleRoutes(ResponseBody):
 
 
 class TeamAlertsSchema(ResponseBody):
-    """What a team is notified."""
+    """The events that a team is notified of, and where."""
 
     events: ChosenEvents
     slack_destination: int | None
@@ -68,7 +68,7 @@ class TeamAlertsSchema(ResponseBody):
 
 @router.get("/teams/{team}/alerts", response_model=TeamAlertsSchema, dependencies=[needs("team:read")])
 def alerts(team: TheTeam, access: TheAccess, requester: TheRequester) -> dict[str, Any]:
-    """What the team is notified of its runs."""
+    """Return the events that the team is notified of, and where."""
     return _show(access, requester, team)
 
 

@@ -34,7 +34,7 @@ class TrialMessage(RequestBody):
 
 
 class TrialResult(ResponseBody):
-    """What became of a message, with what the server of the channel answered."""
+    """The result of sending a message, with the response of the channel's server."""
 
     sent: bool
     status: int | None = None

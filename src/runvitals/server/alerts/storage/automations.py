@@ -117,11 +117,7 @@ class AutomationTable:
             return _read(connection, automation.c.event.in_(kinds), automation.c.enabled)
 
     def get(self, team_id: int, automation_id: int) -> AutomationRow:
-        """Return an automation of a team.
-
-        Raises:
-            NotFound: the team has no such automation.
-        """
+        """Return an automation of a team, or raise NotFound."""
         with self._database.read() as connection:
             return _automation(connection, team_id, automation_id)
 

@@ -31,16 +31,7 @@ def check_free(
     what: str,
     *conditions: ColumnElement[bool],
 ) -> None:
-    """Check that a team has nothing of a name.
-
-    Args:
-        name: the column that is unique in a team.
-        what: the kind of integration, for the error.
-        conditions: of the rows among which it is unique.
-
-    Raises:
-        NameTaken: one of the team's has this name.
-    """
+    """Raise NameTaken if a row that meets the conditions has the name; `what` is its kind, for the error."""
     mine = select(name).where(name == text, name.table.c.team_id == team_id, *conditions)
     if connection.execute(mine).first() is not None:
         raise NameTaken(f"the team already has a {what} {text!r}")
@@ -49,11 +40,7 @@ def check_free(
 def check_count(
     connection: Connection, table: Table, team_id: int, most: int, what: str, *conditions: ColumnElement[bool]
 ) -> None:
-    """Check that a team may have one more.
-
-    Raises:
-        LimitReached: the team has as many as a team may have.
-    """
+    """Raise LimitReached if a team has as many as a team may have."""
     mine = select(func.count()).select_from(table).where(table.c.team_id == team_id, *conditions)
     if connection.execute(mine).scalar_one() >= most:
         raise LimitReached(f"the team has {most} {what}, which is the most that a team may have")

@@ -115,11 +115,7 @@ class DestinationTable:
             return [_destination(row) for row in connection.execute(mine)]
 
     def get(self, kind: Kind, team_id: int, destination_id: int) -> StoredDestination:
-        """Return a destination of a team.
-
-        Raises:
-            NotFound: the team has no such destination.
-        """
+        """Return a destination of a team, or raise NotFound."""
         with self._database.read() as connection:
             return _read(connection, kind, team_id, destination_id)
 

@@ -45,7 +45,7 @@ class Firing:
 
     @property
     def key_prefix(self) -> str:
-        """What the `dedupe_key` of each notification about it begins with."""
+        """The beginning of the `dedupe_key` of each notification about it."""
         return f"rule.fired:{self.rule_id}:{self.lane_id}:{self.key}:{self.fired_ms}:"
 
     @property

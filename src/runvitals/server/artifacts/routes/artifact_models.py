@@ -1,4 +1,4 @@
-"""What the API answers about artifacts."""
+"""Bodies of the API about artifacts."""
 
 from __future__ import annotations
 

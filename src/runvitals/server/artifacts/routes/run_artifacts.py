@@ -33,8 +33,9 @@ async def run_artifacts(
         ArtifactRelation, Query(description="What the run logged, or what it used.")
     ] = "logged",
 ) -> Response:
-    """The versions of artifacts that the run logged or used, the oldest first. Those that the requester may
-    not see are left out.
+    """List the versions of artifacts that the run logged or used, the oldest first.
+
+    Those that the requester may not see are left out.
     """
     skip = page.after_id
 

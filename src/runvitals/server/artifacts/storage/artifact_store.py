@@ -27,9 +27,7 @@ class ArtifactStore:
         self.lineage = LineageTable(database)
 
     def remove_expired(self, now_ms: int) -> int:
-        """Delete versions whose time to live is over, drafts that were abandoned, and forget contents that
-        nothing needs any more; returns how many versions were deleted.
-        """
+        """Delete expired versions, abandoned drafts and unused contents; return the number of versions."""
         removed = self.versions.delete_expired(now_ms, now_ms - _KEPT_MS)
         self.contents.forget_unused(now_ms - _KEPT_MS)
         return removed

@@ -57,9 +57,7 @@ class CollectionTable:
         self._database = database
 
     def get(self, collection_id: int) -> Collection:
-        """Raises:
-        UnknownArtifact: there is none.
-        """
+        """Return a collection, or raise UnknownArtifact."""
         with self._database.read() as connection:
             return _get(connection, collection_id)
 
@@ -272,8 +270,7 @@ class CollectionTable:
     def link(
         self, version_id: int, project_id: int, name: str, aliases: Some[str], now_ms: int
     ) -> CollectionVersion:
-        """Link a committed version to a portfolio, which is created if it does not exist. It becomes the
-        latest there.
+        """Link a committed version to a portfolio, as its latest; create the portfolio if it does not exist.
 
         Raises:
             ValueError: an invalid name or alias.

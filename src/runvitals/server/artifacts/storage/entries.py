@@ -56,9 +56,10 @@ class EntryTable:
         self._database.write(work)
 
     def put(self, version_id: int, entries: Iterable[Entry], run_id: int | None = None) -> None:
-        """Add the entries of a manifest to a draft; those with the same path are replaced. All are checked
-        before the first is added. Many are added in several transactions: who is interrupted sends the
-        manifest again.
+        """Add the entries of a manifest to a draft; those with the same path are replaced.
+
+        All are checked before the first is added. Many are added in several transactions: who is
+        interrupted sends the manifest again.
 
         Args:
             run_id: the run that has sent the contents, which the entries name by `sha256`; None: the project
@@ -217,8 +218,9 @@ class ContentTable:
         return None if row is None else StoredFile(*row)
 
     def forget_unused(self, before_ms: int) -> int:
-        """Forget the contents that no version of their project has, and that nobody asked for since a time;
-        returns how many. `StoredFileTable.forget_unused` removes what nobody has any more.
+        """Forget contents that no version uses and nobody asked for since a time; return how many.
+
+        `StoredFileTable.forget_unused` removes files that no project has any more.
         """
         columns = artifact_content.c
         used = (

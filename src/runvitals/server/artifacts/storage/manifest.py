@@ -1,4 +1,4 @@
-"""What a manifest of an artifact may be: the rules for its entries, and for all of them together."""
+"""Rules for the entries of an artifact's manifest, and for all of them together."""
 
 from __future__ import annotations
 
@@ -58,11 +58,7 @@ def _check(entry: Entry) -> None:
 
 
 def checked_size(entry: Entry, stored_bytes: int) -> int:
-    """The size of a file whose content is stored.
-
-    Raises:
-        ValueError: the manifest says another one.
-    """
+    """Return the size of a stored file, or raise ValueError if the manifest says another one."""
     if entry.bytes not in (None, stored_bytes):
         raise ValueError(f"the size of {entry.path!r} is {stored_bytes:,} bytes, not {entry.bytes:,}")
     return stored_bytes
@@ -94,11 +90,11 @@ class Contents:
 
     @property
     def digest(self) -> str:
-        """Of the manifest, as wandb computes it: an MD5 of paths and digests, by path."""
+        """Return the manifest's digest as wandb computes it: an MD5 of paths and digests, by path."""
         return self._digest.hexdigest()
 
     def fault(self) -> str | None:
-        """What no client could download; None: nothing is wrong."""
+        """Return why no client could download the entries; None if one could."""
         if self.files > MAX_ENTRIES:
             return f"the artifact would have {self.files:,} files; at most {MAX_ENTRIES:,} are allowed"
         if self.bytes > MAX_VERSION_BYTES:

@@ -71,9 +71,7 @@ def read_versions(connection: Connection, ids: Iterable[int]) -> dict[int, Versi
 
 
 def read_version(connection: Connection, version_id: int) -> Version:
-    """Raises:
-    UnknownArtifact: there is none.
-    """
+    """Return a version, or raise UnknownArtifact."""
     version = read_versions(connection, [version_id]).get(version_id)
     if version is None:
         raise UnknownArtifact(f"there is no artifact {version_id}")

@@ -11,8 +11,9 @@ from runvitals.model.artifacts import UnknownArtifact as UnknownArtifact
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named list of versions. `kind`: `sequence` or `portfolio`. `entity`: None in a store without
-    accounts. `versions`: how many it has.
+    """A named list of versions, a `kind` of `sequence` or `portfolio`.
+
+    `entity` is None in a store without accounts; `versions` is their number.
     """
 
     id: int
@@ -120,7 +121,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class NewVersion:
-    """What a client says about a version that it begins to log. See `Version`."""
+    """A client's description of a version that it begins to log. See `Version`."""
 
     project_id: int
     type: str

@@ -1,4 +1,4 @@
-"""What runs used and made: datasets and models."""
+"""Datasets and models that runs used and made."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ MAX_ENTRIES = 1000
 
 @dataclass(frozen=True, slots=True)
 class Lineage:
-    """What a run used and made, as clients sent it.
+    """Datasets and models that a run used and made, as clients sent them.
 
     Args:
         datasets: with `dataset` and `tags`.
@@ -73,13 +73,13 @@ class RunLineageTable:
         self._database.write(work)
 
     def of_runs(self, run_ids: Iterable[int]) -> dict[int, Lineage]:
-        """What runs used and made; those without any are missing."""
+        """Return what runs used and made, by run; runs without any are missing."""
         with self._database.read() as connection:
             statement = select(run_lineage).where(among(connection, run_lineage.c.run_id, run_ids))
             return {row.run_id: _lineage(row) for row in connection.execute(statement)}
 
     def of_projects(self, project_ids: Iterable[int], most: int) -> list[tuple[int, Lineage]]:
-        """What the newest runs of projects that are not in the trash used and made, with the project's id."""
+        """Return what the newest runs outside the trash used and made, each with its project's id."""
         with self._database.read() as connection:
             statement = (
                 select(run.c.project_id, run_lineage)

@@ -56,9 +56,7 @@ class VersionTable:
         self._database = database
 
     def get(self, version_id: int) -> Version:
-        """Raises:
-        UnknownArtifact: there is none.
-        """
+        """Return a version, or raise UnknownArtifact."""
         with self._database.read() as connection:
             return read_version(connection, version_id)
 
@@ -88,8 +86,9 @@ class VersionTable:
     # Logging
 
     def begin(self, new: NewVersion, now_ms: int) -> Version:
-        """The version with this content: a committed one, which gets the aliases; a draft that another
-        process began; or a new draft.
+        """Return the version with this content: a committed one, a draft that was begun, or a new draft.
+
+        A committed version gets the aliases.
 
         Raises:
             ValueError: an invalid value.
@@ -113,8 +112,7 @@ class VersionTable:
         return self._database.write(work)
 
     def commit(self, version_id: int, now_ms: int) -> Version:
-        """Complete a draft: it gets its number and aliases, and becomes the latest. Committing twice has no
-        effect.
+        """Complete a draft: it gets its number and aliases, and becomes the latest; do nothing if it is.
 
         Raises:
             UnknownArtifact: there is none.
@@ -202,11 +200,9 @@ class VersionTable:
         return self._database.write(work)
 
     def delete_expired(self, now_ms: int, drafts_before_ms: int, most: int = 1000) -> int:
-        """Delete drafts from before a time, and versions whose time to live is over, except those that a
-        portfolio has; returns how many.
+        """Delete drafts from before a time and expired versions; return the number deleted, `most` at a time.
 
-        Args:
-            most: in one call.
+        Versions that a portfolio has do not expire.
         """
         columns = artifact_version.c
         linked = (

@@ -126,7 +126,7 @@ def own_audit(
     limit: Limit = 100,
     format: Format = "json",
 ) -> Response | AuditPage:
-    """What the requester did, and what was done to their account."""
+    """List what the requester did, and what was done to their account."""
     if requester.user_id is None:
         raise HTTPException(403, "only a user has an account")
     user = access.accounts.users.get(requester.user_id)

@@ -114,11 +114,7 @@ def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
 
 
 def check_count(low: float, high: float, width: float) -> None:
-    """Check how many buckets a range would have.
-
-    Raises:
-        ValueError: more than `MAX_BUCKETS` buckets of this width.
-    """
+    """Raise ValueError if a range has more than `MAX_BUCKETS` buckets."""
     if (high - low) / width > MAX_BUCKETS:
         raise ValueError(f"width={width:g}: more than {MAX_BUCKETS:,} buckets; request a shorter part of x")
 

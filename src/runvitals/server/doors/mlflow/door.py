@@ -1,4 +1,4 @@
-"""What the routes of MLflow's door share: sessions of runs, stored names, histories read page by page."""
+"""State of MLflow's routes: sessions of runs, stored names, histories read page by page."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ NO_METRICS: Final = StoredMetrics(MetricColumns.of_objects(()), False)
 
 
 class MlflowDoor:
-    """What the routes of this door share.
+    """State that the routes of this door share.
 
     Args:
         metadata_store: of the server.
@@ -96,4 +96,5 @@ def system_match(name: str) -> Match | None:
 
 
 def is_system(name: str) -> bool:
+    """Return whether a metric's name is one that MLflow or runvitals gives to system metrics."""
     return name.startswith(mlflow_names.PREFIX) and system_match(name) is not None

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, HTTPException, Request
 
 from runvitals.model.errors import UnknownProject
-from runvitals.model.names import can_be_addressed
+from runvitals.model.names import DEFAULT_PROJECT, can_be_addressed
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import Operator, ServiceAccount, User
@@ -26,7 +26,7 @@ from runvitals.server.doors.mlflow.errors import (
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.owned_projects import MAX_PROJECT_NAME
-from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, NOBODY
+from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import NameTaken, NotFound
 
@@ -113,10 +113,7 @@ class Experiments:
         )
 
     def unused_default(self) -> StoredExperiment | None:
-        """Return the default experiment before its first run, when there is no project for it; else None.
-
-        MLflow's clients expect that it exists.
-        """
+        """Return the default experiment, which clients expect, while no project exists for it; else None."""
         if self._default() is not None or not (self.is_operator or self.home is not None):
             return None
         return StoredExperiment(0, DEFAULT_PROJECT, self.home, None, created_ms=0, deleted_ms=None)
@@ -345,11 +342,7 @@ def tags_json(tags: Iterable[tuple[str, str]]) -> list[dict[str, str]]:
 
 
 def checked_name(name: str) -> None:
-    """Return the name, if an experiment can have it.
-
-    Raises:
-        MlflowError: no experiment can have the name.
-    """
+    """Return the name, or raise MlflowError if no experiment can have it."""
     if not name.strip():
         raise invalid("Invalid experiment name: it must not be empty")
     if len(name) > MAX_NAME:

@@ -99,7 +99,7 @@ class ModelSearch(NamedTuple):
 
     @property
     def _is_on_any(self) -> bool:
-        """Whether any metric on the datasets makes a model match."""
+        """Return whether a model matches by any metric on the datasets."""
         return bool(self.datasets) and all(comparison.kind != "metric" for comparison in self.comparisons)
 
     def _holds(self, model: LoggedModel, metrics: Sequence[ModelMetric]) -> bool:

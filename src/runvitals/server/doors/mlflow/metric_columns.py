@@ -165,10 +165,7 @@ class MetricColumns(NamedTuple):
         return self._where(order)._replace(repeats=repeats)
 
     def _follows_itself(self, order: Integers) -> np.ndarray[Any, np.dtype[np.bool_]]:
-        """Return, for each value but the first in an order, whether it repeats the one before.
-
-        Metric, timestamp and step are then the same.
-        """
+        """Return which values but the first have metric, timestamp and step of the one before."""
         name, steps, timestamps = self.name[order], self.steps[order], self.timestamps[order]
         same = (name[1:] == name[:-1]) & (steps[1:] == steps[:-1]) & (timestamps[1:] == timestamps[:-1])
         return np.asarray(same, np.bool_)

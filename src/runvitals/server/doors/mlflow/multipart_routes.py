@@ -110,11 +110,7 @@ async def receive(request: Request, name: str) -> Response:
 
 
 def _check_address(request: Request) -> PartOfFile:
-    """Check that an address is valid and that its requester may still use it.
-
-    Raises:
-        HttpRejection: 403: the address is not valid any more, or whoever asked for it may not use it now.
-    """
+    """Raise 403 unless an address is valid and its requester may still use it."""
     part, requester = address_in_use(request, PartOfFile)
     if not _may_write(request, requester, part):
         raise HttpRejection(403, "whoever asked for this address may not write there any more")

@@ -147,11 +147,7 @@ def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
 
 
 def checked_stage(stage: str) -> str:
-    """Return a stage as it is written.
-
-    Raises:
-        MlflowError: there is no such stage.
-    """
+    """Return a stage as it is written, or raise MlflowError."""
     for stage_name in STAGES:
         if stage.lower() == stage_name.lower():
             return stage_name

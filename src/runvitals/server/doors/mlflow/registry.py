@@ -263,11 +263,7 @@ def checked_alias(alias: str) -> str:
 
 
 def sent_version(sent: SentMessage) -> int:
-    """Return the number of the version that a message names.
-
-    Raises:
-        MlflowError: it names none.
-    """
+    """Return the number of the version that a message names, or raise MlflowError."""
     text = sent.required_identifier("version")
     if not text.isascii() or not text.isdecimal() or len(text) > 9:
         raise invalid(f"Parameter 'version' must be an integer, got '{text[:60]}'.")

@@ -101,11 +101,7 @@ class SentMessage:
         return self.text(name, most=256)
 
     def required_identifier(self, name: str) -> str:
-        """Return an identifier, which may be sent as a number.
-
-        Raises:
-            MlflowError: 400 if it is missing.
-        """
+        """Return an identifier, which may be sent as a number, or raise MlflowError 400."""
         value = self.identifier(name)
         if not value:
             raise invalid(f"Missing value for required parameter '{name}'.")

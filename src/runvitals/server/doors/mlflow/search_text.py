@@ -307,11 +307,7 @@ class _Parser:
 
 
 def parse_order(parts: Sequence[str], attributes: Attributes) -> list[OrderBy]:
-    """Return an order: `metrics.loss DESC`, `start_time`.
-
-    Raises:
-        MlflowError: 400.
-    """
+    """Return an order, such as `metrics.loss DESC` or `start_time`, or raise MlflowError 400."""
     if len(parts) > MAX_ORDER:
         raise invalid(f"Invalid order_by: more than {MAX_ORDER} entries")
     return [_order_part(part, attributes) for part in parts]

@@ -104,22 +104,14 @@ class ItemCount:
         self.resources_left = MAX_RESOURCES
 
     def add_resource(self) -> None:
-        """Count a resource.
-
-        Raises:
-            HttpRejection: 413 for too many.
-        """
+        """Count a resource, or raise HttpRejection 413."""
         self.add()
         self.resources_left -= 1
         if self.resources_left < 0:
             raise too_many_resources()
 
     def add(self, count: int = 1) -> None:
-        """Count points, metrics or resources of a request.
-
-        Raises:
-            HttpRejection: 413 for too many.
-        """
+        """Count points, metrics or resources of a request, or raise HttpRejection 413."""
         self.left -= count
         if self.left < 0:
             raise too_large(f"more than {MAX_ITEMS:,} points, metrics and resources in one request")

@@ -76,11 +76,7 @@ def decode(body: bytes) -> list[Resource]:
 
 
 def attributes(encoded: bytes) -> dict[str, str]:
-    """Return the attributes of a number's point, field 7, and its flags, field 8.
-
-    Raises:
-        Malformed: invalid.
-    """
+    """Return a point's attributes (field 7) and flags (field 8), or raise Malformed."""
     return _short_attributes(encoded) if len(encoded) <= _SHORT_BYTES else _attributes(encoded)
 
 

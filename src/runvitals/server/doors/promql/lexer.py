@@ -56,33 +56,21 @@ def tokens(query: str) -> list[Lexeme]:
 
 
 def duration_ms(text: str) -> int:
-    """Return a duration such as `1h30m`.
-
-    Raises:
-        QueryError: not a duration, or one that is too long.
-    """
+    """Return a duration such as `1h30m` in ms, or raise QueryError."""
     if len(text) > _MAX_DURATION_CHARACTERS or re.fullmatch(_DURATION, text) is None:
         raise QueryError(f"invalid duration {text[:50]!r}; expected for example 5m or 1h30m")
     return checked_duration(sum(int(count) * _MS[unit] for count, unit in _PART.findall(text)))
 
 
 def checked_duration(ms: float) -> int:
-    """Return a duration in ms, rounded.
-
-    Raises:
-        QueryError: it is too long.
-    """
+    """Return a duration in ms, rounded, or raise QueryError if it is too long."""
     if not ms <= _MAX_DURATION_MS:
         raise QueryError(f"duration out of range; expected at most {_MAX_DURATION_MS // 1000} s")
     return round(ms)
 
 
 def number(text: str) -> float:
-    """Return a number as PromQL writes it.
-
-    Raises:
-        QueryError: a hexadecimal number that is too large.
-    """
+    """Return a number as PromQL writes it; raise QueryError for a hexadecimal one that is too large."""
     try:
         return float(int(text, 16)) if text.startswith("0x") else float(text)
     except OverflowError:

@@ -90,11 +90,7 @@ def select_series(source: SeriesSource, matches: Sequence[str], start: int, end:
 
 
 def series(source: SeriesSource, matches: Sequence[str], start: int, end: int) -> list[dict[str, str]]:
-    """Return the result of `/series`.
-
-    Raises:
-        QueryError: no selector, an invalid one, or too many series.
-    """
+    """Return the result of `/series`; raise QueryError for no or invalid selectors, or too many series."""
     if not matches:
         raise QueryError("no match[] parameter provided")
     return [dict(selected_series.labels) for selected_series in select_series(source, matches, start, end)]
@@ -126,11 +122,7 @@ def label_values(source: SeriesSource, label: str, matches: Sequence[str], start
 
 
 def exemplars(text: str) -> list[Any]:
-    """Return the result of `/query_exemplars`: there are none.
-
-    Raises:
-        QueryError: the query is wrong.
-    """
+    """Return the result of `/query_exemplars`, which is empty, or raise QueryError for a wrong query."""
     parse(text)
     return []
 
@@ -153,11 +145,7 @@ def _is_exported(metric: Metric) -> bool:
 
 
 def milliseconds(seconds_: float, parameter: str) -> int:
-    """Return a time in seconds as ms UTC.
-
-    Raises:
-        QueryError: not a time.
-    """
+    """Return a time in seconds as ms UTC, or raise QueryError."""
     if not math.isfinite(seconds_) or not -1e11 < seconds_ < 1e11:
         raise QueryError(f'invalid parameter "{parameter}": {seconds_} is not a time')
     return round(seconds_ * 1000)

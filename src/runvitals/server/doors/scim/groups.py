@@ -51,11 +51,7 @@ class ScimGroups:
         return [row for row in rows if row.id in provisioned]
 
     def get(self, group_id: str) -> TeamRow:
-        """Return the team as a group.
-
-        Raises:
-            ScimError: 404 if there is no such team.
-        """
+        """Return the team as a group, or raise ScimError 404."""
         for row in self._accounts.teams.all():
             if str(row.id) == group_id and row.deleted_ms is None:
                 return row

@@ -122,11 +122,7 @@ def member_of_path(path: str) -> str | None:
 
 
 def user_number(user_id: str) -> int:
-    """Return the id of a user as the database has it.
-
-    Raises:
-        ValueError: no database has such an id.
-    """
+    """Return the id of a user as the database has it, or raise ValueError."""
     if len(user_id) > _MAX_DIGITS:
         raise ValueError("the id is too long")
     return int(user_id)

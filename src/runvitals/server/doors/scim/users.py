@@ -63,11 +63,7 @@ class ScimUsers:
             return []
 
     def get(self, user_id: str) -> UserRow:
-        """Return the user.
-
-        Raises:
-            ScimError: 404 if there is no such user.
-        """
+        """Return the user, or raise ScimError 404."""
         try:
             return self._accounts.users.get(user_number(user_id))
         except (ValueError, NotFound):

@@ -46,11 +46,7 @@ class ListPart(NamedTuple):
 
 
 def page_of(after: str | None, first: int | None, usual: int = 50) -> ListPart:
-    """Return the part of a list that begins after a cursor.
-
-    Raises:
-        InvalidArgument: the cursor is none of ours.
-    """
+    """Return the part of a list that begins after a cursor, or raise InvalidArgument."""
     if after and not (after.isascii() and after.isdigit() and len(after) < 10):
         raise InvalidArgument(f"invalid cursor {after[:100]!r}")
     return ListPart(int(after or 0), max(1, min(usual if first is None else first, MAX_PAGE)))
@@ -324,11 +320,7 @@ def may(context: GraphQLContext, action: Action, project: ProjectNode) -> bool:
 
 
 def require(context: GraphQLContext, action: Action, project: ProjectNode, number: int = 0) -> None:
-    """Raise unless the requester may do this with an artifact of a project, or with a new one.
-
-    Raises:
-        HTTPException: 401, 403 or 404.
-    """
+    """Raise 401, 403 or 404 unless the requester may do this with an artifact of a project, or a new one."""
     if project.resource is not None:
         what = f"artifact {node_id('Artifact', number)!r}" if number else f"project {project.name!r}"
         item = ProjectItem("artifact", number, project.resource)

@@ -268,10 +268,7 @@ def _events(client: WandbClient, file: StreamFile, now_ms: int) -> NewLines:
 
 
 def _console_records(body: StreamBody, now_ms: int) -> list[tuple[int, str, dict[str, Any]]]:
-    """Return lines of the console as records.
-
-    One that is stored already is not stored again under its number.
-    """
+    """Return lines of the console as records; stored ones keep their numbers."""
     console = body.file(stream_body.CONSOLE)
     lines = enumerate(console.content, console.offset)
     return [(number, "console", console_record(line, now_ms)) for number, line in lines]

@@ -150,10 +150,7 @@ def _is_number(value: object) -> bool:
 
 
 def sent_ms(line: str, now_ms: int) -> int | None:
-    """Return the time in a line of history or system metrics.
-
-    None if it has none, or one that cannot be stored.
-    """
+    """Return the time in a line of history or system metrics; None if it has none that can be stored."""
     return _valid_ms((parse_line(line) or {}).get(_TIME), now_ms)
 
 

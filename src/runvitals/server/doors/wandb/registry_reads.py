@@ -273,11 +273,7 @@ def _version_row(row: CollectionVersion) -> conditions.Row:
 
 
 def _compile(filters: str | None, fields: Mapping[str, conditions.Convert]) -> conditions.Holds:
-    """Compile a filter.
-
-    Raises:
-        InvalidArgument: an invalid filter.
-    """
+    """Compile a filter, or raise InvalidArgument."""
     try:
         return conditions.compile_filter(filters, fields)
     except BadFilter as error:

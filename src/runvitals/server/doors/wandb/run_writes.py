@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.sdk.run_names import names_of
 from runvitals.server.access.actions import Action
-from runvitals.server.access.envelope_rights import ONLY_READS
 from runvitals.server.access.principals import SCOPE_ACTIONS, ServiceAccount, User
 from runvitals.server.doors.wandb.branches import branch_point, copy_media, copy_rows
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
@@ -31,6 +30,7 @@ from runvitals.server.doors.wandb.run_settings import (
 from runvitals.server.doors.wandb.run_updates import update_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, host_name
 from runvitals.server.doors.wandb.storage.clients import WandbClient
+from runvitals.server.ingest.envelope_rights import ONLY_READS
 from runvitals.server.runs.storage.run_places import RunPlace
 
 if TYPE_CHECKING:
@@ -182,11 +182,7 @@ def _removed_keys(
 
 
 def _number(context: GraphQLContext, upsert: _Upsert) -> int:
-    """Return the number of a run that has been recorded.
-
-    Raises:
-        InvalidArgument: it was deleted for good before.
-    """
+    """Return the number of a recorded run; raise InvalidArgument if it was deleted for good before."""
     run = find_run(context.metadata_store, upsert.entity.number, upsert.run.project, upsert.run.name)
     if run.place is None:
         raise InvalidArgument(f"the run {upsert.run.name!r} was deleted for good: choose another id")

@@ -132,11 +132,7 @@ async def receive(request: Request, name: str) -> Response:
 
 
 def _check_address(request: Request, context: GraphQLContext) -> FileOfRun:
-    """Check that an address is valid and that its run takes files from its owner.
-
-    Raises:
-        HttpRejection: 403: the address is not valid any more, or the run takes no files from its owner.
-    """
+    """Raise 403 unless an address is valid and its run takes files from its owner."""
     upload, requester = address_in_use(request, FileOfRun)
     if not context.access.directory.may_add_to(requester.principal, upload.run_id):
         raise HttpRejection(403, "whoever asked for this address may not log to the run any more")

@@ -76,7 +76,7 @@ async def media_records(
         str | None, Query(description="`next` of the previous page.", pattern="^[0-9]{1,9}$")
     ] = None,
 ) -> Response:
-    """What was logged under a name, by step, from all processes of the run."""
+    """List the media logged under a name by all processes of the run, by step."""
     skip = int(after or 0)
 
     def read(view: RunView) -> bytes:

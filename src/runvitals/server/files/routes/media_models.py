@@ -1,4 +1,4 @@
-"""What the API answers about the media and files of a run."""
+"""Bodies of the API about the media and files of a run."""
 
 from __future__ import annotations
 

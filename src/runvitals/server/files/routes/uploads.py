@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.limits import PIECE_BYTES, STEP
 from runvitals.server.access.permission import needs
+from runvitals.server.files.disk_space import FileNotStored
 from runvitals.server.files.received_files import FileRejected, ReceivedFiles, UploadState
-from runvitals.server.health.disk_space import FileNotStored
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, http_error
 from runvitals.server.http.router import Router
@@ -88,9 +88,7 @@ async def upload_piece(
 def _append(
     files: ReceivedFiles, run: str, number: int | None, sha256: str, size: int, offset: int, piece: bytes
 ) -> UploadState:
-    """Raises:
-    HTTPException: 409 with the offset of the next piece, 413, 422 or 503.
-    """
+    """Append a piece, or raise HTTPException: 409 with the offset of the next piece, 413, 422 or 503."""
     if len(piece) > PIECE_BYTES:
         raise HTTPException(413, f"a piece of {len(piece)} bytes; at most {PIECE_BYTES} are allowed")
     if not piece and offset < size:

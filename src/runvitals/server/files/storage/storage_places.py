@@ -63,7 +63,7 @@ def _in_trash() -> ColumnElement[bool]:
 
 
 def file_storage(database: Database, entity_id: int | None) -> dict[int, FileStorage]:
-    """What the media, files and artifacts of a team or user take, by project id.
+    """Return the bytes and number of media, files and artifacts of a team or user, by project id.
 
     Each content counts once, however many runs have it: in the project of the first of them. One that only
     artifacts have counts in the first of their projects.

@@ -21,7 +21,7 @@ router = Router()
 
 @router.get("/about", response_model=models.About, dependencies=[needs("public")])
 async def about(request: Request, library: TheLibrary) -> Any:
-    """What this server is, and what it can do."""
+    """Return this server's version, kind and capabilities."""
     capabilities = [*_CAPABILITIES, *(_EDIT_CAPABILITIES if library.kind == "server" else ())]
     access = route_check(request)
     return {

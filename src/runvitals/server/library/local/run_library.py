@@ -202,11 +202,7 @@ class JournalLibrary:
     async def groups(
         self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[RunGroup]:
-        """Return the groups of the runs that match a filter, unordered.
-
-        Raises:
-            TooManyGroups: there are too many.
-        """
+        """Return the groups of the runs that match a filter, unordered, or raise TooManyGroups."""
         statistics, _ = await self._statistics((*run_filter.fields, *by, *columns))
         matching_runs = matching(await self.runs(), run_filter, statistics)
         return groups_of(matching_runs, by, columns, statistics)

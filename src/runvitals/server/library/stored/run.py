@@ -18,9 +18,9 @@ from runvitals.model.names import RESERVED, STEP, TRUE_TIME
 from runvitals.model.run import Event, Run
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.run_plan import RunPlan
+from runvitals.server.charts.series import check_value_count, summary
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http import cached_read
-from runvitals.server.library.local.journal_run import check_value_count, summary
 from runvitals.server.library.run_library import (
     ArtifactRelation,
     BucketedSeries,
@@ -89,6 +89,11 @@ class StoredRun:
     def run_id(self) -> str:
         """See `RunView.run_id`."""
         return self._run_id
+
+    @property
+    def number(self) -> int:
+        """See `RunView.number`."""
+        return self._number
 
     def refresh(self) -> None:
         """Load the writers of the run and their keys."""
@@ -427,10 +432,7 @@ class StoredRun:
                 yield NewSample(f"{lane.id}.{self._writer_index(lane, t)}", lane.host, lane.role, t, rows[t])
 
     def _writer_index(self, lane: Lane, t: int) -> int:
-        """Return which of the lane's writers a sample is from.
-
-        A monitor that was restarted is a new writer.
-        """
+        """Return which of the lane's writers a sample is from: a restarted monitor is a new writer."""
         return sum(writer.started_ms <= t for writer in lane.writers[1:])
 
     def newest(self, source: str, before: Position) -> dict[str, tuple[int, float]]:

@@ -36,11 +36,11 @@ from runvitals.server.library.stored.run import StoredRun
 from runvitals.server.library.stored.run_changes import StoredChanges
 from runvitals.server.library.stored.run_facts import LastValues, last_values, listed_runs
 from runvitals.server.library.stored.sparklines import sparklines_of
-from runvitals.server.library.stored.storage import run_storage_of, storage_of
 from runvitals.server.library.stored.writer_rows import WriterRows, stored_rows
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.usage.stored_bytes import run_storage_of, storage_of
 from runvitals.store.samples.interface import SampleStore
 
 T = TypeVar("T")
@@ -154,11 +154,7 @@ class StoredLibrary(StoredChanges):
         shown: ShownColumns = NO_COLUMNS,
         skip: int = 0,
     ) -> RunsPage:
-        """Return a page of the runs that match a filter.
-
-        Raises:
-            ValueError: `after` is not the `next` of a previous page.
-        """
+        """Return a page of the runs that match a filter; raise ValueError if `after` is no page's `next`."""
         workers = self._thorough if shown.sparklines else self._quick
         return await workers.run(lambda: self._page(run_filter, sort, limit, after, last, shown, skip))
 
@@ -206,20 +202,12 @@ class StoredLibrary(StoredChanges):
     async def groups(
         self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[RunGroup]:
-        """Return the groups of the runs that match a filter, unordered.
-
-        Raises:
-            TooManyGroups: there are too many.
-        """
+        """Return the groups of the runs that match a filter, unordered, or raise TooManyGroups."""
         runs = self._metadata_store.runs
         return await self._quick.run(lambda: runs.groups(run_filter, by, columns, self.clock()))
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedStoredRun:
-        """Return a run by its full id, or by its number in the metadata store.
-
-        Raises:
-            UnknownRun: there is no such run, or it is in the trash.
-        """
+        """Return a run by its full id or its number; raise UnknownRun, also for one in the trash."""
         return self._open(await self._quick.run(lambda: self._row(run_id, number)))
 
     async def named(self, ids: Sequence[str], run_filter: Filter) -> list[NamedRun]:
@@ -305,11 +293,7 @@ class StoredLibrary(StoredChanges):
     async def aggregate(
         self, metric: str, run_filter: Filter, t0: int, t1: int, bucket_ms: int | None, by: Grouping | None
     ) -> list[AggregatedSeries]:
-        """One metric over all runs that match a filter.
-
-        Raises:
-            ValueError: too many runs or keys match.
-        """
+        """Return one metric over all matching runs; raise ValueError if too many runs or keys match."""
         return await self._thorough.run(lambda: self._aggregate(metric, run_filter, t0, t1, bucket_ms, by))
 
     def _aggregate(

@@ -62,7 +62,7 @@ class WaitingMail:
 
     @property
     def held_back(self) -> bool:
-        """Whether it waited because of that limit."""
+        """Whether the mail waits because its address got many."""
         return self.error is not None and self.error.startswith(HELD_BACK)
 
 

@@ -66,7 +66,7 @@ class OrgMembersPage(ResponseBody):
 
 
 class DeletedMember(ResponseBody):
-    """What the deletion of a user left behind."""
+    """The teams that the deletion of a user left without an administrator."""
 
     teams_without_administrator: list[str]
 

@@ -32,7 +32,7 @@ class ShownSecret(ResponseBody):
 
 @router.get("/organisation/scim-secret", dependencies=[needs("org:settings")])
 def scim_state(access: TheAccess) -> Provisioning:
-    """Whether there is a secret, when the provider last used it, and where it sends its requests."""
+    """Return whether there is a secret, when the provider last used it, and where it sends its requests."""
     secret = access.accounts.scim.secret()
     return Provisioning(
         enabled=secret is not None,

@@ -82,11 +82,7 @@ class RoleTable:
             return _roles(connection)
 
     def get(self, name: str) -> RoleRow:
-        """Return a custom role by its name.
-
-        Raises:
-            NotFound: there is no custom role of this name.
-        """
+        """Return a custom role by its name, or raise NotFound."""
         with self._database.read() as connection:
             return role_by_name(connection, name)
 
@@ -159,11 +155,7 @@ class RoleTable:
 
 
 def role_by_name(connection: Connection, name: str) -> RoleRow:
-    """Return a custom role by its name, in a transaction.
-
-    Raises:
-        NotFound: there is no custom role of this name.
-    """
+    """Return a custom role by its name, in a transaction, or raise NotFound."""
     roles = _roles(connection, custom_role.c.name_key == plain_text(name).casefold())
     if not roles:
         raise NotFound(f"there is no role {name!r}; expected viewer, member, admin or a custom role")

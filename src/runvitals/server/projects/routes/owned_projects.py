@@ -49,7 +49,7 @@ _NEEDS = {
 
 
 class EntityProjectChanges(RequestBody):
-    """What is left out does not change. `owner`: a member of the team; null: nobody."""
+    """Changes; a field that is left out stays as it is. `owner`: a member of the team; null: nobody."""
 
     name: str | None = Field(None, max_length=256)
     description: str | None = Field(None, max_length=1000)
@@ -76,7 +76,7 @@ class TrashedProject(ResponseBody):
 
 
 class ProjectDefaults(ResponseBody):
-    """What clients do in a team or space unless they are asked otherwise."""
+    """Defaults of clients in a team or space."""
 
     code_saving: bool
     visibility: Visibility | None = Field(description="Of new projects.")
@@ -305,7 +305,7 @@ def _user_id(requester: Requester) -> int:
 
 @router.get("/entities/{entity}/defaults", response_model=ProjectDefaults, dependencies=[needs("team:read")])
 def defaults(entity: EntityName, access: TheAccess) -> Any:
-    """Whether code is saved, and who sees new projects."""
+    """Return whether clients save code, and the visibility of new projects."""
     number = access.accounts.entity_id(entity)
     facts = None if number is None else access.accounts.entity(number)
     if facts is None:

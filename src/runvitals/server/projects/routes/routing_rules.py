@@ -34,11 +34,9 @@ class RulesChange(RequestBody):
 
 
 def the_number(access: TheAccess, project: ProjectName, number: ProjectNumber) -> int:
-    """The number of the project of the path: the check of the permission has looked it up, except on a server
-    without accounts.
+    """Return the number of the project of the path, or raise UnknownProject.
 
-    Raises:
-        UnknownProject: there is none.
+    The check of the permission has looked it up, except on a server without accounts.
     """
     if number is not None:
         return number

@@ -23,7 +23,7 @@ router = Router()
 
 
 class SharedPlace(ResponseBody):
-    """What a guest link leads to."""
+    """The project or run that a guest link leads to."""
 
     entity: str
     project: str

@@ -215,9 +215,7 @@ def _owner_id(requester: Requester) -> int | None:
 
 
 def _check_writes(requester: Requester) -> None:
-    """Raises:
-    HTTPException: 403 for a key that may only read.
-    """
+    """Raise HTTPException 403 for a key that may only read."""
     principal: Principal = requester.principal
     key = principal.key if isinstance(principal, (User, ServiceAccount)) else None
     if key is not None and key.scope is KeyScope.READ:

@@ -99,9 +99,7 @@ class OwnedProjectTable:
         self._database = database
 
     def get(self, project_id: int) -> ProjectDetail:
-        """Raises:
-        UnknownProject: no team or user has a project with this id.
-        """
+        """Return a project that a team or user has, or raise UnknownProject."""
         with self._database.read() as connection:
             return _detail(connection, project_id)
 

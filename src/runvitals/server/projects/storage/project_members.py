@@ -61,9 +61,7 @@ class ProjectMemberTable:
         self._database = database
 
     def get(self, project_id: int) -> OwnedProject:
-        """Raises:
-        UnknownProject: there is no project with this id.
-        """
+        """Return a project, or raise UnknownProject."""
         with self._database.read() as connection:
             return _to_owned_project(_project(connection, project_id))
 
@@ -110,7 +108,7 @@ class ProjectMemberTable:
             return [ListedProject(**row._asdict()) for row in connection.execute(statement)]
 
     def sole_author(self, project_id: int) -> bool:
-        """Whether every run of a project is its owner's, who may then delete it. Reads all its runs."""
+        """Return whether every run of a project is its owner's, who may then delete it; read all runs."""
         with self._database.read() as connection:
             owner_id = _project(connection, project_id).owner_id
             others = select(run.c.id).where(
@@ -191,8 +189,10 @@ class ProjectMemberTable:
         self._database.write(work)
 
     def transfer(self, project_id: int, entity_id: int, by: Actor, now_ms: int) -> None:
-        """Give a project to another team or user. Members who are not in the new team are dropped, and guest
-        links are revoked: the new owner did not make them.
+        """Give a project to another team or user.
+
+        Members who are not in the new team are dropped, and guest links are revoked: the new owner did not
+        make them.
 
         Raises:
             NameTaken: the new owner has a project of the same name, or a run with the run id of one of its

@@ -11,17 +11,15 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import ReadableRuns
-from runvitals.model.names import shorten
+from runvitals.model.names import project_name
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, among, rows_named
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, team
 from runvitals.server.database.tables.runs import project, run
-from runvitals.server.database.text import MAX_NAME, checked_name
+from runvitals.server.database.text import checked_name
 from runvitals.server.projects.storage.project_redirects import remember_address
-
-DEFAULT_PROJECT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,6 @@ class StoredProject:
     running: int
     newest_ms: int
     entity: str | None = None
-
-
-def project_name(text: object) -> str:
-    """The project name given by a writer: `default` if it gives none; shortened if it is too long."""
-    return shorten(str(text), MAX_NAME) if text else DEFAULT_PROJECT
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +149,7 @@ class ProjectTable:
             ]
 
     def id(self, name: str, readable: ReadableRuns | None = None) -> int:
-        """The id of a project.
-
-        Args:
-            readable: only projects that the principal may read; None: all.
-
-        Raises:
-            UnknownProject: it never had a run.
-            AmbiguousName: several teams or users have one.
-        """
+        """Return the id of a readable project; raise UnknownProject, or AmbiguousName for several."""
         numbers = [
             number for _, number in self.named(name) if readable is None or number in readable.projects
         ]

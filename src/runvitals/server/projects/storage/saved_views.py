@@ -90,9 +90,7 @@ class SavedViewTable:
             return [_view(row) for row in rows]
 
     def get(self, view_id: int) -> SavedView:
-        """Raises:
-        NotFound: there is no such view.
-        """
+        """Return a view, or raise NotFound."""
         with self._database.read() as connection:
             return _to_view(connection, view_id)
 
@@ -105,8 +103,7 @@ class SavedViewTable:
         data: dict[str, Any],
         now_ms: int,
     ) -> SavedView:
-        """Args:
-            user_id: whose view it is; None: it is published.
+        """Save a new view of a user, or publish it if `user_id` is None.
 
         Raises:
             ValueError: an invalid kind, name or content.

@@ -1,4 +1,4 @@
-"""What runs measured of logged models: the newest value of each metric."""
+"""Metrics of logged models: the newest value of each that runs measured."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ModelMetric(NamedTuple):
     dataset_digest: str = ""
 
     def is_on(self, name: str | None, digest: str | None) -> bool:
-        """Whether it was measured on a dataset; None: on any."""
+        """Return whether it was measured on a dataset; None: on any."""
         return name in (None, self.dataset_name) and digest in (None, self.dataset_digest)
 
 

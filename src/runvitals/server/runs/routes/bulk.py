@@ -58,7 +58,7 @@ class BulkChange(RequestBody):
 
 
 class BulkResultSchema(ResponseBody):
-    """What became of one run."""
+    """The result for one run."""
 
     id: str
     entity: str | None
@@ -67,7 +67,7 @@ class BulkResultSchema(ResponseBody):
 
 
 class BulkResultsSchema(ResponseBody):
-    """What became of the runs."""
+    """The results of a change of many runs."""
 
     results: list[BulkResultSchema] = Field(description="In the order of the request.")
 

@@ -27,11 +27,7 @@ Columns = Annotated[
 
 
 def fields_of(columns: list[str]) -> dict[str, str]:
-    """Return the fields of columns, by the names that the client uses.
-
-    Raises:
-        InvalidFields: 422 for an unknown column.
-    """
+    """Return the fields of columns by the client's names; raise InvalidFields for an unknown column."""
     try:
         return {name: field_named(name) for name in columns}
     except ValueError as error:

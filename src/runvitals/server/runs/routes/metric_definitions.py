@@ -41,7 +41,7 @@ async def metric_definitions() -> Any:
     dependencies=[needs("filtered run:read")],
 )
 async def defined_metrics(library: TheLibrary, run_filter: TheFilter) -> Any:
-    """What the newest 50 runs that match a filter chose with `define_metric`, by name or pattern.
+    """Return the choices of `define_metric` in the newest 50 matching runs, by name or pattern.
 
     The newest choice for a name counts.
     """

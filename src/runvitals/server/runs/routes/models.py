@@ -13,14 +13,8 @@ Number = float | None
 Values = dict[str, list[Number]]
 
 
-class ErrorAnswer(ResponseBody):
-    """Why a request failed."""
-
-    error: str = Field(description="What is wrong, where, and what is allowed.")
-
-
 class About(ResponseBody):
-    """What the server is."""
+    """The server's version, kind and capabilities."""
 
     version: str
     kind: Literal["local", "server"] = Field(
@@ -35,14 +29,14 @@ class About(ResponseBody):
 
 
 class Done(ResponseBody):
-    """What was done to a run."""
+    """A completed change of a run."""
 
     run: str
     done: Literal["stop", "delete", "restore", "edit"]
 
 
 class ProjectDone(ResponseBody):
-    """What was done to a project."""
+    """A completed change of a project."""
 
     project: str
     done: Literal["rename", "delete"]
@@ -340,7 +334,7 @@ class NewRowSchema(ResponseBody):
 
 
 class News(ResponseBody):
-    """What is newer than a cursor."""
+    """Samples, rows and facts that are newer than a cursor."""
 
     cursor: str
     samples: list[NewSampleSchema] = Field([], description="Rates included.")
@@ -455,7 +449,7 @@ class ConsoleAnswer(ResponseBody):
 
 
 class MetricDefinition(ResponseBody):
-    """What a metric means."""
+    """A metric's unit, kind, scope and meaning."""
 
     key: str
     unit: str

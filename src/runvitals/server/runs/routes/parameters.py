@@ -38,11 +38,7 @@ MaxPoints = Annotated[int, Query(ge=2, le=10_000, description="For each series; 
 
 
 def checked_run_id(run: RunId) -> str:
-    """Return the run id of the path.
-
-    Raises:
-        HTTPException: 404 for an id that no run can have.
-    """
+    """Return the run id of the path, or raise 404 for one that no run can have."""
     try:
         return check_run_id(run)
     except ValueError as error:
@@ -80,11 +76,7 @@ ProjectNumber = Annotated[int | None, Depends(project_number)]
 
 
 async def opened_run(run: CheckedRunId, library: TheLibrary, number: RunNumber) -> OpenedRun:
-    """Return the run of the path.
-
-    Raises:
-        UnknownRun: there is no such run.
-    """
+    """Return the run of the path, or raise UnknownRun."""
     return await library.open(run, number)
 
 
@@ -144,10 +136,7 @@ TheSelection = Annotated[SeriesSelection, Depends(selected_series)]
 
 
 def readable_runs(request: Request) -> ReadableRuns | None:
-    """Return the runs that the requester may read.
-
-    None means all of them: the server has no accounts.
-    """
+    """Return the runs that the requester may read; None for all, on a server without accounts."""
     access = services_of(request).access
     return None if access is None else access.readable_runs(request)
 

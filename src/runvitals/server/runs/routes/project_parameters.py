@@ -58,11 +58,7 @@ PROJECT_RESPONSE: Final[dict[str, Any]] = {
 
 
 def the_entity(entity: EntityName, access: TheAccess, requester: TheRequester) -> Entity:
-    """Return the team or user of the path; `needs` has checked what the requester may do with it.
-
-    Raises:
-        HTTPException: 404 if there is none.
-    """
+    """Return the team or user of the path, or raise 404; `needs` has checked what the requester may do."""
     resource = access.directory.entity_named(entity)
     if resource is None:
         access.hide(requester, f"team or user {entity!r}")

@@ -49,6 +49,6 @@ class FieldChoiceSchema(ResponseBody):
 
 
 class FieldChoicesSchema(ResponseBody):
-    """What a filter can name."""
+    """The fields that a filter can name."""
 
     fields: list[FieldChoiceSchema]

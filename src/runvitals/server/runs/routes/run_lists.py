@@ -177,7 +177,7 @@ def _csv_row(run: Run) -> dict[str, Any]:
     dependencies=[needs("filtered run:read")],
 )
 async def field_values(library: TheLibrary, run_filter: TheFilter) -> Any:
-    """What a filter can name, with the most frequent values in the newest runs that match: for completion."""
+    """List the fields of filters, with the most frequent values in the newest runs that match."""
     choices_by_name = {choice.name: choice for choice in await library.choices(run_filter)}
     fixed = [choice for choice in FIXED_CHOICES if choice.name not in choices_by_name]
     system = [choice for choice in system_choices() if choice.name not in choices_by_name]

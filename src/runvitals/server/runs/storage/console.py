@@ -42,11 +42,7 @@ class ConsoleLine:
     text: str
 
     def check(self) -> None:
-        """Check that the line can be stored.
-
-        Raises:
-            ValueError: an invalid number.
-        """
+        """Raise ValueError for an invalid number."""
         check_integers("console output", seq=self.seq, time_ms=self.time_ms)
         if self.stream not in STREAMS:
             raise ValueError(f"invalid stream {self.stream}; expected 1 (stdout) or 2 (stderr)")
@@ -73,12 +69,7 @@ class ConsoleTable:
         self._database = database
 
     def add(self, pieces: Sequence[ConsoleLine]) -> None:
-        """Store output, all or none; existing pieces are left unchanged. Durable.
-
-        Raises:
-            ValueError: an invalid number.
-            UnknownRun: a run that does not exist.
-        """
+        """Store new lines, all or none, durably; raise ValueError for an invalid number, or UnknownRun."""
         for piece in pieces:
             piece.check()
         if pieces:

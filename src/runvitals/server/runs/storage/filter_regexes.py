@@ -67,11 +67,7 @@ _TEXTS: Mapping[Label, Select[Any]] = {
 def label_found(
     connection: Connection, label: Label, expression: str, projects: Collection[int] | None
 ) -> Condition:
-    """Return runs with a text of a label in which a regular expression is found.
-
-    Args:
-        projects: only runs of these; None: all.
-    """
+    """Return runs with a text of a label that matches a regular expression; None: of all projects."""
     return _runs_with_match(connection, _TEXTS[label], expression, projects)
 
 

@@ -47,11 +47,7 @@ class StoredMedia:
     items: list[dict[str, Any]]
 
     def check(self) -> None:
-        """Check that the record can be stored.
-
-        Raises:
-            ValueError: an invalid number, or items that are not valid JSON.
-        """
+        """Raise ValueError for an invalid number, or items that are not valid JSON."""
         _row(self)
 
 
@@ -68,12 +64,7 @@ class MediaTable:
         self._database = database
 
     def add(self, records: Sequence[StoredMedia]) -> None:
-        """Store records, all or none; existing ones are left unchanged. Durable.
-
-        Raises:
-            ValueError: see `StoredMedia.check`.
-            UnknownRun: a run that does not exist.
-        """
+        """Store new records, all or none, durably; raise ValueError as `StoredMedia.check`, or UnknownRun."""
         rows = [_row(record) for record in records]
         runs = {record.run_id for record in records}
         if rows:

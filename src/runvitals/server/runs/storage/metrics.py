@@ -107,11 +107,7 @@ class MetricTable:
         self._keys.update((number, key) for key, number in ids.items())
 
     def schema(self, keys: Sequence[str]) -> KeyList:
-        """Return the ordered list of keys with its id; a new list is assigned one.
-
-        Raises:
-            ValueError: an invalid key, or one that occurs twice.
-        """
+        """Return the list of keys with its id, stored if new; raise ValueError for invalid or equal keys."""
         [schema] = self.schemas([keys])
         return schema
 

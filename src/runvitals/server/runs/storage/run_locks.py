@@ -12,10 +12,7 @@ from runvitals.server.database.tables.runs import run
 
 
 def lock_runs(connection: Connection, run_ids: Iterable[int]) -> list[int]:
-    """Lock the existing ones of these runs until the transaction ends; returns their ids.
-
-    On SQLite there is only one writer anyway.
-    """
+    """Lock those of the runs that exist until the transaction ends; return their ids."""
     statement = select(run.c.id).where(among(connection, run.c.id, run_ids)).order_by(run.c.id)
     # NO KEY UPDATE: rows that only reference a run (its writers, its events) can still be added.
     return list(connection.execute(statement.with_for_update(key_share=True)).scalars())

@@ -77,11 +77,7 @@ def read_writers(connection: Connection, run_ids: Iterable[int]) -> dict[int, li
 
 
 def hosts(writers: Sequence[StoredWriter], now_ms: int) -> list[Host]:
-    """Return the hosts of a run, in the order in which they joined, with their states at `now_ms`.
-
-    Args:
-        writers: of the run, as `read_writers` returns them.
-    """
+    """Return the hosts of a run by its `read_writers`, in the order they joined, with states at `now_ms`."""
     return hosts_of(writers, lambda writer: now_ms <= writer.alive_until_ms)
 
 

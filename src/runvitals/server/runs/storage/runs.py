@@ -274,13 +274,7 @@ class RunTable:
         self._database.write(work)
 
     def request_stop(self, run_id: int, now_ms: int) -> None:
-        """Record that a user requested a stop.
-
-        It is passed on when one of the run's writers is next heard from.
-
-        Raises:
-            UnknownRun: there is no run with this id.
-        """
+        """Record a user's request to stop, for a writer's next request to pass on; or raise UnknownRun."""
         self._set([run_id], stop_requested_ms=now_ms)
 
     def stops_requested(self, run_ids: Iterable[int]) -> dict[int, int]:
@@ -299,26 +293,15 @@ class RunTable:
             return set(connection.execute(statement).scalars())
 
     def delete(self, run_ids: Iterable[int], now_ms: int) -> None:
-        """Move runs to the trash: only `Filter(deleted=True)` lists them. `restore` undoes it.
-
-        Raises:
-            UnknownRun: one of them does not exist; then none is moved.
-        """
+        """Move runs, or none, to the trash, which only `Filter(deleted=True)` lists; or raise UnknownRun."""
         self._set(run_ids, deleted_ms=now_ms)
 
     def restore(self, run_ids: Iterable[int]) -> None:
-        """Undo `delete`.
-
-        Raises:
-            UnknownRun: one of them was purged, or never existed.
-        """
+        """Undo `delete`; raise UnknownRun if one of them was purged, or never existed."""
         self._set(run_ids, deleted_ms=None)
 
     def trashed_before(self, before_ms: int) -> list[int]:
-        """Return the ids of runs moved to the trash before a time.
-
-        Delete their samples, then `purge` them.
-        """
+        """Return the ids of runs moved to the trash before a time, for `purge` after their samples."""
         with self._database.read() as connection:
             statement = select(run.c.id).where(run.c.deleted_ms < before_ms).order_by(run.c.id)
             return list(connection.execute(statement).scalars())

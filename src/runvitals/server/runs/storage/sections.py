@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runvitals.base.json_codec import dumps, loads
-from runvitals.model.names import plain_text
+from runvitals.model.names import plain_text, project_name
 from runvitals.server.database.database import Database
 from runvitals.server.database.section_documents import (
     SectionDocument,
@@ -22,7 +22,6 @@ from runvitals.server.database.section_documents import (
     write_documents,
 )
 from runvitals.server.database.text import check_integers, checked_name
-from runvitals.server.projects.storage.projects import project_name
 from runvitals.server.runs.storage import search_columns
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.server.runs.storage.run_locks import lock_known_runs
@@ -105,12 +104,7 @@ class SectionTable:
         self._pending_summaries = pending_summaries
 
     def merge(self, updates: Sequence[SectionUpdate]) -> None:
-        """Merge updates, including what can be searched and sorted by. Durable, all or nothing.
-
-        Raises:
-            ValueError: something that cannot be stored.
-            UnknownRun: one of the runs does not exist.
-        """
+        """Merge updates, searchable fields included, all or none, durably; raise ValueError or UnknownRun."""
         checked = [update.to_stored_form() for update in updates]
         for update in checked:
             update.key  # noqa: B018 - checks the host

@@ -55,7 +55,7 @@ class IssuerSubject(RequestBody):
 
 
 class IssuerChanges(RequestBody):
-    """What is left out does not change."""
+    """Changes; a field that is left out stays as it is."""
 
     name: str | None = Field(None, min_length=1, max_length=64)
     audience: str | None = Field(None, min_length=1, max_length=500)

@@ -89,11 +89,7 @@ class LoginTable:
         return self._database.write(work)
 
     def link(self, user_id: int, identity: ProviderIdentity, by: Actor, now_ms: int) -> LoginRow:
-        """Let a user sign in as this person at the provider.
-
-        Raises:
-            NameTaken: that person is linked to another user.
-        """
+        """Let a user sign in as a person at the provider; raise NameTaken if another user does."""
         return self._database.write(lambda connection: _link(connection, user_id, identity, by, now_ms))
 
     def unlink(self, user_id: int, login_id: int, by: Actor, now_ms: int) -> None:

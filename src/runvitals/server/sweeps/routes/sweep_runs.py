@@ -72,7 +72,7 @@ class SweepAgentSchema(ResponseBody):
 
 
 class AgentReport(RequestBody):
-    """What an agent reports of the runs that it started."""
+    """An agent's report of the runs that it started."""
 
     running: list[Annotated[str, Field(max_length=128)]] = Field(
         max_length=MAX_REPORTED, description="The ids of the runs that the agent has."
@@ -81,7 +81,7 @@ class AgentReport(RequestBody):
 
 
 class AgentCommand(ResponseBody):
-    """What an agent is to do."""
+    """A command to an agent."""
 
     do: Literal["run", "stop", "exit"] = Field(
         description="`run`: start a run; `stop`: end one; `exit`: end. Without any, report again in seconds."
@@ -92,7 +92,7 @@ class AgentCommand(ResponseBody):
 
 
 class AgentCommandsSchema(ResponseBody):
-    """What an agent is to do next."""
+    """The next commands to an agent."""
 
     commands: list[AgentCommand]
 
@@ -100,11 +100,7 @@ class AgentCommandsSchema(ResponseBody):
 def the_agent(
     sweep: TheSweep, agent: Annotated[str, Path(pattern="^[0-9]{1,18}$")], access: TheAccess
 ) -> SweepAgent:
-    """The agent of the path.
-
-    Raises:
-        HTTPException: 404 if the sweep has none.
-    """
+    """Return the agent of the path, or raise 404."""
     row = access.metadata_store.sweeps.agents.get(int(agent))
     if row is None or row.sweep_id != sweep.id:
         raise HTTPException(404, f"the sweep {sweep.name!r} has no agent {agent}")
@@ -160,8 +156,9 @@ def add_agent(sweep: TheSweep, sent: SweepAgentSent, access: TheAccess) -> Any:
 async def report(
     sweep: TheSweep, agent: TheSweepAgent, sent: AgentReport, access: TheAccess, request: Request
 ) -> Any:
-    """What an agent is to do next. It reports every few seconds; without runs it gets the next one. The same
-    report can be sent again.
+    """Answer an agent's report of every few seconds with what to do next; without runs it gets the next one.
+
+    The same report can be sent again.
     """
     todo = AgentCommands(access.metadata_store, shared_services_of(request).library)
     try:

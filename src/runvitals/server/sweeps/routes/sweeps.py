@@ -82,11 +82,7 @@ class SweepsPage(ResponseBody):
 def the_sweep(
     project: TheProjectNumber, sweep: Annotated[str, Path(max_length=64)], access: TheAccess
 ) -> Sweep:
-    """The sweep of the path.
-
-    Raises:
-        HTTPException: 404 if there is none.
-    """
+    """Return the sweep of the path, or raise 404."""
     row = access.metadata_store.sweeps.sweeps.named(project, sweep)
     if row is None:
         raise HTTPException(404, f"there is no sweep {sweep!r} in the project")
@@ -109,11 +105,9 @@ def read_sweeps(project: TheProjectNumber, page: ThePage, access: TheAccess, req
 def _project_of_new(
     project: Annotated[str, Path(max_length=256)], number: ProjectNumber, access: TheAccess
 ) -> int:
-    """The number of the project of the path. On a server without accounts a new one begins with a sweep as
-    with a run.
+    """Return the number of the project of the path, or raise HTTPException 422 for an invalid name.
 
-    Raises:
-        HTTPException: 422 for an invalid name.
+    On a server without accounts a new project begins with a sweep as with a run.
     """
     if number is not None:
         return number
@@ -181,8 +175,9 @@ def read_sweep(sweep: TheSweep, access: TheAccess, requester: TheRequester) -> A
 
 
 def order_sweep(sweep: TheSweep, order: control.Order, access: TheAccess, requester: TheRequester) -> Any:
-    """Pause a sweep: agents get no runs. Resume it. Stop it: agents end after their runs. Cancel it: they end
-    with their runs.
+    """Pause, resume, stop or cancel a sweep.
+
+    Paused: agents get no runs. Stopped: agents end after their runs. Cancelled: they end with their runs.
     """
     control.require(access, requester, Action.SWEEP_CONTROL, sweep)
     try:

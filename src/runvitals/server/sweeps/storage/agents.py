@@ -23,9 +23,7 @@ class AgentTable:
         self._database = database
 
     def add(self, sweep_id: int, host: str, now_ms: int) -> SweepAgent:
-        """Raises:
-        UnknownSweep: there is no such sweep.
-        """
+        """Add an agent to a sweep, or raise UnknownSweep."""
         row = {"sweep_id": sweep_id, "host": plain_text(host)[:_MAX_HOST], "created_ms": now_ms}
 
         def work(connection: Connection) -> SweepAgent:

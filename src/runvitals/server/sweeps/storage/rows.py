@@ -51,7 +51,7 @@ class Sweep:
 
 @dataclass(frozen=True, slots=True)
 class NewSweep:
-    """What a sweep is created with."""
+    """The values of a sweep to create."""
 
     project_id: int
     source: str

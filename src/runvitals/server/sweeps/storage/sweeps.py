@@ -43,9 +43,7 @@ class SweepTable:
         self._database = database
 
     def get(self, sweep_id: int) -> Sweep:
-        """Raises:
-        UnknownSweep: there is none.
-        """
+        """Return a sweep, or raise UnknownSweep."""
         with self._database.read() as connection:
             return _read_sweep(connection, sweep_id)
 
@@ -73,9 +71,7 @@ class SweepTable:
             return [_sweep(row) for row in connection.execute(statement)]
 
     def create(self, new: NewSweep, now_ms: int) -> Sweep:
-        """Raises:
-        LimitReached: the project has too many sweeps.
-        """
+        """Create a sweep, or raise LimitReached when the project has too many."""
 
         def work(connection: Connection) -> Sweep:
             counted = select(func.count()).select_from(sweep).where(sweep.c.project_id == new.project_id)
@@ -98,23 +94,12 @@ class SweepTable:
     def configure(
         self, sweep_id: int, source: str, configuration: str, now_ms: int, **texts: str | None
     ) -> Sweep:
-        """Replace the configuration. Runs that have begun keep their parameters.
-
-        Args:
-            texts: `display_name` and `description`; without one it stays as it is.
-
-        Raises:
-            UnknownSweep: there is none.
-        """
+        """Replace the configuration of runs to come, and given texts, or raise UnknownSweep."""
         values = {"source": source, "configuration": configuration, "changed_ms": now_ms, **_texts(**texts)}
         return self._change(sweep_id, values)
 
     def describe(self, sweep_id: int, now_ms: int, **texts: str | None) -> Sweep:
-        """Change the `display_name` or `description`.
-
-        Raises:
-            UnknownSweep: there is none.
-        """
+        """Change the `display_name` or `description`, or raise UnknownSweep."""
         return self._change(sweep_id, {"changed_ms": now_ms, **_texts(**texts)})
 
     def set_state(self, sweep_id: int, state: State, now_ms: int, allowed: Sequence[State]) -> Sweep:
@@ -152,11 +137,7 @@ class SweepTable:
         self._database.write(lambda connection: connection.execute(done))
 
     def delete(self, sweep_id: int) -> None:
-        """Delete a sweep. Its runs stay.
-
-        Raises:
-            UnknownSweep: there is none.
-        """
+        """Delete a sweep, whose runs stay, or raise UnknownSweep."""
         statement = delete(sweep).where(sweep.c.id == sweep_id)
         if not self._database.write(lambda connection: connection.execute(statement).rowcount):
             raise UnknownSweep(f"there is no sweep with the id {sweep_id}")

@@ -27,7 +27,7 @@ def entity_page(
     requester: TheRequester,
     outside: TheOutsideServices,
 ) -> TeamPage | UserPage:
-    """What `/teams/{team}/profile` or `/users/{user}` returns; `kind`: `team` or `user`."""
+    """Return the page of a team or user: that of `/teams/{team}/profile` or `/users/{user}`."""
     resource, what = access.directory.entity_named(entity), f"team or user {entity!r}"
     if resource is None:
         access.hide(requester, what)

@@ -205,22 +205,13 @@ def may_admit(access: AccessControl, team_id: int, user: UserRow, by_user_id: in
 
 
 def check_admission(access: AccessControl, team_id: int, user_id: int, by_user_id: int | None) -> None:
-    """Check that a user may be admitted to a team.
-
-    Raises:
-        HTTPException: 403 unless the user may be admitted: see `may_admit`.
-    """
+    """Raise 403 unless a user may be admitted to a team: see `may_admit`."""
     if not may_admit(access, team_id, access.accounts.users.get(user_id), by_user_id):
         raise HTTPException(403, NOT_ADMITTED)
 
 
 def check_role(access: AccessControl, requester: Requester, team: TeamRow, role: str) -> None:
-    """Check that the requester may invite with this role.
-
-    Raises:
-        HTTPException: 403 if the role is beyond the requester's.
-        InvalidFields: there is no such custom role.
-    """
+    """Raise 403 if the role is beyond the requester's own, or InvalidFields if there is none like it."""
     built_in = next((candidate for candidate in Role if candidate.value == role), None)
     if built_in is None and role not in {row.name for row in access.accounts.roles.all()}:
         raise InvalidFields({"custom_role": f"there is no role {role!r}"})
@@ -259,7 +250,7 @@ class InvitationsPage(ResponseBody):
 
 
 class InvitationResult(ResponseBody):
-    """What became of an invitation."""
+    """The result of an invitation."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
@@ -272,7 +263,7 @@ class InvitationResult(ResponseBody):
 
 
 class InvitationResults(ResponseBody):
-    """What became of each invitation."""
+    """The result of each invitation."""
 
     results: list[InvitationResult]
 

@@ -28,11 +28,7 @@ TEAM_ACTIONS = frozenset(
 
 
 def the_team(team: TeamName, access: TheAccess, requester: TheRequester) -> TeamRow:
-    """The team of the path; `needs` has checked that the requester may do what the route does.
-
-    Raises:
-        HTTPException: 404 if there is none.
-    """
+    """Return the team of the path, or raise 404; `needs` has checked what the requester may do."""
     try:
         return access.accounts.teams.by_name(team)
     except NotFound:

@@ -51,7 +51,7 @@ class ShownMember(ResponseBody):
 
 
 class TeamPage(TeamSchema):
-    """What a team shows about itself, with the projects that the requester may read."""
+    """A team's page, with the projects that the requester may read."""
 
     model_config = ConfigDict(json_schema_serialization_defaults_required=False)
 
@@ -71,7 +71,7 @@ router = Router()
 def team_profile(
     team: TheTeam, access: TheAccess, requester: TheRequester, outside: TheOutsideServices
 ) -> TeamPage:
-    """What a team shows about itself, with the projects that the requester may read."""
+    """Return a team's page, with the projects that the requester may read."""
     return team_page(access, requester, team, outside)
 
 

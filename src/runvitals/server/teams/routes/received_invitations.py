@@ -42,7 +42,7 @@ router = Router()
 
 @router.post("/invitations/show", dependencies=[needs("public"), with_accounts()])
 def show(offer: Token, services: TheServices, access: TheAccess, requester: TheRequester) -> Invitation:
-    """What a link invites to, for anyone who has it."""
+    """Return the invitation of a link, for anyone who has it."""
     return invitation_of(_by_token(offer.token, services, access, requester))
 
 

@@ -55,7 +55,7 @@ class TeamChanges(RequestBody):
 
 
 class TeamConfirmation(RequestBody):
-    """What confirms that a team is to be deleted."""
+    """The confirmation that a team is to be deleted."""
 
     confirm: Text = Field(description="The name of the team.")
 

@@ -205,19 +205,11 @@ class InvitationTable:
         return secret
 
     def revoke(self, invitation_id: int, by: Actor, now_ms: int) -> None:
-        """Revoke a pending invitation.
-
-        Raises:
-            NoLongerValid: it is not pending.
-        """
+        """Revoke a pending invitation, or raise NoLongerValid."""
         self._end(invitation_id, "revoked", by, now_ms)
 
     def decline(self, offered: InvitationRow, by: Actor, now_ms: int) -> None:
-        """Decline an invitation.
-
-        Raises:
-            NoLongerValid: it was used, has expired or was revoked.
-        """
+        """Decline an invitation; raise NoLongerValid if it was used, has expired or was revoked."""
         self._end(offered.id, "declined", by, now_ms)
 
     def by_secret(self, secret: str, now_ms: int) -> InvitationRow:
@@ -332,11 +324,7 @@ class InvitationTable:
 
 
 def check_days(days: int) -> None:
-    """Check for how many days an invitation is to be valid.
-
-    Raises:
-        ValueError: an invitation cannot be valid for so many days.
-    """
+    """Raise ValueError if an invitation cannot be valid for so many days."""
     if not 1 <= days <= MAX_DAYS:
         raise ValueError(f"invalid number of days {days}; expected 1 to {MAX_DAYS}")
 

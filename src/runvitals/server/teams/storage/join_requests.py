@@ -198,21 +198,13 @@ class JoinRequestTable:
         self._database.write(work)
 
     def reject(self, request_id: int, by: Actor, now_ms: int) -> None:
-        """Reject a pending request.
-
-        Raises:
-            NoLongerValid: the request was answered or withdrawn.
-        """
+        """Reject a pending request; raise NoLongerValid if it was answered or withdrawn."""
         self._database.write(
             lambda connection: _end(connection, _lock(connection, request_id), "rejected", by, now_ms)
         )
 
     def withdraw(self, request_id: int, by: Actor, now_ms: int) -> None:
-        """Withdraw a pending request.
-
-        Raises:
-            NoLongerValid: the request was answered or withdrawn.
-        """
+        """Withdraw a pending request; raise NoLongerValid if it was answered or withdrawn."""
         self._database.write(
             lambda connection: _end(connection, _lock(connection, request_id), "withdrawn", by, now_ms)
         )

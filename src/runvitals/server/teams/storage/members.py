@@ -260,11 +260,7 @@ def _no_member(team_name: str, user_name: str) -> NotFound:
 
 
 def resolve_role(connection: Connection, role: str) -> tuple[str, int | None]:
-    """Return the built-in role, and the id of the custom role if it is one.
-
-    Raises:
-        NotFound: there is no such role.
-    """
+    """Return the built-in role, and the id of the custom role if it is one; or raise NotFound."""
     if role in ROLES:
         return role, None
     custom = role_by_name(connection, role)

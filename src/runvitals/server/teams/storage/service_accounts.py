@@ -129,11 +129,7 @@ class ServiceAccountTable:
         return ServiceAccountRow(**row._asdict())
 
     def get(self, account_id: int) -> ServiceAccountRow:
-        """Return a service account by its id.
-
-        Raises:
-            NotFound: there is no such service account.
-        """
+        """Return a service account by its id, or raise NotFound."""
         with self._database.read() as connection:
             return _account(connection, account_id)
 

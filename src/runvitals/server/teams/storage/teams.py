@@ -165,11 +165,7 @@ class TeamTable:
         return self._database.write(work)
 
     def by_name(self, name: str) -> TeamRow:
-        """Return a team, also one in the trash.
-
-        Raises:
-            NotFound: there is no team with this name.
-        """
+        """Return a team, also one in the trash, or raise NotFound."""
         with self._database.read() as connection:
             return _team(connection, name)
 
@@ -410,11 +406,7 @@ def _team(connection: Connection, name: str) -> TeamRow:
 
 
 def living_team(connection: Connection, name: str) -> TeamRow:
-    """Return a team that is not in the trash.
-
-    Raises:
-        NotFound: there is none with this name.
-    """
+    """Return a team that is not in the trash, or raise NotFound."""
     team = _team(connection, name)
     if team.deleted_ms is not None:
         raise NotFound(f"there is no team {name!r}")

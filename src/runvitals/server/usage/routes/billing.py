@@ -46,15 +46,16 @@ class BillingAdministratorsPage(ResponseBody):
     "/billing/administrators", response_model=BillingAdministratorsPage, dependencies=[needs("billing:read")]
 )
 def administrators(access: TheAccess, page: ThePage) -> dict[str, Any]:
-    """The billing administrators and billing viewers, by name. `PATCH /organisation/members/{name}` with
-    `billing_role` changes who they are.
+    """List the billing administrators and billing viewers, by name.
+
+    `PATCH /organisation/members/{name}` with `billing_role` changes who they are.
     """
     users = [listed.user for listed in access.accounts.users.listed() if listed.user.billing_role != "none"]
     return page_of("administrators", users, lambda user: user.name, page)
 
 
 class SettlementForm(RequestBody):
-    """What statements are to say about who sends them and who pays."""
+    """The sender and payer to name on statements."""
 
     heading: PlainText = Field("", max_length=200, description='"": that it is not a tax invoice.')
     issuer: PlainText = Field("", max_length=500, description="Who sends statements, below the name.")
@@ -65,7 +66,7 @@ class SettlementForm(RequestBody):
 
 
 class Settlement(ResponseBody):
-    """What statements say about who sends them and who pays."""
+    """The sender and payer on statements."""
 
     heading: str = ""
     issuer: str = ""

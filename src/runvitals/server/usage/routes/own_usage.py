@@ -32,7 +32,7 @@ class BytesByKind(ResponseBody):
 
 
 class ProjectBytes(ResponseBody):
-    """What a project stores, by kind and together."""
+    """The bytes that a project stores, by kind and together."""
 
     project: str
     runs: int
@@ -46,7 +46,7 @@ class ProjectBytes(ResponseBody):
 
 
 class StoredBytes(ResponseBody):
-    """What a team or user stores: in all, by kind, and by project."""
+    """The bytes that a team or user stores: in all, by kind, and by project."""
 
     bytes: int
     limit_bytes: int | None
@@ -56,7 +56,7 @@ class StoredBytes(ResponseBody):
 
 
 class StorageUse(ResponseBody):
-    """What a team or user stores."""
+    """The storage of a team or user."""
 
     storage: StoredBytes
 

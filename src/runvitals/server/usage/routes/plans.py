@@ -30,7 +30,7 @@ Category = Literal["tracked_hours", "device_hours", "energy", "storage", "ingest
 
 
 class LimitForm(RequestBody):
-    """What a plan is to say about a category."""
+    """A category's included units and limit to set in a plan."""
 
     category: Category
     included: float = Field(0.0, ge=0, le=10**12, allow_inf_nan=False)
@@ -67,7 +67,7 @@ class UseSchema(ResponseBody):
 
 
 class Billing(ResponseBody):
-    """What everyone has used this month, of which limits."""
+    """This month's use and limits of everyone."""
 
     month: str
     currency: str
@@ -77,7 +77,7 @@ class Billing(ResponseBody):
 
 
 class PlanLimitSchema(ResponseBody):
-    """What a plan says about a category, in its units."""
+    """A category's included units and limit in a plan."""
 
     category: Category
     included: float
@@ -112,7 +112,7 @@ class PlansPage(ResponseBody):
 
 @router.get("/billing", response_model=Billing, dependencies=[needs("billing:read")])
 def billing(reports: TheReports, access: TheAccess) -> dict[str, Any]:
-    """What the organisation, each team and each user have used this month, of which limits."""
+    """Return this month's use and limits of the organisation, each team and each user."""
     settings, names = reports.settings(), reports.names()
     used = reports.uses()
     uses = [_use(use, names.get(("entity", use.entity_id))) for use in used]

@@ -14,11 +14,11 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Organisation
-from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.account_services import AccountServices
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
+from runvitals.server.http.same_origin import INERT_POLICY
 from runvitals.server.mail.message import Message, one_line
 from runvitals.server.service_parameters import TheAccess, TheServices
 from runvitals.server.services import shared_services_of
@@ -267,7 +267,7 @@ def _to_rows(access: AccessControl, statements: Sequence[Statement]) -> list[dic
 
 
 def _telling(access: AccessControl, services: AccountServices) -> Callable[[Statement], None]:
-    """What mails a statement to the contact of its cost centre, who need not have an account."""
+    """Return a function that mails a statement to the contact of its cost centre, if it has one."""
 
     def tell(issued: Statement) -> None:
         contact = (issued.settlement.get("paid_by") or {}).get("contact")

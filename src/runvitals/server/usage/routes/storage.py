@@ -32,7 +32,7 @@ RunOrder = Annotated[
 
 
 class EntityBytes(ResponseBody):
-    """What a team or user stores, by kind and together."""
+    """The bytes that a team or user stores, by kind and together."""
 
     entity: str | None = Field(description="None: runs of nobody.")
     projects: int
@@ -62,7 +62,7 @@ class ProjectBytesPage(ResponseBody):
 
 
 class RunBytes(ResponseBody):
-    """What a run stores, by kind and together."""
+    """The bytes that a run stores, by kind and together."""
 
     run: str
     name: str
@@ -90,7 +90,7 @@ _RUN_ACTIONS = frozenset((Action.RUN_DELETE,))
 
 @router.get("/storage", response_model=EntityBytesPage, dependencies=[needs("billing:read")])
 def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
-    """What teams and users stored at the beginning of the day, the largest first."""
+    """List the bytes that teams and users stored at the beginning of the day, the largest first."""
     reading = access.metadata_store.usage.reading
     names, day = reading.names(), None
     sizes: dict[int | None, dict[str, int]] = defaultdict(lambda: dict.fromkeys(KINDS, 0))
@@ -118,7 +118,7 @@ def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
 async def projects(
     request: Request, entity: EntityName, access: TheAccess, requester: TheRequester, page: ThePage
 ) -> dict[str, Any]:
-    """What the projects of a team or user store now, the largest first."""
+    """List the bytes that the projects of a team or user store now, the largest first."""
     owner = await run_in_threadpool(_entity, access, requester, entity)
     library = shared_services_of(request).library
     project_ids = await run_in_threadpool(_known_projects, access, requester, owner)
@@ -142,7 +142,7 @@ async def runs(
     page: ThePage,
     sort: RunOrder = "bytes",
 ) -> dict[str, Any]:
-    """What the runs of a project store now. `may` has `run:delete` for those they may delete."""
+    """List the bytes of a project's runs now; `may` has `run:delete` for those they may delete."""
     owned = await run_in_threadpool(_project, access, requester, entity, project)
     library = shared_services_of(request).library
     stored = await library.run_storage(owned.entity.id, owned.id)

@@ -22,8 +22,9 @@ router = Router()
 
 @router.get("/teams/{team}/usage", response_model=StorageUse, dependencies=[needs("storage:read")])
 async def usage(request: Request, team: TheTeam, access: TheAccess, requester: TheRequester) -> Any:
-    """The storage that the projects of a team take. `by_project` names those that the requester may know of;
-    the sums contain all.
+    """Return the storage that the projects of a team take.
+
+    `by_project` names those that the requester may know of; the sums contain all.
     """
     library = shared_services_of(request).library
     projects = await library.storage(team.id)

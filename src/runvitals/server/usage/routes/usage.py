@@ -74,7 +74,7 @@ class UsageReport(ResponseBody):
 
 
 def usage_reports(request: Request) -> UsageReports:
-    """What makes the reports of this server."""
+    """Return the reports of this server."""
     return shared_services_of(request).usage_reports
 
 
@@ -139,14 +139,14 @@ def _readable(
 
 
 def _knows(access: AccessControl, requester: Requester, owner: Entity) -> bool:
-    """Whether the requester may know that there is this team or user."""
+    """Return whether the requester may know that there is this team or user."""
     if owner.owner_id is None:
         return access.may(requester, Action.TEAM_PROFILE, owner)
     return not owner.deleted and access.may(requester, Action.USER_READ, Account(owner.owner_id))
 
 
 def _member_may(access: AccessControl, requester: Requester, team: Entity, by: frozenset[str]) -> bool:
-    """Whether the requester may see this usage as a member of the team."""
+    """Return whether the requester may see this usage as a member of the team."""
     return (
         by <= _BY_OF_MEMBERS
         and isinstance(requester.principal, User)
@@ -183,7 +183,7 @@ def usage(
     project: OneProject = None,
     format: Literal["json", "csv"] = "json",
 ) -> dict[str, Any] | Response:
-    """What runs used in a month or range of days: hours, energy, storage, ingestion, and what it costs."""
+    """Report hours, energy, storage, ingestion and costs of runs in a month or range of days."""
     if format == "csv":
         return _csv(reports, selected, _by(by, BY_DEFAULT), project)
     return reports.report(selected, _by(by, ("month", "team", "project")), project)

@@ -1,1 +1,1 @@
-"""What runs used, by day; prices, plans and statements. `UsageStore` has all of it."""
+"""Usage of runs by day; prices, plans and statements. `UsageStore` has all of it."""

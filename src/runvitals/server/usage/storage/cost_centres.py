@@ -57,9 +57,7 @@ class CostCentreTable:
             return [CostCentre(**row._asdict()) for row in rows]
 
     def add(self, new: CostCentre, by: Actor, now_ms: int) -> CostCentre:
-        """Raises:
-        NameTaken: another one has this code.
-        """
+        """Add a cost centre, or raise NameTaken when another one has its code."""
 
         def work(connection: Connection) -> CostCentre:
             _check_free(connection, new.code)
@@ -122,8 +120,7 @@ class CostCentreTable:
             return [CostCentreAssignment(*row) for row in connection.execute(statement)]
 
     def assign(self, assignment: CostCentreAssignment, name: str, by: Actor, now_ms: int) -> None:
-        """Args:
-            name: of the team, user or project.
+        """Assign a cost centre to the team, user or project called `name`.
 
         Raises:
             NotFound: there is no such cost centre.
@@ -142,9 +139,7 @@ class CostCentreTable:
 
 
 def find_cost_centre(connection: Connection, code: str) -> CostCentre:
-    """Raises:
-    NotFound: there is no such cost centre.
-    """
+    """Return the cost centre with a code, or raise NotFound."""
     row = connection.execute(select(*_columns()).where(cost_centre.c.code == code)).first()
     if row is None:
         raise NotFound(f"there is no cost centre {code!r}")

@@ -1,4 +1,4 @@
-"""What billing administrators set as a whole: the usage alerts, the settlement data, payments."""
+"""Settings of billing administrators: the usage alerts, the settlement data, payments."""
 
 from __future__ import annotations
 

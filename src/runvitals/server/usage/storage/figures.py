@@ -125,7 +125,7 @@ class UsedDevice:
 
 @dataclass(frozen=True, slots=True)
 class StorageRow:
-    """What a project stored of a kind at the beginning of a day."""
+    """The bytes of a kind that a project stored at the beginning of a day."""
 
     day: str
     project_id: int
@@ -309,9 +309,7 @@ class UsageFigureTable:
         return self._database.write(lambda connection: connection.execute(rows.values(final=True)).rowcount)
 
     def forget_days(self, first: str, last: str) -> None:
-        """Remove the figures of days that are to be computed again, but those that are final, and those of
-        runs that were deleted for good.
-        """
+        """Remove the figures of days to compute again; final ones and those of runs deleted for good stay."""
         final = select(usage_run_day.c.run_id).where(usage_run_day.c.final)
 
         def work(connection: Connection) -> None:
@@ -419,5 +417,5 @@ def _known_owners(
 
 
 def in_days(column: ColumnElement[str], first: str, last: str) -> ColumnElement[bool]:
-    """Whether a day is in a range, both ends included."""
+    """Return whether a day is in a range, both ends included."""
     return and_(column >= first, column <= last)

@@ -1,4 +1,4 @@
-"""What usage needs of the facts about the machines of runs: CPUs, and slices of GPUs."""
+"""CPUs and slices of GPUs in the facts about the machines of runs."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ class UsageMachineTable:
 
 
 def machine_facts(machine: Mapping[str, Any]) -> MachineFacts:
-    """What the facts about a machine say.
+    """Extract the CPUs and the slices of GPUs from the facts about a machine.
 
     Example:
         >>> machine_facts({"cpu": {"available": 8.0}}).cpus

@@ -22,7 +22,7 @@ class PlanInUse(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PlanLimit:
-    """What a plan says about a category, in its units: hours, kWh, GB, or the currency for `charges`.
+    """A category in a plan, in its units: hours, kWh, GB, or the currency for `charges`.
 
     Args:
         limit_units: None: unlimited.
@@ -88,10 +88,7 @@ class PlanTable:
         self._database.write(work)
 
     def remove(self, name: str, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NotFound: there is no such plan.
-        PlanInUse: somebody has it.
-        """
+        """Remove a plan; raise NotFound, or PlanInUse while it is assigned."""
 
         def work(connection: Connection) -> None:
             plan_id = _id_of(connection, name)
@@ -104,9 +101,7 @@ class PlanTable:
         self._database.write(work)
 
     def assign(self, assigned: AssignedPlan, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NotFound: there is no such plan.
-        """
+        """Assign a plan from a month on, or raise NotFound."""
 
         def work(connection: Connection) -> None:
             plan_id = _id_of(connection, assigned.plan)

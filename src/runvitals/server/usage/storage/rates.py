@@ -41,9 +41,7 @@ class RateTable:
             return [StoredRate(**row._asdict()) for row in rows]
 
     def add(self, new: StoredRate, by: Actor, now_ms: int) -> StoredRate:
-        """Raises:
-        PeriodIssued: it would change a month of which a statement was issued.
-        """
+        """Add a price; raise PeriodIssued if it would change a month of which a statement was issued."""
 
         def work(connection: Connection) -> StoredRate:
             check_open(connection, new.valid_from)
@@ -88,10 +86,7 @@ class RateTable:
         return self._database.write(work)
 
     def remove(self, rate_id: int, by: Actor, now_ms: int) -> None:
-        """Raises:
-        NotFound: there is no such price.
-        PeriodIssued: it applies to a month of which a statement was issued.
-        """
+        """Remove a price; raise NotFound, or PeriodIssued if it priced a month with a statement."""
 
         def work(connection: Connection) -> None:
             before = _find(connection, rate_id)

@@ -62,7 +62,7 @@ class UsedDevices:
 
 @dataclass(frozen=True, slots=True)
 class ReceivedDay:
-    """What was received of a run on a day, and whose the run is; no project if it is gone."""
+    """Bytes and points received of a run on a day, and its owner; no project if it is gone."""
 
     run_id: int
     day: str
@@ -188,7 +188,7 @@ class UsageReading:
             return [StorageRow(*row) for row in connection.execute(statement)]
 
     def newest_storage(self) -> list[StorageRow]:
-        """What projects stored at the beginning of the newest day that was noted."""
+        """Return the storage of projects at the beginning of the newest day that was noted."""
         columns = [storage_day.c[name] for name in StorageRow.__dataclass_fields__]
         newest = select(func.max(storage_day.c.day)).scalar_subquery()
         with self._database.read() as connection:
@@ -196,9 +196,7 @@ class UsageReading:
             return [StorageRow(*row) for row in rows]
 
     def names(self) -> Mapping[tuple[str, int], str]:
-        """Names by kind (entity, project, user, service_account) and id: the present ones, and of what is
-        gone the last ones that were copied.
-        """
+        """Return names by kind (entity, project, user, service_account) and id; of what is gone, the last."""
         with self._database.read() as connection:
             return {**copied_names(connection), **present_names(connection)}
 

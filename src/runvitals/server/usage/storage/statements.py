@@ -67,7 +67,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What a statement will be. `settlement` as of `Statement`."""
+    """A statement before it is issued. `settlement` as of `Statement`."""
 
     scope: Scope
     scope_name: str
@@ -128,11 +128,7 @@ class StatementTable:
             ).scalar_one()
 
     def find(self, name: str) -> Statement:
-        """A statement by its number, or by its id.
-
-        Raises:
-            NotFound: there is none.
-        """
+        """Return a statement by its number or its id, or raise NotFound."""
         with self._database.read() as connection:
             return _find(connection, name)
 
@@ -155,7 +151,7 @@ class StatementTable:
             return [(issued, _lines(connection, issued.id)) for issued in statements]
 
     def any_issued(self) -> bool:
-        """Whether a statement was ever issued: from then on there is one currency and one time zone."""
+        """Return whether a statement was ever issued, which fixes the currency and the time zone."""
         with self._database.read() as connection:
             return connection.execute(select(func.max(statement_counter.c.taken))).scalar() not in (None, 0)
 

@@ -18,7 +18,7 @@ from runvitals.server.usage.storage.statements import StatementTable
 
 
 class UsageStore:
-    """What runs used. All methods are thread-safe.
+    """The usage of runs, prices, plans and statements. All methods are thread-safe.
 
     Attributes:
         marks: the days that must be computed.

@@ -118,11 +118,7 @@ class ClickHouseCommits:
             return self._in_progress + sum(len(submission.batches) for submission in self._queue)
 
     def store_waiting(self) -> None:
-        """Store everything that waits on the disk, now.
-
-        Raises:
-            StoreError: ClickHouse cannot store it.
-        """
+        """Store everything that waits on the disk, now, or raise StoreError."""
         self._preparation.check_done()
         while self._store_oldest():
             pass

@@ -34,21 +34,13 @@ class Preparation:
 
     @property
     def features(self) -> Features:
-        """The features of the server.
-
-        Raises:
-            StoreUnavailable: it was not reached yet.
-        """
+        """The features of the server; raises StoreUnavailable before it was reached."""
         if self._features is None:
             raise StoreUnavailable(f"ClickHouse at {self._clickhouse.address} was not reached yet")
         return self._features
 
     def check_done(self) -> None:
-        """Refuse to go on before the preparation is done.
-
-        Raises:
-            StoreUnavailable: it is not done.
-        """
+        """Raise StoreUnavailable before the preparation is done."""
         if self.pending is not None:
             raise StoreUnavailable(self.pending)
 
@@ -62,11 +54,7 @@ class Preparation:
         self._check = not_yet
 
     def check_by(self, check: Callable[[], None], accepts: bool) -> None:
-        """Check by another function, from now on. Until it has succeeded, other requests fail.
-
-        Args:
-            accepts: whether batches may be accepted before.
-        """
+        """Check by another function from now on; `accepts` batches before it succeeds, but nothing else."""
         self._check = check
         reason = self.pending or f"the tables at {self._clickhouse.address} are not paired yet"
         self.refusal = None if accepts else reason

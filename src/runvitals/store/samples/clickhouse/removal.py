@@ -73,10 +73,7 @@ class Removal:
             months = self._months()
 
     def size_bytes(self) -> int:
-        """Return the bytes that the tables take on disk.
-
-        Replaced files that ClickHouse keeps for minutes are not counted.
-        """
+        """Return the bytes that the tables take on disk, without replaced files, which stay for minutes."""
         parts = self._clickhouse.layout.parts(*TABLES)
         return int(self._clickhouse.command(f"SELECT sum(bytes_on_disk) {parts}") or 0)
 

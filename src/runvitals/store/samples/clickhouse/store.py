@@ -137,11 +137,7 @@ class ClickHouseStore:
         return self._preparation.pending is None
 
     def check_prepared(self) -> None:
-        """Refuse to go on before ClickHouse has been reached.
-
-        Raises:
-            StoreUnavailable: ClickHouse has not been reached, so that the store cannot be paired yet.
-        """
+        """Raise StoreUnavailable until ClickHouse has been reached: the store cannot be paired before."""
         self._preparation.check_done()
 
     def pair_later(self, store_id: str | None, pair: Callable[[], None]) -> None:

@@ -174,11 +174,7 @@ class ColdMover:
         return 1
 
     def _write(self, path: str, chunks: Sequence[LocalChunk]) -> tuple[str, int, list[int]]:
-        """See `objects.write`.
-
-        Raises:
-            StoreUnavailable: the disk is full, or fails.
-        """
+        """See `objects.write`; raise StoreUnavailable if the disk is full, or fails."""
         try:
             return objects.write(path, self._months.store_id, chunks)
         except OSError as error:
@@ -203,13 +199,7 @@ class ColdMover:
         self._call_log(lambda log: noted_objects.note(log, digests, now_ms))
 
     def remove_unused(self) -> int:
-        """Note the objects that no chunk needs, and remove those that were noted a week ago.
-
-        Returns how many were removed.
-
-        Raises:
-            StoreError: they could not be removed.
-        """
+        """Note unused objects; remove and count those noted a week ago, or raise StoreError."""
         with self._working:
             return self._remove_unused()
 

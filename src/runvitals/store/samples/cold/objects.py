@@ -98,11 +98,7 @@ def read_list(file: BinaryIO) -> dict[str, Any]:
 
 
 def blocks(file: BinaryIO, listed: dict[str, Any]) -> Iterator[tuple[int, Block]]:
-    """Yield the runs and samples of an object.
-
-    Raises:
-        ValueError: a chunk is damaged.
-    """
+    """Yield the runs and samples of an object, or raise ValueError for a damaged chunk."""
     for run, metric, _, _, ticks, times_offset, times_size, offset, size in listed["chunks"]:
         t = codec.decode(_part(file, times_offset, times_size), np.int64, ticks)
         values = codec.decode(_part(file, offset, size), np.float64, ticks)

@@ -142,11 +142,7 @@ class ColdStorage:
         return content
 
     def fetch_requested(self) -> None:
-        """Fetch what `read_cached` did not find.
-
-        Raises:
-            ColdUnavailable: an object cannot be read at present.
-        """
+        """Fetch what `read_cached` did not find, or raise ColdUnavailable."""
         with self._lock:
             digests, self._requested = list(self._requested), {}
         for sha256 in digests:
@@ -154,12 +150,7 @@ class ColdStorage:
 
     @contextmanager
     def open(self, sha256: str) -> Iterator[BinaryIO]:
-        """A whole object.
-
-        Raises:
-            ColdLost: it is missing or damaged.
-            ColdUnavailable: it cannot be read at present.
-        """
+        """Return a whole object; raise ColdLost if it is missing or damaged, or ColdUnavailable."""
         self.fetch(sha256)
         with open(self._path(sha256), "rb") as file:
             yield file
@@ -285,29 +276,17 @@ class ColdStorage:
         return into
 
     def remove(self, digests: Collection[str]) -> None:
-        """Remove objects.
-
-        Raises:
-            ColdUnavailable: they cannot be removed at present.
-        """
+        """Remove objects, or raise ColdUnavailable."""
         with self._using_bucket(f"could not remove samples from {self.settings.address}"):
             self._file_store().remove(digests)
 
     def check(self) -> None:
-        """Find out whether it can be used again, after a failure.
-
-        Raises:
-            ColdUnavailable: it cannot.
-        """
+        """Raise ColdUnavailable if it still cannot be used, after a failure."""
         with self._using_bucket(f"could not use {self.settings.address}"):
             self._objects = self._open_objects(self.settings.address)
 
     def sizes(self) -> dict[str, int]:
-        """Return the sizes of all objects that are there, by their SHA-256.
-
-        Raises:
-            ColdUnavailable: they cannot be listed at present.
-        """
+        """Return the sizes of all objects that are there, by their SHA-256, or raise ColdUnavailable."""
         with self._using_bucket(f"could not list {self.settings.address}"):
             return {content.sha256: content.bytes for content in self._file_store().contents()}
 

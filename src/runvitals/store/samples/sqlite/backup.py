@@ -16,22 +16,14 @@ from runvitals.store.samples.sqlite.month_files import MonthFiles
 
 
 def backup(folder: str, into: str) -> int:
-    """Copy a store into an empty or new folder. Returns the number of files.
-
-    Raises:
-        StoreError: there is no store, or the target folder is not writable or not empty.
-    """
+    """Copy a store into an empty or new folder and return the number of files, or raise StoreError."""
     log.existing_path(folder)
     make_empty(into)
     return copy_files(folder, into)
 
 
 def make_empty(folder: str) -> None:
-    """Create a folder for a copy.
-
-    Raises:
-        StoreError: it is not writable or not empty.
-    """
+    """Create a folder for a copy; raise StoreError if it is not writable or not empty."""
     _make(folder)
     if os.listdir(folder):
         raise StoreError(f"{folder} is not empty: choose an empty or new folder for the backup")

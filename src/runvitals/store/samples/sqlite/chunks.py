@@ -115,12 +115,7 @@ class ChunkDecoder:
         return times
 
     def values(self, chunk: Chunk) -> Floats:
-        """Return the values of a chunk.
-
-        Raises:
-            CorruptData: the chunk is damaged.
-            ColdUnavailable: it is in cold storage, and cannot be read at present.
-        """
+        """Return the values of a chunk; raise CorruptData, or ColdUnavailable."""
         if chunk.is_cold:
             return self._cold_values(chunk)
         return codec.decode(self._blob("data", chunk.data), np.float64, chunk.ticks)

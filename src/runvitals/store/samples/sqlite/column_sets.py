@@ -27,14 +27,7 @@ def read_columns(connection: sqlite3.Connection) -> dict[int, Columns]:
 
 @lru_cache(maxsize=1024)
 def unpack_columns(packed: bytes | None) -> Columns:
-    """Return the columns of a packed set.
-
-    Args:
-        packed: None if the row of the set is missing.
-
-    Returns:
-        an empty set if it is missing, or damaged.
-    """
+    """Return the columns of a packed set; none if its row is missing (None), or damaged."""
     if not isinstance(packed, bytes) or len(packed) % _NUMBER_BYTES:
         return ()
     return tuple(np.frombuffer(packed, "<u4").tolist())

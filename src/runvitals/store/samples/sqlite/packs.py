@@ -34,21 +34,11 @@ class Pack(NamedTuple):
         return self.ticks * len(self.metrics)
 
     def block(self) -> Block:
-        """Return the samples of a pack.
-
-        Raises:
-            CorruptData: the pack is damaged.
-        """
+        """Return the samples of a pack, or raise CorruptData."""
         return on_disk(self.metrics, *self._unpack())
 
     def series(self, metric: int) -> tuple[Integers, Floats] | None:
-        """Return the samples of one metric, with ascending and unique times.
-
-        None if the pack does not contain it.
-
-        Raises:
-            CorruptData: the pack is damaged.
-        """
+        """Return a metric's samples, with ascending and unique times; None without any. Raise CorruptData."""
         if metric not in self.metrics:
             return None
         t, values = self._unpack()

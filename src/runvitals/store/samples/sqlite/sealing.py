@@ -26,12 +26,7 @@ log = logging.getLogger("runvitals.store")
 def seal(
     connection: sqlite3.Connection, run: int, blocks: Sequence[Block], settings: StoreSettings, now_ms: int
 ) -> None:
-    """Write a run's samples of one month into its file, inside a transaction.
-
-    Args:
-        blocks: samples of this month.
-        now_ms: stored as the time of sealing.
-    """
+    """Write a run's samples of one month into its file, as sealed at `now_ms`, inside a transaction."""
     _RunSealing(connection, run, settings, now_ms).seal(blocks)
 
 

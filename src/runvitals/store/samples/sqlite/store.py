@@ -283,21 +283,11 @@ class SqliteChunks:
         self._maintenance.call(self._maintenance.compact)
 
     def move_to_cold_storage(self) -> int:
-        """Move what is old enough now instead of later. Returns how many objects were made.
-
-        Raises:
-            StoreError: they could not be stored.
-        """
+        """Move old samples now; return the number of objects made, or raise StoreError."""
         return self._mover.move() if self._mover is not None else 0
 
     def remove_unused_objects(self) -> int:
-        """Remove what cold storage need not keep any more now instead of later.
-
-        Returns how many objects were removed.
-
-        Raises:
-            StoreError: they could not be removed.
-        """
+        """Remove unneeded objects of cold storage now; return the number removed, or raise StoreError."""
         return self._mover.remove_unused() if self._mover is not None else 0
 
     def stats(self) -> StoreStats:

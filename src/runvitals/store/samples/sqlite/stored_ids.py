@@ -83,11 +83,7 @@ def _add_month(ids: StoredIds, connection: sqlite3.Connection) -> None:
 
 
 def pairing_of(folder: str) -> Pairing | None:
-    """Return the pairing of a store with a metadata store; None if there is none yet.
-
-    Raises:
-        StoreError: there is no store in the folder, or its log could not be read.
-    """
+    """Return the pairing of a store with a metadata store, None if there is none yet; or raise StoreError."""
     path = log.existing_path(folder)
     with closing(database.open_for_reading(path, log.FORMAT)) as connection, database.store_errors(path):
         return log.read_pairing(connection)

@@ -50,11 +50,7 @@ class MachineData:
         return self._sampler.vitals
 
     def poll(self) -> None:
-        """Take a sample.
-
-        Raises:
-            Closed: it was closed.
-        """
+        """Take a sample, or raise Closed."""
         with self._use():
             self._sample()
 

@@ -67,11 +67,7 @@ class ProcessTable:
         self._arrange()
 
     def set_filter(self, pattern: str) -> None:
-        """Show only processes in whose PID, user or command a regular expression is found.
-
-        Raises:
-            ValueError: invalid regular expression.
-        """
+        """Show only processes with a PID, user or command that matches a regex, or raise ValueError."""
         self._is_wanted = finder(pattern) if pattern else None
         self.pattern = pattern
         self._arrange()

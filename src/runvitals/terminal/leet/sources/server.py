@@ -285,11 +285,7 @@ class ServerSource:
             return list(self._files.media(key, None, None))
 
     def content(self, item: Mapping[str, Any]) -> bytes:
-        """Download the file of an item.
-
-        Raises:
-            OSError: the file has more than 64 MiB, or the server is unreachable.
-        """
+        """Download an item's file; raise OSError if it has more than 64 MiB or the server is unreachable."""
         if int(item.get("bytes") or 0) > MAX_CONTENT_BYTES:
             raise OSError(f"the file has {item['bytes']:,} bytes; expected at most {MAX_CONTENT_BYTES:,}")
         with self._use(), self._asking:

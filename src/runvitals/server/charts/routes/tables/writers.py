@@ -31,11 +31,7 @@ class TableWriter(Protocol):
 
 
 def table_writer(format: Format, fields: Sequence[TableField]) -> TableWriter:
-    """Return a writer for a table with these fields.
-
-    Raises:
-        ValueError: not a table format, such as JSON.
-    """
+    """Return a writer for a table with these fields, or raise ValueError for JSON."""
     if format not in _WRITERS:
         raise ValueError(f"{format} is not a table format; expected one of {', '.join(_WRITERS)}")
     return _WRITERS[format](fields)

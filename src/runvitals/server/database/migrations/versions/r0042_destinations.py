@@ -42,6 +42,7 @@ _NEW = sa.table(
 
 
 def upgrade() -> None:
+    """Move webhooks, Slack and Apprise destinations into one table."""
     connection = op.get_bind()
     op.create_table(
         "destination",
@@ -81,6 +82,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Move destinations back into a table for each kind."""
     connection = op.get_bind()
     _create_tables()
     last = _last_id(connection, "destination")

@@ -20,6 +20,7 @@ _NEW = sa.table(
 
 
 def upgrade() -> None:
+    """Replace notices of deletions by drafts of any mail."""
     connection = op.get_bind()
     op.create_table(
         "mail_draft",
@@ -39,6 +40,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
+    """Restore the table of notices, if no draft would be lost."""
     losses = (
         (rows_of("mail_draft"), "{} mails wait for a server to send them: start one, or wait for a day"),
     )

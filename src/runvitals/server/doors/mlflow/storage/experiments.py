@@ -1,4 +1,4 @@
-"""What MLflow keeps about an experiment and our projects do not have: its name, tags and location."""
+"""Names, tags and locations of MLflow's experiments, which projects do not have."""
 
 from __future__ import annotations
 

@@ -42,11 +42,7 @@ class DiskSpace:
         self._failure: str | None = None
 
     def check(self, missing: int) -> None:
-        """Check that there is space for so many bytes more.
-
-        Raises:
-            FileNotStored: there is not.
-        """
+        """Raise FileNotStored unless there is space for so many bytes more."""
         if missing > self._free() - self._free_bytes():
             raise FileNotStored("the disk of this server has no space for the file")
 
