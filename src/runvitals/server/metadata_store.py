@@ -20,6 +20,7 @@ from runvitals.server.doors.mlflow.storage.experiments import MlflowExperimentTa
 from runvitals.server.doors.wandb.storage.clients import WandbClientTable
 from runvitals.server.files.storage.mlflow_files import MlflowFileTable
 from runvitals.server.files.storage.stored_files import StoredFileTable
+from runvitals.server.findings.storage.lost_time import LostTimeReading
 from runvitals.server.findings.storage.results import FindingResults
 from runvitals.server.projects.storage.projects import ProjectTable
 from runvitals.server.projects.storage.routing_rules import RoutingRuleTable
@@ -59,6 +60,7 @@ class MetadataStore:
             devices, routing_rules, tokens, wandb_clients: the tables.
         findings: what is wrong with runs.
         usage: what runs used and what it costs.
+        findings, lost_time: what is wrong with runs, and which device-hours they lost by it.
         pending_summaries: rows that are stored, but not yet in the summaries of their runs.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
@@ -91,6 +93,8 @@ class MetadataStore:
         self.wandb_clients = WandbClientTable(database)
         self.issued_ids = IssuedIds(database)
         self.usage = UsageStore(database)
+        self.findings = FindingResults(database)
+        self.lost_time = LostTimeReading(database)
 
     @cached_property
     def accounts(self) -> AccountStore:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from math import inf
 
 from runvitals.findings.finding import UNKNOWN, Finding, Findings
+from runvitals.findings.lost_time import lost_hours
 from runvitals.model.run_verdict import RunSeverity, RunVerdict
 from runvitals.server.events.finding_changes import (
     FindingChange,
@@ -46,11 +47,13 @@ class KeptFinding:
 
     Args:
         opened_ms: up to when the run was judged when it was noticed.
+        lost_hours: of devices, for which no more important finding accounts.
     """
 
     number: int
     opened_ms: int
     finding: Finding
+    lost_hours: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,12 +103,6 @@ def severity_of(findings: Findings) -> RunSeverity:
     return "unknown" if findings.verdict == UNKNOWN else "healthy"
 
 
-def lost_hours(findings: Findings, device_hours: float) -> float:
-    """Return the lost device-hours: at most those that the run had, since findings may overlap."""
-    lost = sum(finding.device_hours for finding in findings.findings if finding.severity != "info")
-    return min(lost, device_hours) if device_hours else lost
-
-
 def nothing_judged(run_id: int, error: str) -> KeptResult:
     """Return the result of a run that could not be judged."""
     findings = Findings(UNKNOWN, "This run could not be judged.")
@@ -135,6 +132,7 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
         changes += _changes(same, now, judged)
     changes += [_vanished(gone, judged) for gone in earlier if gone.finding.to_ms is None]
     findings = replace(judged.findings, findings=[each.finding for each in kept])
+    hours = lost_hours(findings.findings, judged.up_to_ms, judged.device_hours or None)
     result = KeptResult(
         run_id=judged.run_id,
         rules_version=judged.rules_version,
@@ -143,8 +141,8 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
         up_to_ms=judged.up_to_ms,
         is_final=judged.is_final,
         findings=findings,
-        kept=tuple(kept),
-        lost_hours=lost_hours(findings, judged.device_hours),
+        kept=tuple(replace(each, lost_hours=mine) for each, mine in zip(kept, hours, strict=True)),
+        lost_hours=sum(hours),
         numbered=numbered,
     )
     return result, changes

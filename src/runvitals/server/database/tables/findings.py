@@ -29,7 +29,7 @@ judgement = Table(
         "run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), primary_key=True, autoincrement=False
     ),
     Column("rules_version", Integer, nullable=False),
-    Column("judged_ms", BigInteger, nullable=False),
+    Column("judged_ms", BigInteger, nullable=False, index=True),
     Column("from_ms", BigInteger, nullable=False),
     Column("up_to_ms", BigInteger, nullable=False),
     Column("is_final", Boolean, nullable=False),
@@ -45,8 +45,8 @@ judgement = Table(
 
 # A finding about a run, from its begin to its end; `to_ms` is null while it goes on. `number`: its own among
 # all that the run ever had. `place`: among the findings of the run, the most important first. `opened_ms`: up
-# to when the run was judged when it was noticed. `share`: of the time of the run. `places`: a JSON object of
-# its hosts, devices and ranks.
+# to when the run was judged when it was noticed. `lost_hours`: those for which no more important finding
+# accounts. `share`: of the time of the run. `places`: a JSON object of its hosts, devices and ranks.
 finding = Table(
     "finding",
     metadata,
@@ -63,6 +63,7 @@ finding = Table(
     Column("opened_ms", BigInteger, nullable=False),
     Column("share", Double, nullable=False),
     Column("device_hours", Double, nullable=False),
+    Column("lost_hours", Double, nullable=False),
     Column("text", Text, nullable=False),
     Column("places", Text, nullable=False),
     Index(None, "rule", "run_id"),

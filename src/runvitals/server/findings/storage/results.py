@@ -58,8 +58,8 @@ class FindingResults:
             results = connection.execute(
                 select(judgement).where(among(connection, judgement.c.run_id, ids))
             ).all()
-            numbers: dict[int, list[Row[Any]]] = {}
-            columns = finding.c.run_id, finding.c.number, finding.c.opened_ms
+            numbers: dict[int, list[Any]] = {}
+            columns = finding.c.run_id, finding.c.number, finding.c.opened_ms, finding.c.lost_hours
             statement = select(*columns).where(among(connection, finding.c.run_id, ids))
             for row in connection.execute(statement.order_by(finding.c.run_id, finding.c.place)):
                 numbers.setdefault(row.run_id, []).append(row)
@@ -149,7 +149,7 @@ class FindingResults:
         with self._database.read() as connection:
             if among_runs is not None:
                 statement = statement.where(among(connection, run.c.id, among_runs))
-            return [DueJudgement(*row[:3], bool(row[3])) for row in connection.execute(statement)]
+            return [DueJudgement(*row) for row in connection.execute(statement)]
 
     def heard_since(self, since_ms: int) -> set[int]:
         """Return the ids of the runs of which anything arrived since a time."""
@@ -161,13 +161,13 @@ class FindingResults:
 _VERDICT = ("run_id", "verdict", "text", "severity", "lost_hours", "judged_ms")
 
 
-def _result(row: Row[Any], numbers: Sequence[Row[Any]]) -> KeptResult:
+def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     body = stored_object(row.body, f"the findings about the run {row.run_id}")
     if damage_of(body) is not None:
         return replace(nothing_judged(row.run_id, "damaged"), numbered=row.numbered)
     findings = from_json(body)
     kept = tuple(
-        KeptFinding(each.number, each.opened_ms, found)
+        KeptFinding(each.number, each.opened_ms, found, each.lost_hours)
         for each, found in zip(numbers, findings.findings, strict=False)
     )
     return KeptResult(
@@ -218,6 +218,7 @@ def _finding_rows(result: KeptResult) -> list[dict[str, Any]]:
             "number": kept.number,
             "place": place,
             "opened_ms": kept.opened_ms,
+            "lost_hours": kept.lost_hours,
             **_facts(kept.finding),
         }
         for place, kept in enumerate(result.kept)
