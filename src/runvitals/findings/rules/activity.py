@@ -342,7 +342,7 @@ def _slow_start(run: ObservedRun, span: Span, first_ms: int | None) -> Occurrenc
     """Return that a run takes long until its first step, or has not made one yet."""
     confidence: Confidence = "likely" if len(run.training.steps_ms) else "possible"
     seconds = ((first_ms or run.ended_ms or run.now_ms) - run.started_ms) / 1000
-    text = f"The first step took {duration_text(seconds)}."
+    text = f"The first step came only after {duration_text(seconds)}."
     if first_ms is None:
         text = f"No step and no work of the devices in the first {duration_text(seconds)}: it still starts."
     elif not len(run.training.steps_ms):
