@@ -17,6 +17,7 @@ from types import SimpleNamespace
 import pytest
 import uvicorn.server
 
+import tests.patient_servers  # noqa: F401
 from tests.leftovers import left_running
 from tests.shared_statements import share_statements
 

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 from unittest import mock
 
-_PRELOADED = ["tests.preloaded_server"]
+_PRELOADED = ["tests.patient_servers", "tests.preloaded_server"]
 _ROOT = Path(__file__).parents[1]
 
 

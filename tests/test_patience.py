@@ -8,6 +8,7 @@ from pathlib import Path
 
 TESTS = Path(__file__).parent
 REQUESTS = {"Client", "get", "post", "put", "patch", "delete", "request", "stream"}
+WAITING = {"fail_after", "join", "wait", "settimeout"}
 
 
 def requests(path: Path) -> Iterator[ast.Call]:
@@ -31,3 +32,31 @@ def test_requests_do_not_give_up_after_the_five_seconds_of_httpx() -> None:
         if "timeout" not in keywords(call)
     ]
     assert not hasty, f"pass timeout=PATIENCE_S in {hasty}"
+
+
+def limits(path: Path) -> Iterator[ast.expr]:
+    """Limits of time in a file that are numbers: of `wait(30)`, `timeout=30`."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(node, ast.Call):
+            continue
+        yield from (keyword.value for keyword in node.keywords if keyword.arg == "timeout")
+        match node:
+            case ast.Call(func=ast.Attribute(attr=name), args=[limit]) if name in WAITING:
+                yield limit
+
+
+def is_hasty(limit: ast.expr) -> bool:
+    """Not what must pass, such as 0.1 s, and not the milliseconds of a clock of the test."""
+    return (
+        isinstance(limit, ast.Constant) and isinstance(limit.value, (int, float)) and 5 <= limit.value < 120
+    )
+
+
+def test_nothing_is_waited_for_with_less_patience() -> None:
+    hasty = [
+        f"{path.relative_to(TESTS)}:{limit.lineno}"
+        for path in TESTS.rglob("*.py")
+        for limit in limits(path)
+        if is_hasty(limit)
+    ]
+    assert not hasty, f"wait for PATIENCE_S in {hasty}"

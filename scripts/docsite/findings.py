@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from runvitals.findings.remedies import REMEDIES
 from runvitals.findings.rules import RULES
 
 _INTRODUCTION = """\
@@ -21,5 +22,7 @@ def page() -> str:
         parts.append(f"How it is decided: {rule.decided}\n")
         if needs:
             parts.append(f"It needs at least one of: {needs}.\n")
+            parts += [f"* `{key}`: {REMEDIES[key]}" for key in rule.needs if " " not in key]
+            parts.append("")
         parts.append(f"What to do: {rule.advice}\n")
     return "\n".join(parts)

@@ -10,13 +10,12 @@ import struct
 import subprocess
 import sys
 import termios
-import time
 from pathlib import Path
 
 import pytest
 
 import runvitals
-from tests.patience import PATIENCE_S
+from tests.patience import PATIENCE_S, eventually
 from tests.readers.journals.journals import T0, Monitor
 from tests.relay.destinations.cloudwatch.reports import inferentia, line, process, report
 
@@ -119,18 +118,23 @@ def test_missing_boto3_error_names_the_extra() -> None:
     assert err == "runvitals: CloudWatch needs boto3: pip install 'runvitals[cloudwatch]'\n"
 
 
+def waiting_bytes(command: subprocess.Popen[bytes]) -> int:
+    """How much of its input a command has not read."""
+    assert command.stdin is not None
+    (count,) = struct.unpack("i", fcntl.ioctl(command.stdin, termios.FIONREAD, b"\0" * 4))
+    return int(count)
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_pending_metrics_are_sent_on_termination(number: signal.Signals, tmp_path: Path) -> None:
     file = tmp_path / "metrics.log"
     with start("--emf", str(file)) as command:
         assert command.stdin is not None
-        command.stdin.write(line(report(process([50.0]))))
-        command.stdin.flush()
-        while not file.exists():  # it is opened when the signals are set
-            time.sleep(0.01)
-        while struct.unpack("i", fcntl.ioctl(command.stdin, termios.FIONREAD, b"\0" * 4)) != (0,):
-            time.sleep(0.01)
-        time.sleep(0.1)  # it has been read; what it says is noted within a millisecond
+        eventually(file.exists)  # it is opened when the signals are set
+        for text in (line(report(process([50.0]))), b"\n"):  # it reads more when it has noted the report
+            command.stdin.write(text)
+            command.stdin.flush()
+            eventually(lambda: waiting_bytes(command) == 0)
         command.send_signal(number)
         _, err = command.communicate(timeout=PATIENCE_S)
     assert command.returncode == 0

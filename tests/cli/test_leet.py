@@ -10,13 +10,14 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
+from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import T0, Monitor
 
 
 def test_missing_extra_is_named(tmp_path: Path) -> None:
     blocked = "import sys; sys.modules['textual'] = None; from runvitals.cli import main; sys.exit(main())"
     command = [sys.executable, "-c", blocked, "leet", "--dir", str(tmp_path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     assert done.returncode == 1
     assert "pip install 'runvitals[tui]'" in done.stderr
 

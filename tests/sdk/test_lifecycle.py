@@ -386,14 +386,16 @@ def test_ranks_of_a_job_share_run_and_monitor(train: Start, journals: Journals) 
         run = runvitals.init(settings={"sampling_interval": 0.1})
         run.log({"rank": run.rank})
         print(run.id, flush=True)
-        import time; time.sleep(0.3)
+        input()
         run.finish()
     """
     job = {"TORCHELASTIC_RUN_ID": "job-7", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}
     ranks = [train(script, **job, RANK=str(i), LOCAL_RANK=str(i)) for i in range(8)]
+    assert len({line(rank) for rank in ranks}) == 1
+    for rank in ranks:
+        say(rank, "finish")
     ends = [finished(rank) for rank in ranks]
     assert [code for code, _, _ in ends] == [0] * 8, ends
-    assert len({out for _, out, _ in ends}) == 1
     assert journals.end()["state"] == "finished"
     writers = {r.writer for r in journals.records()}
     assert len([w for w in writers if w.startswith("monitor.")]) == 1

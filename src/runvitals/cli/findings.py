@@ -14,6 +14,7 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, number, table
 from runvitals.cli.show import RUN_HELP
+from runvitals.findings.remedies import remedies
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.readers.journals.runs import RunList
@@ -123,6 +124,11 @@ def _text(findings: Findings) -> str:
         for undecided in findings.undecided:
             needs = f" (needs {', '.join(undecided.needs)})" if undecided.needs else ""
             lines += _wrapped(f"{undecided.id}: {undecided.why}{needs}", "  ")
+    missing = [key for undecided in findings.undecided for key in undecided.needs]
+    if helpful := remedies(missing):
+        lines += ["", "to have what they need:"]
+        for remedy in helpful:
+            lines += _wrapped(remedy, "  ")
     return "\n".join(lines)
 
 

@@ -11,6 +11,9 @@ from runvitals.findings.windows import Bools, Floats
 CPU_BOUND, WAITS_FOR_DISK, PRESSURE = 85.0, 25.0, 30.0
 """Percent: the run's processes use the processors it may use; iowait; tasks that wait (PSI)."""
 MIN_NETWORK_MIB_S = 20.0
+MIN_READ_MIB_S = 1.0
+STEADY_WINDOWS = 3
+"""A rate counts as one that the network can carry if it lasts so many windows."""
 THROTTLED = 25.0
 """Percent of the scheduler's periods in which the quota was exhausted."""
 
@@ -18,9 +21,9 @@ THROTTLED = 25.0
 def busy_processors(host: ObservedHost) -> tuple[Bools, str]:
     """Return where the run's processes use all processors that they may use, and the key that tells."""
     columns = host.columns
-    for key, bound in (("cpu.ofLimit", 90.0), ("cpu", CPU_BOUND)):
-        if columns.has(key) and above(columns.mean(key), bound).any():
-            return above(columns.mean(key), bound), key
+    if columns.has("cpu.ofLimit"):
+        of_limit = above(columns.mean("cpu.ofLimit"), 90.0)
+        return of_limit | above(columns.mean("cpu"), CPU_BOUND), "cpu.ofLimit"
     if columns.has("cpu"):
         return above(columns.mean("cpu"), CPU_BOUND), "cpu"
     return above(columns.mean("cpu.mean"), 90.0), "cpu.mean"
@@ -38,16 +41,10 @@ def pressure(host: ObservedHost, resource: str) -> tuple[Floats, str | None]:
     return columns.mean(key), key if columns.has(key) else None
 
 
-def busy_disk(host: ObservedHost) -> tuple[Bools, list[str]]:
-    """Return where tasks wait for a disk that is read, and the keys that tell."""
+def waits_for_files(host: ObservedHost) -> tuple[Bools, list[str]]:
+    """Return where tasks wait for input or output, and the keys that tell."""
     columns = host.columns
-    reads, writes = read_rate(host), write_rate(host)
-    reading = (
-        above(reads, 1.0) & ~above(writes - 2 * reads, 0.0)
-        if known(reads).any()
-        else np.ones(host.columns.windows.count, dtype=np.bool_)
-    )
-    waiting = np.zeros_like(reading)
+    waiting = np.zeros(columns.windows.count, dtype=np.bool_)
     keys = []
     io_pressure, pressure_key = pressure(host, "io")
     if pressure_key and above(io_pressure, PRESSURE).any():
@@ -60,7 +57,41 @@ def busy_disk(host: ObservedHost) -> tuple[Bools, list[str]]:
         if key.startswith("disk.") and key.endswith(".utilization") and above(columns.mean(key), 90).any():
             waiting |= above(columns.mean(key), 90)
             keys.append(key)
-    return waiting & reading, keys
+    return waiting, keys
+
+
+def busy_disk(host: ObservedHost) -> tuple[Bools, list[str]]:
+    """Return where tasks wait for a disk that is read, and the keys that tell.
+
+    A file system that is neither a local disk nor comes over the network (FUSE, a stuck mount) counts as one.
+    """
+    waiting, keys = waits_for_files(host)
+    reads, writes = read_rate(host), write_rate(host)
+    if known(reads).any():
+        writing = above(writes, MIN_READ_MIB_S) & above(writes - 2 * reads, 0.0)
+        waiting = waiting & ~writing & ~_receives(host) & ~_sends(host)
+    return waiting, keys
+
+
+def network_files(host: ObservedHost) -> tuple[Bools, list[str]]:
+    """Return where tasks wait for files that come over the network, not from a disk, and the keys."""
+    waiting, keys = waits_for_files(host)
+    received = "network.recv" if host.columns.has("network.recv") else "network.recvMBps"
+    return waiting & _receives(host), [received, *keys]
+
+
+def _receives(host: ObservedHost) -> Bools:
+    """Where what is received is much, more than is sent, and far more than disks give."""
+    received, sent = network_rates(host)
+    much = above(received, MIN_NETWORK_MIB_S) & (np.nan_to_num(sent) < 0.5 * np.nan_to_num(received))
+    return much & (np.nan_to_num(read_rate(host)) < 0.25 * np.nan_to_num(received))
+
+
+def _sends(host: ObservedHost) -> Bools:
+    """Where much more is sent than received or read: files are written over the network."""
+    received, sent = network_rates(host)
+    others = 2 * (np.nan_to_num(received) + np.nan_to_num(read_rate(host)))
+    return above(sent, MIN_NETWORK_MIB_S) & (np.nan_to_num(sent) > others)
 
 
 def read_rate(host: ObservedHost) -> Floats:
@@ -95,10 +126,8 @@ def busy_network(host: ObservedHost) -> tuple[Bools, list[str]]:
     received, sent = network_rates(host)
     if not known(received).any():
         return np.zeros(columns.windows.count, dtype=np.bool_), []
-    most = float(np.nanpercentile(received, 98))
-    full = above(received, max(0.7 * most, MIN_NETWORK_MIB_S)) & (
-        np.nan_to_num(sent) < 0.35 * np.nan_to_num(received)
-    )
+    full = above(received, MIN_NETWORK_MIB_S) & above(received - 0.7 * _most_so_far(received), 0.0)
+    full &= np.nan_to_num(sent) < 0.35 * np.nan_to_num(received)
     keys = ["network.recv" if columns.has("network.recv") else "network.recvMBps"]
     for key in columns.columns:
         if key.startswith("network.ena.") and key.endswith("bwInExceeded"):
@@ -107,6 +136,14 @@ def busy_network(host: ObservedHost) -> tuple[Bools, list[str]]:
                 full |= exceeded
                 keys.append(key)
     return full, keys
+
+
+def _most_so_far(rate: Floats) -> Floats:
+    """The highest rate until each window that lasted some windows."""
+    lasting = np.nan_to_num(rate)
+    for shift in range(1, STEADY_WINDOWS):
+        lasting = np.minimum(lasting, np.concatenate([np.zeros(shift), np.nan_to_num(rate)[:-shift]]))
+    return np.maximum.accumulate(lasting)
 
 
 def is_throttled(host: ObservedHost) -> Bools:

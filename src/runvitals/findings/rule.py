@@ -132,6 +132,8 @@ def evidence(
 ) -> list[Evidence]:
     """Return the median of a series in some spans as evidence; nothing if it has no value there.
 
+    Of a counter whose growth decided, the evidence is its rate, as charts show it.
+
     Args:
         normal: what it is compared with.
         value: the column, if it is not the mean of the series itself.
@@ -144,7 +146,11 @@ def evidence(
         return []
     match = DEFINITIONS.find(key)
     known_unit = match.metric.unit if match else ""
-    return [Evidence(key, columns.name, middle, known_unit if unit is None else unit, normal)]
+    unit = known_unit if unit is None else unit
+    rate = DEFINITIONS.rate_of.get(match.metric.key) if match else None
+    if match and rate is not None and unit == rate.unit != known_unit:
+        key = rate.key.format(**match.labels)
+    return [Evidence(key, columns.name, middle, unit, normal)]
 
 
 def names_of(devices: Sequence[Device], run: ObservedRun) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
 from runvitals.findings.windows import Bools, Floats, TimeWindows
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,117 @@ def recurring_spans(
     middle = float(np.median(distances))
     regular = np.abs(distances - middle) <= max(0.35 * middle, 1.0)
     return spans if regular.mean() >= 0.6 else []
+
+
+def held_spans(
+    holds: Bools,
+    known: Bools,
+    *,
+    open_windows: int,
+    close_windows: int,
+    leak: float = 1.0,
+    at_once: Bools | None = None,
+    to_end: bool = False,
+) -> list[Span]:
+    """Return the spans in which a condition held for long enough to be told, with hysteresis.
+
+    Evidence grows by one with each window in which it holds and shrinks by `leak` with each in which it does
+    not. A span opens with enough evidence, from the first window of it, and closes when none is left or after
+    so many windows in a row without the condition. Windows of which nothing is known change nothing. What
+    comes later never takes back a span that has opened, nor its start.
+
+    Args:
+        open_windows: so much evidence opens a span.
+        close_windows: so many windows of clear health close it.
+        leak: 1 wants it in more than half of the windows, 0.5 in more than a third.
+        at_once: windows in which any evidence is enough.
+        to_end: whether a span that has not closed goes on to the last window.
+    """
+    spans: list[Span] = []
+    least = open_windows if at_once is None else 1
+    for group in find_spans(
+        holds, known, min_windows=least, close_windows=close_windows, max_gap_windows=len(holds)
+    ):
+        spans += _opened(
+            holds, known, group, open_windows, max(open_windows, close_windows * leak), leak, at_once
+        )
+    if to_end and spans and _still_holds(holds, known, spans[-1], close_windows):
+        spans[-1] = Span(spans[-1].first, len(holds) - 1)
+    return spans
+
+
+def _opened(
+    holds: Bools,
+    known: Bools,
+    group: Span,
+    need: float,
+    most: float,
+    leak: float,
+    at_once: Bools | None,
+) -> list[Span]:
+    spans: list[Span] = []
+    evidence, first, last, is_open = 0.0, group.first, group.first, False
+    for window in range(group.first, group.last + 1):
+        if not known[window]:
+            continue
+        if holds[window]:
+            if evidence <= 0:
+                first = window
+            evidence, last = min(evidence + 1, most), window
+            is_open = is_open or evidence >= need or (at_once is not None and bool(at_once[window]))
+        elif evidence > 0:
+            evidence -= leak
+            if evidence <= 0:
+                if is_open:
+                    spans.append(Span(first, last))
+                is_open = False
+    if is_open:
+        spans.append(Span(first, last))
+    return spans
+
+
+def _still_holds(holds: Bools, known: Bools, span: Span, close_windows: int) -> bool:
+    after = slice(span.last + 1, None)
+    return int((known & ~holds)[after].sum()) < close_windows and not holds[after].any()
+
+
+def mostly(holds: Bools, inside: Bools, least: int) -> Bools:
+    """Return the windows up to which a condition held in half of those inside or more, and in `least`."""
+    held = np.cumsum(holds & inside)
+    return np.asarray((held >= least) & (2 * held >= np.cumsum(inside)))
+
+
+def episodes(
+    members: Iterable[tuple[T, Sequence[Span]]], *, min_gap_windows: int
+) -> list[tuple[list[Span], list[tuple[T, list[Span]]]]]:
+    """Group the spans of several members that belong together: at the same time, or again and again.
+
+    A span joins those before it if the pause is not much longer than what was covered so far, or than the
+    pauses before. What comes later never changes a group's start.
+
+    Returns:
+        For each group its time, as spans that do not overlap, and its members with theirs.
+    """
+    ordered = sorted(
+        ((span, number, member) for number, (member, spans) in enumerate(members) for span in spans),
+        key=lambda each: (each[0].first, each[0].last, each[1]),
+    )
+    groups: list[tuple[list[Span], dict[int, tuple[T, list[Span]]]]] = []
+    longest_pause = 0
+    for span, number, member in ordered:
+        pause = span.first - groups[-1][0][-1].last - 1 if groups else 0
+        if groups and pause <= max(min_gap_windows, 4 * sum(map(len, groups[-1][0])), 1.5 * longest_pause):
+            time = groups[-1][0]
+            longest_pause = max(longest_pause, pause)
+            if pause <= 0:
+                time[-1] = Span(time[-1].first, max(time[-1].last, span.last))
+            else:
+                time.append(span)
+        else:
+            groups.append(([span], {}))
+            longest_pause = 0
+        groups[-1][1].setdefault(number, (member, []))[1].append(span)
+    return [(time, list(by_number.values())) for time, by_number in groups]
 
 
 def mask_of(spans: Sequence[Span], count: int) -> Bools:

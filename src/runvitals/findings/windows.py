@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, log2
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,9 +13,10 @@ Floats = NDArray[np.float64]
 Bools = NDArray[np.bool_]
 Integers = NDArray[np.int64]
 
-_WIDTHS_S = (10, 15, 20, 30, 60, 120, 180, 300, 600, 900, 1200, 1800, 3600, 7200, 14_400, 43_200, 86_400)
+_WIDTHS_S = (10, 30, 60)
+"""Each divides the next, and from the last on they double: windows can be joined to wider ones."""
 MAX_WINDOWS = 2880
-MIN_WIDTH_S = 10
+MIN_WIDTH_S = _WIDTHS_S[0]
 MAX_VALUE = 1e300
 """No metric is larger: a reading beyond it, or an infinite one, is a fault and counts as a gap."""
 SAMPLES_PER_WINDOW = 2
@@ -68,7 +69,9 @@ def windows_of(start_ms: int, end_ms: int, interval_s: float) -> TimeWindows:
         MIN_WIDTH_S, SAMPLES_PER_WINDOW * interval_s, (end_ms - start_ms) / 1000 / (MAX_WINDOWS - 1)
     )
     width_s = next((width for width in _WIDTHS_S if width >= least_s), None)
-    width_ms = 1000 * (ceil(least_s) if width_s is None else width_s)
+    if width_s is None:
+        width_s = _WIDTHS_S[-1] * 2 ** ceil(log2(least_s / _WIDTHS_S[-1]))
+    width_ms = 1000 * width_s
     first_ms = start_ms // width_ms * width_ms
     return TimeWindows(first_ms, width_ms, max(1, -(-(end_ms - first_ms) // width_ms)))
 

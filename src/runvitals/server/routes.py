@@ -10,6 +10,7 @@ from runvitals.server.artifacts.routes import run_artifacts as artifacts
 from runvitals.server.charts.routes import history, overlay, plan, series
 from runvitals.server.compare.routes import compare, differences
 from runvitals.server.files.routes import media
+from runvitals.server.findings.routes import rules as finding_rules
 from runvitals.server.findings.routes import run_findings
 from runvitals.server.hosts.routes import fleet, hosts
 from runvitals.server.http.router import Router
@@ -38,6 +39,7 @@ for resource in (
     plan,
     series,
     differences,
+    finding_rules,
     run_findings,
     history,
     live,

@@ -14,6 +14,7 @@ import pytest
 
 from runvitals.monitoring.monitor.socket_address import SocketAddress
 from tests.monitoring.monitor.strangers import stranger_on
+from tests.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="only Linux has abstract socket names")
 
@@ -137,6 +138,6 @@ def test_connections_of_other_users_are_rejected(address: SocketAddress) -> None
 
 def connect_and_read(name: str) -> bytes:
     with socket.socket(socket.AF_UNIX) as sock:
-        sock.settimeout(15)
+        sock.settimeout(PATIENCE_S)
         sock.connect(name)
         return b"closed" if sock.recv(1) == b"" else b"data"

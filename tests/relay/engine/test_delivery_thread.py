@@ -22,6 +22,7 @@ from runvitals.relay.engine.delivery_lag import delivery_lag
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.server.files.received_files import FileLimits
+from tests import processor_time
 from tests.relay.journals import HOST, MONITOR, RUN, Journal, MediaJournal
 from tests.relay.receiver import Receiver, now_ms
 from tests.server.serving import serving
@@ -339,9 +340,9 @@ def test_catches_up_after_a_week_offline(
     writer.json(frames.EVENT, {"t": now_ms(), "name": "marker", "level": "info", "text": ""})
     assert destination.attempts <= 168  # once an hour
     destination.offline = False
-    began_s = time.process_time()
-    relay.work(120)
-    assert time.process_time() - began_s < 10
+    with processor_time.measured(time.process_time) as cost:
+        relay.work(120)
+    assert cost.times < 250
     assert cursor.counts["samples"] == 60_480
     assert all(
         first == before + 1

@@ -56,7 +56,7 @@ def test_only_so_many_sign_ins_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     class Slow(PasswordHasher):
         def verify(self, hash: str | bytes, password: str | bytes) -> Literal[True]:
             hashing.release()
-            assert release.wait(60)
+            assert release.wait(PATIENCE_S)
             return True
 
     slow = Passwords(Slow(time_cost=1, memory_cost=8, parallelism=1))
@@ -71,7 +71,7 @@ def test_only_so_many_sign_ins_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not hashing.acquire(blocking=False)  # no third one
     release.set()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert refused
     assert results == [True] * most
 

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("cryptography", reason="cryptography is not installed")
 
 from runvitals.server.database.secret_box import SecretBox, SecretUnreadable, add_key, open_secret_box
+from tests.patience import PATIENCE_S
 
 
 def test_a_secret_opens_for_its_purpose_only(tmp_path: Path) -> None:
@@ -52,13 +53,13 @@ def test_processes_that_start_together_share_one_key(tmp_path: Path) -> None:
     start, boxes = threading.Barrier(8), []
 
     def work() -> None:
-        start.wait(30)
+        start.wait(PATIENCE_S)
         boxes.append(open_secret_box(path))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_S)
     sealed = boxes[0].seal(b"secret", "smtp")
     assert [box.open(sealed, "smtp") for box in boxes] == [b"secret"] * 8

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.findings.rules import RULES
 from runvitals.readers.journals.run_handle import open_run
 from tests.findings.scenarios import healthy, sick
 from tests.findings.scenarios.journal import write_journal
@@ -57,3 +58,9 @@ def test_costs_are_told_in_money_with_a_price(stored: StoredServer) -> None:
 
 def test_a_run_that_is_not_there(stored: StoredServer) -> None:
     assert stored.get("/api/v1/runs/none/findings").status_code == 404
+
+
+def test_rules_are_told_with_the_remedies_for_missing_signals(folder: Path) -> None:
+    told = Client(folder).ask("findings/rules")
+    assert {rule["id"] for rule in told["rules"]} == {rule.id for rule in RULES}
+    assert all(set(rule["needs"]) <= set(told["remedies"]) for rule in told["rules"])

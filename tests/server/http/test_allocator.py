@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.patience import PATIENCE_S
+
 _PROGRAM = """
 from runvitals.server.http import allocator
 
@@ -29,5 +31,5 @@ print(before - resident_kib())
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc only")
 def test_freed_memory_is_returned() -> None:
     command = [sys.executable, "-c", _PROGRAM]
-    completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    completed = subprocess.run(command, capture_output=True, text=True, check=True, timeout=PATIENCE_S)
     assert int(completed.stdout) > 20_000

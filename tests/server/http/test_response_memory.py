@@ -50,7 +50,7 @@ def ask(served: Served, path: str) -> socket.socket:
     """Ask, and read nothing."""
     connection = socket.socket()
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-    connection.settimeout(20)
+    connection.settimeout(PATIENCE_S)
     connection.connect(served.address)
     connection.sendall(f"GET {path} HTTP/1.1\r\nhost: localhost\r\n\r\n".encode())
     return connection

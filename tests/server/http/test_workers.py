@@ -110,7 +110,7 @@ def test_a_slow_request_does_not_block_others_for_the_same_run(server: StoredSer
             for _ in range(2):
                 tasks.start_soon(slow)
             await began.wait()
-            with anyio.fail_after(10):
+            with anyio.fail_after(PATIENCE_S):
                 assert await run.use(lambda view: view.run_id) == "abc"
                 assert await run.use(lambda view: view.run_id, quick=True) == "abc"
             let_go.set()

@@ -74,7 +74,7 @@ def test_requests_in_flight_are_bounded_while_the_disk_blocks(tmp_path: Path, li
         ):
             for seq in range(40):
                 tasks.start_soon(send, client, seq)
-            with anyio.fail_after(10):
+            with anyio.fail_after(PATIENCE_S):
                 while (
                     len(responses) + server.endpoint.admission.requests < 40
                     or not server.recorder.sample_commits.batches

@@ -20,6 +20,7 @@ from runvitals.server.library.run_library import RunVersion, RunView
 from runvitals.server.live import feed as feeds
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.follower import Follower
+from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import T0, Training
 
 
@@ -37,7 +38,7 @@ class Opened:
         return self.heard if self.tells else None
 
     async def use(self, work: Callable[[RunView], Any], quick: bool = False) -> Any:
-        with deadline.within(60):
+        with deadline.within(PATIENCE_S):
             deadline.check()
         if self.gone:
             raise UnknownRun("no run")
@@ -64,7 +65,7 @@ def follower(position: str = "") -> Follower:
 
 async def news(events: AsyncIterator[bytes]) -> dict[str, Any]:
     """The next event that tells something."""
-    with anyio.fail_after(10):
+    with anyio.fail_after(PATIENCE_S):
         async for event in events:
             for line in event.decode().splitlines():
                 if line.startswith("data: "):
@@ -122,7 +123,7 @@ def test_no_client_misses_or_repeats_news(tmp_path: Path, training: Training) ->
                 tasks.start_soon(client, number)
                 training.advance(1)
                 await anyio.sleep(0.003)
-            with anyio.fail_after(10):
+            with anyio.fail_after(PATIENCE_S):
                 while not (len(got) == 30 and all(len(numbers) >= 33 for numbers in got.values())):
                     await anyio.sleep(0.01)
             closing.set()
@@ -163,7 +164,7 @@ def test_streams_of_a_deleted_run_end(tmp_path: Path, training: Training) -> Non
         client = RunFeeds(anyio.Event()).stream(opened, follower())
         await news(client)
         opened.gone = True
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             assert [event async for event in client if b"data" in event] == []
 
     run(deleted)
@@ -174,7 +175,7 @@ def test_a_heartbeat_without_news(tmp_path: Path, training: Training) -> None:
         closing = anyio.Event()
         client = RunFeeds(closing).stream(Opened(tmp_path), follower(), heartbeat_s=0.02)
         await news(client)
-        with anyio.fail_after(10):
+        with anyio.fail_after(PATIENCE_S):
             assert await anext(client) == b": nothing new\n\n"
         await client.aclose()  # type: ignore[attr-defined]
 

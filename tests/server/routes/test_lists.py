@@ -12,6 +12,7 @@ from runvitals.server.alerts.storage.destinations import SealedUrl
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sign_on.storage.logins import ProviderIdentity
 from runvitals.server.sweeps.storage.rows import Sweep
+from tests.patience import eventually
 from tests.server.access.declared_routes import declared_routes
 from tests.server.accounts_server import AccountsServer
 from tests.server.database.artifacts.making import logged
@@ -60,6 +61,7 @@ FIXED = {
     "/api/v1/entities/{entity}/alert-rules/history": "rules that fired for running trainings",
 }
 """Lists that a test cannot make longer; they take the parameters too."""
+HISTORY = "teams/vision/automations/1/history"
 
 
 @pytest.fixture
@@ -131,6 +133,7 @@ def full(vision: AccountsServer) -> AccountsServer:
         automation = {"name": name, "event": event, "actions": [mail]}
         vision.ask("ada", "POST", "teams/vision/automations", 201, json=automation)
         vision.ask("ada", "POST", "teams/vision/automations/1/test", 202)
+    eventually(lambda: all(row["ended_ms"] for row in vision.ask("ada", "GET", HISTORY)["notifications"]))
     return vision
 
 

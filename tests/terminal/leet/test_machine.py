@@ -23,6 +23,7 @@ from runvitals.terminal.top.gpu_processes import GpuProcesses, GpuUse
 from runvitals.terminal.top.processes import ProcessLine, ProcessList, kill
 from runvitals.terminal.top.vitals import Vitals
 from tests.monitoring.collectors.nvidia.fake import FakeGpu, FakeNvml
+from tests.patience import PATIENCE_S
 from tests.terminal.leet.test_app import EVIL, until
 
 GIB = 2.0**30
@@ -123,7 +124,7 @@ def test_only_the_process_that_was_shown_is_ended(sleeper: subprocess.Popen[byte
         kill(replace(shown, started=shown.started + 1), signal.SIGTERM)
     assert sleeper.poll() is None
     kill(shown, signal.SIGTERM)
-    assert sleeper.wait(60) == -signal.SIGTERM
+    assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM
 
 
 def test_machine_screen(sleeper: subprocess.Popen[bytes]) -> None:
@@ -171,4 +172,4 @@ def test_machine_screen(sleeper: subprocess.Popen[bytes]) -> None:
     asyncio.run(use(readonly=True))
     assert sleeper.poll() is None
     asyncio.run(use(readonly=False))
-    assert sleeper.wait(60) == -signal.SIGTERM
+    assert sleeper.wait(PATIENCE_S) == -signal.SIGTERM

@@ -33,7 +33,7 @@ class Terminal:
 
     def call(self, *arguments: str) -> str:
         command = ["tmux", "-u", "-S", self._socket, *arguments]
-        done = subprocess.run(command, env=self._environ, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, env=self._environ, capture_output=True, text=True, timeout=PATIENCE_S)
         assert done.returncode == 0, done.stderr
         return done.stdout
 
@@ -60,7 +60,7 @@ def simulated(tmp_path: Path) -> Iterator[Path]:
             yield folder
         finally:
             simulation.send_signal(signal.SIGINT)
-            simulation.wait(60)
+            simulation.wait(PATIENCE_S)
 
 
 def test_a_live_run_in_a_terminal(simulated: Path, tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_its_first_picture_does_not_wait_for_numpy(tmp_path: Path, protocol: str
     )
     terminal, inside = pty.openpty()
     command = [sys.executable, "-c", program]
-    subprocess.run(command, stdin=inside, stdout=inside, timeout=60, check=True, cwd=tmp_path)
+    subprocess.run(command, stdin=inside, stdout=inside, timeout=PATIENCE_S, check=True, cwd=tmp_path)
     os.close(inside)
     assert b"loaded: False" in os.read(terminal, 4096)
     os.close(terminal)

@@ -3104,6 +3104,23 @@ export interface components {
         FieldChoices: {
             fields: components["schemas"]["FieldChoice"][];
         };
+        /** @description A rule: what it finds, what that means, how it decides and what to do about it. */
+        FindingRule: {
+            id: string;
+            title: string;
+            meaning: string;
+            decided: string;
+            advice: string;
+            needs: string[];
+        };
+        /** @description All rules, and by the name of a signal what to install or switch on to have it. */
+        FindingRules: {
+            version: number;
+            rules: components["schemas"]["FindingRule"][];
+            remedies: {
+                [key: string]: string;
+            };
+        };
         /** @description Something that is wrong with a run, or worth to know. */
         Finding: {
             id: string;
@@ -4413,6 +4430,8 @@ export type FactRow = components['schemas']['FactRow'];
 export type Factors = components['schemas']['Factors'];
 export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
+export type FindingRule = components['schemas']['FindingRule'];
+export type FindingRules = components['schemas']['FindingRules'];
 export type Finding = components['schemas']['Finding'];
 export type Findings = components['schemas']['Findings'];
 export type Firing = components['schemas']['Firing'];

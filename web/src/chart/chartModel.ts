@@ -27,6 +27,8 @@ export interface ChartModel {
   sync: string;
   note: string;
   pins: readonly Pin[];
+  /** Times that are shaded. */
+  spans?: readonly Range[];
   /** Addresses of the same values as CSV: as many as are shown, and all samples. */
   tables: { shown: string; all: string } | null;
   /** The shown points as CSV, where no address has them: the page computed them. */

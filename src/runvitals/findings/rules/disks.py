@@ -4,86 +4,102 @@ from __future__ import annotations
 
 import re
 
-import numpy as np
-
 from runvitals.findings.observed_run import ObservedHost, ObservedRun
+from runvitals.findings.persistence import recurrences
 from runvitals.findings.rule import Abstention, FindingRule, Judgement, Occurrence, duration_text, evidence
-from runvitals.findings.rules.memory import trend_of
-from runvitals.findings.spans import Span, known, median
+from runvitals.findings.spans import Span, above, find_spans, known, median
+from runvitals.findings.trends import Growth, Limits, end_text, growths_of
+from runvitals.findings.windows import Floats
 
-FULL, ALMOST_FULL = 99.0, 97.0
-HORIZON_S = 24 * 3600
+FULL = 99.0
+WORTH_TELLING, IMMINENT = 50.0, 90.0
+"""Percent: an emptier file system is not told; from here on twenty minutes of growth are enough."""
+LIMITS = Limits(1.0, 100.0, WORTH_TELLING, IMMINENT, 24 * 3600.0)
 _USAGE = re.compile(r"disk\.(/.*|[A-Za-z]:.*)\.usagePercent$")
 
 
 def judge_full(run: ObservedRun) -> Judgement:
     """Find file systems that are full, or will be soon."""
+    full: dict[str, list[tuple[ObservedHost, list[Span]]]] = {}
+    filling: dict[str, list[tuple[tuple[ObservedHost, Growth], list[Span]]]] = {}
     has_signal = False
     for host in run.hosts:
         for key in host.columns.columns:
-            match = _USAGE.match(key)
-            if match is None:
+            if _USAGE.match(key) is None:
                 continue
             has_signal = True
             used = host.columns.mean(key)
-            places = np.flatnonzero(known(used))
-            if len(places) < 2:
+            spans = _full(run, used)
+            if spans:
+                full.setdefault(key, []).append((host, spans))
                 continue
-            last = median(used, slice(max(int(places[-1]) - 2, 0), None))
-            first = float(used[places[0]])
-            trend = trend_of(used, int(places[0]))
-            growing = trend is not None and trend.rises >= 2 and trend.growth > 0.5
-            left_s = None
-            if trend is not None and growing and trend.last_slope > 0:
-                left_s = (100 - last) / trend.last_slope * run.windows.width_s
-            is_full = last >= FULL and last > first + 0.5
-            soon = left_s is not None and last > 50 and left_s < min(HORIZON_S, 4 * run.duration_ms / 1000)
-            if not is_full and not (soon and last - first >= 1.0):
-                continue
-            return _filling(run, host, key, last, first, is_full, left_s)
-    return (
-        []
-        if has_signal
-        else Abstention("how full the file systems are is unknown", ("disk.{path}.usagePercent",))
+            for growth in growths_of(used, run.windows, LIMITS):
+                if growth.level > WORTH_TELLING:
+                    filling.setdefault(key, []).append(((host, growth), [growth.span]))
+    if not has_signal:
+        return Abstention("how full the file systems are is unknown", ("disk.{path}.usagePercent",))
+    found = [
+        _is_full(key, time, members)
+        for key, spans_of in full.items()
+        for time, members in recurrences(run, spans_of)
+    ]
+    found += [
+        _fills(run, key, time, [each for each, _ in members])
+        for key, growths in filling.items()
+        for time, members in recurrences(run, growths)
+    ]
+    return found
+
+
+def _full(run: ObservedRun, used: Floats) -> list[Span]:
+    """Return where a file system is full that was not when the run began; an image always is."""
+    present = used[known(used)]
+    if len(present) < 2 or present[0] > FULL - 0.5:
+        return []
+    return find_spans(above(used, FULL), known(used), min_windows=2, close_windows=run.windows.number(300))
+
+
+def _is_full(key: str, time: list[Span], full: list[tuple[ObservedHost, list[Span]]]) -> Occurrence:
+    """Report that a file system is full."""
+    host, spans = full[0]
+    used = host.columns.mean(key)
+    return Occurrence(
+        "critical",
+        "certain",
+        time,
+        f"The file system {_path(key)} of {host.name} is full ({median(used[spans[-1].slice]):.0f} %).",
+        evidence(host.columns, key, spans[-1:], float(used[known(used)][0])),
+        hosts=[each.name for each, _ in full],
     )
 
 
-def _filling(
-    run: ObservedRun,
-    host: ObservedHost,
-    key: str,
-    last: float,
-    first: float,
-    is_full: bool,
-    left_s: float | None,
-) -> list[Occurrence]:
-    """Return that a file system is full, or will be."""
-    used = host.columns.mean(key)
-    path = key.removeprefix("disk.").removesuffix(".usagePercent")
-    if is_full:
-        text = f"The file system {path} of {host.name} is full ({last:.0f} %)."
-        begin = int(np.argmax(np.nan_to_num(used) >= ALMOST_FULL))
+def _fills(
+    run: ObservedRun, key: str, time: list[Span], growing: list[tuple[ObservedHost, Growth]]
+) -> Occurrence:
+    """Report that a file system will be full, or filled up for some time."""
+    host, growth = min(growing, key=lambda each: (not each[1].is_open, each[1].left_s or 0.0))
+    left_s = growth.left_s or 0.0
+    filled = f"The file system {_path(key)} of {host.name} is {growth.level:.0f} % full"
+    if not growth.is_open:
+        for_s = len(growth.span) * run.windows.width_s
+        text = f"{filled}: it filled up by {growth.per_s * 3600:.1f} % an hour for {duration_text(for_s)}."
+    elif run.ended_ms is None:
+        text = f"{filled}, and at this rate full {end_text(run, left_s)}."
     else:
-        assert left_s is not None
-        when = (
-            f"in {duration_text(left_s)}"
-            if run.ended_ms is None
-            else f"{duration_text(left_s)} after the end"
-        )
-        filled = f"{last:.0f} % full"
-        text = f"The file system {path} of {host.name} is {filled}, and at this rate full {when}."
-        begin = int(np.argmax(known(used)))
-    span = Span(min(begin, run.windows.count - 2), run.windows.count - 1)
-    return [
-        Occurrence(
-            "critical" if is_full or (left_s or 1e9) < 3600 else "warning",
-            "certain" if is_full else "likely",
-            [span],
-            text,
-            evidence(host.columns, key, [Span(max(run.windows.count - 4, 0), run.windows.count - 1)], first),
-            hosts=[host.name],
-        )
-    ]
+        text = f"{filled}, and at this rate full {duration_text(left_s)} after the end."
+    where = [Span(max(growth.span.last - 3, 0), growth.span.last)]
+    return Occurrence(
+        "critical" if growth.is_open and left_s < 3600 else "warning",
+        "likely",
+        time,
+        text,
+        evidence(host.columns, key, where, float(host.columns.mean(key)[growth.span.first])),
+        hosts=[each.name for each, _ in growing],
+    )
+
+
+def _path(key: str) -> str:
+    return key.removeprefix("disk.").removesuffix(".usagePercent")
 
 
 RULES = (
@@ -91,8 +107,10 @@ RULES = (
         "disk_full_soon",
         "A file system fills up",
         "A file system that the run uses is full, or will be: checkpoints and logs can then not be written.",
-        "It is 99 % full and was not at the begin, or a robust line through its usage reaches 100 % within "
-        "a day.",
+        "It is 99 % full and was not when the run began; or its usage, above 50 %, rises in a stretch of an "
+        "hour or more by 1 % and in each quarter about as much, and reaches 100 % within a day and eight "
+        "times the stretch (from 90 % on: a stretch of twenty minutes, within an hour). What was given back "
+        "at once, as old checkpoints are, must be half of the rise or less.",
         "Delete old checkpoints, keep fewer of them, or write to another file system.",
         ("disk.{path}.usagePercent",),
         judge_full,

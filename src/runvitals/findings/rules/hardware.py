@@ -16,6 +16,7 @@ from runvitals.findings.rule import (
     names_of,
     seconds_of,
 )
+from runvitals.findings.rules import links
 from runvitals.findings.rules.activity import held_by_nobody, is_idle
 from runvitals.findings.spans import Span, above, below, find_spans, known, mask_of, median
 from runvitals.findings.windows import Floats
@@ -26,73 +27,6 @@ RECOVERY = {
     3: "its peer-to-peer traffic to be drained",
     4: "all its work to be drained, and a reset",
 }
-
-
-def judge_pcie(run: ObservedRun) -> Judgement:
-    """Find links to devices that are slower under load than both ends can do."""
-    telling = [
-        device
-        for device in run.devices
-        if device.host.has(device.prefix + "pcieLinkGen") or device.host.has(device.prefix + "pcieLinkWidth")
-    ]
-    telling = [device for device in telling if not device.shares_host_memory]
-    if not telling:
-        return Abstention(
-            "no device reports its PCI Express link", ("gpu.{i}.pcieLinkGen", "gpu.{i}.pcieLinkWidth")
-        )
-    degraded = []
-    for device in telling:
-        at_work = above(device.work, 0.3)
-        low = np.zeros_like(at_work)
-        for now, most in (("pcieLinkGen", "maxPcieLinkGen"), ("pcieLinkWidth", "maxPcieLinkWidth")):
-            usual = device.value(most)
-            if not known(usual).any():
-                peers = [each.value(now) for each in telling if each is not device]
-                highest = max((float(np.nanmax(peer)) for peer in peers if known(peer).any()), default=np.nan)
-                usual = np.full_like(usual, highest)
-            low |= at_work & below(device.high_of(now), 1e9) & (device.high_of(now) < np.nan_to_num(usual))
-        spans = find_spans(low, known(device.work), min_windows=run.windows.number(60), close_windows=3)
-        if sum(int(low[span.slice].sum()) for span in spans) >= 0.5 * max(int(at_work.sum()), 1):
-            degraded.append((device, spans))
-    if not degraded:
-        return []
-    return _slow_link(run, degraded)
-
-
-def _slow_link(run: ObservedRun, degraded: list[tuple[Device, list[Span]]]) -> list[Occurrence]:
-    """Return that links are slow."""
-    device, spans = degraded[0]
-    where = mask_of(spans, run.windows.count)
-    devices = [each for each, _ in degraded]
-
-    def number(name: str) -> str:
-        value = median(device.value(name), where)
-        return "?" if np.isnan(value) else f"{value:.0f}"
-
-    return [
-        Occurrence(
-            "warning",
-            "certain",
-            spans,
-            f"The PCI Express link of {names_of(devices, run)} is generation {number('pcieLinkGen')} "
-            f"×{number('pcieLinkWidth')} under load; "
-            f"it can be generation {number('maxPcieLinkGen')} ×{number('maxPcieLinkWidth')}.",
-            evidence(
-                device.host,
-                device.prefix + "pcieLinkGen",
-                spans,
-                _or_none(median(device.value("maxPcieLinkGen"), where)),
-            )
-            + evidence(
-                device.host,
-                device.prefix + "pcieLinkWidth",
-                spans,
-                _or_none(median(device.value("maxPcieLinkWidth"), where)),
-            ),
-            devices,
-            cost_s=0.05 * seconds_of(spans, run.windows) * len(devices),
-        )
-    ]
 
 
 def _or_none(value: float) -> float | None:
@@ -333,18 +267,7 @@ RULES = (
         judge_memory_errors,
         order=0,
     ),
-    FindingRule(
-        "pcie_degraded",
-        "A PCI Express link is slow",
-        "The link between host and device runs with fewer lanes or at a lower generation than both can do.",
-        "Generation or width under load are below their maximum. Idle links save power and are not looked "
-        "at; systems on a chip have no such link.",
-        "Reseat the device or its riser, check the slot and the BIOS; pcieReplays that grow are a sign of "
-        "a bad contact.",
-        ("gpu.{i}.pcieLinkGen", "gpu.{i}.pcieLinkWidth"),
-        judge_pcie,
-        order=3,
-    ),
+    links.PCIE_DEGRADED,
     FindingRule(
         "sensor_implausible",
         "A sensor cannot be right",

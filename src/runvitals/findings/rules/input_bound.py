@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,27 +13,34 @@ from runvitals.findings.host_load import (
     busy_network,
     busy_processors,
     is_throttled,
+    network_files,
     network_rates,
     pressure,
     read_rate,
 )
 from runvitals.findings.observed_run import ObservedHost, ObservedRun, mean_of
+from runvitals.findings.persistence import persisting, recurrences
 from runvitals.findings.rule import (
     Abstention,
     FindingRule,
     Judgement,
     Occurrence,
     evidence,
-    joined,
     seconds_of,
 )
-from runvitals.findings.spans import Span, above, below, find_spans, known, mask_of, median
+from runvitals.findings.spans import Span, above, below, known, mask_of, median
 from runvitals.findings.training import data_wait_share
 from runvitals.findings.windows import Bools, Floats
 
 MIN_SHARE = 0.10
 """Of the training's time (TraceML: a share of 10 % is a warning)."""
+LEAK = 0.5
+"""Loaders that fill their queues in bursts let devices wait in a third of the windows or more."""
+USED = 0.05
+"""A device that does not reach this for ten minutes is not used, and waits for nothing."""
+USED_S = 600.0
 
+CPU_KEYS = ("cpu", "cpu.ofLimit", "cpu.mean")
 BUSY_KEYS = ("gpu.{i}.gpu", "gpu.{i}.smActive", "tpu.{i}.dutyCycle", "trn.{core}.neuroncore_utilization")
 
 
@@ -64,10 +71,36 @@ def wait_of(run: ObservedRun, host: ObservedHost) -> Wait | None:
     if not telling:
         return None
     work = mean_of([device.work for device in telling], run.windows.count)
-    steps = run.training.steps_per_window()
-    going_on = above(work, 0.03) | (steps > 0)
-    where = run.training_windows & below(work, 0.75) & going_on & ~of_checkpoints(run)
+    in_use = recently(above(work, USED), run.windows.number(USED_S))
+    where = run.training_windows & below(work, 0.75) & in_use & ~of_checkpoints(run) & ~pauses_of_steps(run)
     return Wait(where, known(work), 1 - np.nan_to_num(work, nan=1.0), False)
+
+
+def recently(holds: Bools, count: int) -> Bools:
+    """Return the windows with one in which it holds among the last `count`."""
+    total = np.concatenate([np.zeros(count, dtype=np.int64), np.cumsum(holds)])
+    return np.asarray(total[count:] - total[: len(holds)] > 0)
+
+
+def pauses_of_steps(run: ObservedRun) -> Bools:
+    """The windows of single pauses of the steps: validations, checkpoints and compilations nobody marked.
+
+    A pause takes a minute or more, and five times as long as the steps before it and the one after it.
+    """
+    inside = np.zeros(run.windows.count, dtype=np.bool_)
+    steps_ms = run.training.steps_ms
+    if len(steps_ms) < 8:
+        return inside
+    times_ms = np.append(steps_ms, max(run.now_ms, int(steps_ms[-1])))
+    gaps = np.diff(times_ms).astype(np.float64)
+    for place in np.flatnonzero(gaps >= 60_000):
+        before = gaps[max(place - 6, 0) : place]
+        is_last = place == len(gaps) - 1
+        after = before if is_last else gaps[place + 1 : place + 2]
+        if len(before) >= 3 and gaps[place] >= 5 * max(float(np.median(before)), float(after[0])):
+            begin, end = run.windows.index(int(times_ms[place])), run.windows.index(int(times_ms[place + 1]))
+            inside[begin : end + 1] = True
+    return inside
 
 
 def of_checkpoints(run: ObservedRun) -> Bools:
@@ -86,9 +119,7 @@ def _cpu_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
         pressed = above(cpu_pressure, 60) & above(host.columns.mean("cpu"), 70)
         busy = busy | pressed
     single = _one_thread(host)
-    if not busy.any() and single.any():
-        return single & ~is_throttled(host), [key]
-    return busy & ~is_throttled(host), [key, *([pressure_key] if pressure_key else [])]
+    return (busy | single) & ~is_throttled(host), [key, *([pressure_key] if pressure_key else [])]
 
 
 def _one_thread(host: ObservedHost) -> Bools:
@@ -116,7 +147,7 @@ def judge(
     Args:
         needs: keys of which the cause needs one.
     """
-    occurrences: list[Occurrence] = []
+    found: list[tuple[tuple[ObservedHost, Wait, list[str]], list[Span]]] = []
     has_wait, has_load = False, False
     for host in run.hosts:
         wait = wait_of(run, host)
@@ -127,27 +158,39 @@ def judge(
             continue
         has_load = True
         holds, keys = cause(host)
-        both = wait.where & holds
-        training_windows = max(int(run.training_windows.sum()), 1)
-        spans = find_spans(both, wait.decidable & run.training_windows, min_windows=2, close_windows=3)
-        covered = sum(int(both[span.slice].sum()) for span in spans)
-        if covered < MIN_SHARE * training_windows or covered < run.windows.number(60):
-            continue
-        # The wait must be explained by the cause, not only meet it now and then.
-        waits = max(int(wait.where.sum()), 1)
-        if covered < 0.5 * waits:
-            continue
-        lost = float(np.nansum(wait.share[mask_of(spans, run.windows.count)])) * run.windows.width_s
-        if lost / (training_windows * run.windows.width_s) < MIN_SHARE / 2:
-            continue
-        occurrences.append(_occurrence(run, host, spans, keys, wait, lost, say(run, host, spans)))
+        inside = wait.decidable & run.training_windows
+        spans = persisting(run, wait.where & holds & inside, inside, leak=LEAK)
+        if spans:
+            found.append(((host, wait, keys), spans))
     if not has_wait:
         return Abstention(
             "neither a device's utilisation nor the training tells whether it waits for data", BUSY_KEYS
         )
     if not has_load:
         return Abstention("the host's load is unknown, so what the devices wait for is unknown", tuple(needs))
-    return joined(_of_all_hosts(occurrences, run), run)
+    return [_of_hosts(run, time, hosts, say) for time, hosts in recurrences(run, found)]
+
+
+def _of_hosts(
+    run: ObservedRun,
+    time: list[Span],
+    found: Sequence[tuple[tuple[ObservedHost, Wait, list[str]], list[Span]]],
+    say: Callable[[ObservedRun, ObservedHost, list[Span]], str],
+) -> Occurrence:
+    """Report what was found on several hosts: the same cause is one finding."""
+    occurrences = []
+    for (host, wait, keys), spans in found:
+        lost = float(np.nansum(wait.share[mask_of(spans, run.windows.count)])) * run.windows.width_s
+        occurrences.append(_occurrence(run, host, spans, keys, wait, lost, say(run, host, spans)))
+    worst = max(occurrences, key=lambda each: each.cost_s)
+    return replace(
+        worst,
+        spans=time,
+        devices=[device for each in occurrences for device in each.devices],
+        hosts=[host for each in occurrences for host in each.hosts],
+        cost_s=sum(each.cost_s for each in occurrences),
+        share=min(seconds_of(time, run.windows) * 1000 / run.duration_ms, 1.0),
+    )
 
 
 def _occurrence(
@@ -175,7 +218,6 @@ def _occurrence(
             case _:
                 proof += evidence(host.columns, key, spans)
     confidence: Confidence = "certain" if wait.is_certain else "likely"
-    share = seconds_of(spans, run.windows) * 1000 / run.duration_ms
     return Occurrence(
         "critical" if lost * 1000 > 0.4 * run.duration_ms else "warning",
         confidence,
@@ -185,28 +227,7 @@ def _occurrence(
         host.devices,
         [host.name],
         lost * max(len(host.devices), 1 if not run.devices else 0),
-        share=min(share, 1.0),
     )
-
-
-def _of_all_hosts(occurrences: list[Occurrence], run: ObservedRun) -> list[Occurrence]:
-    """Join what was found on several hosts: the same cause is one finding."""
-    if len(occurrences) < 2:
-        return occurrences
-    worst = max(occurrences, key=lambda each: each.cost_s)
-    return [
-        Occurrence(
-            worst.severity,
-            worst.confidence,
-            worst.spans,
-            worst.text,
-            worst.evidence,
-            [device for each in occurrences for device in each.devices],
-            [host for each in occurrences for host in each.hosts],
-            sum(each.cost_s for each in occurrences),
-            share=worst.share,
-        )
-    ]
 
 
 def _has(host: ObservedHost, key: str) -> bool:
@@ -239,20 +260,25 @@ def _say_cpu(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
 
 def _say_disk(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
     rate = median(read_rate(host), mask_of(spans, run.windows.count))
+    if rate < 1:
+        return f"{_who(run, host)} {_verb(host)} for files, and no local disk is read: look at mounted ones."
     tail = f" at {rate:.0f} MiB/s" if rate >= 1 else ""
     return f"{_who(run, host)} {_verb(host)} for data that is read from disk{tail}."
 
 
 def _say_network(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
     rate = median(network_rates(host)[0], mask_of(spans, run.windows.count))
-    return f"{_who(run, host)} {_verb(host)} for data that comes over the network at {rate:.0f} MiB/s."
+    files, _ = network_files(host)
+    of = " of a network file system" if files[mask_of(spans, run.windows.count)].mean() > 0.5 else ""
+    return f"{_who(run, host)} {_verb(host)} for data{of} that comes over the network at {rate:.0f} MiB/s."
 
 
 def _network_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
     full, keys = busy_network(host)
+    files, file_keys = network_files(host)
     processors, _ = busy_processors(host)
     disk, _ = busy_disk(host)
-    return full & ~processors & ~disk, keys
+    return (full | files) & ~processors & ~disk, [*keys, *file_keys[1:]]
 
 
 def _disk_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
@@ -263,21 +289,23 @@ def _disk_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
 
 def judge_cpu(run: ObservedRun) -> Judgement:
     """Find devices that wait for processors, or for a loader that is slow by itself."""
-    judgement = judge(run, _cpu_cause, ("cpu", "cpu.ofLimit", "cpu.mean"), _say_cpu)
-    if isinstance(judgement, Abstention) or judgement or data_wait_share(run.training) is None:
-        return judgement
-    explained = [judge_disk(run), judge_network(run)]
-    if any(not isinstance(each, Abstention) and each for each in explained):
-        return judgement
-    return judge(run, _no_cause, ("cpu", "cpu.ofLimit", "cpu.mean"), _say_loader)
+    if data_wait_share(run.training) is None:
+        return judge(run, _cpu_cause, CPU_KEYS, _say_cpu)
+    return judge(run, _loader_cause, CPU_KEYS, _say_loader)
 
 
-def _no_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
-    busy, key = busy_processors(host)
-    return ~busy & ~is_throttled(host), [key]
+def _loader_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
+    """Where the training says that it waits, and neither a disk, the network nor a quota explains it."""
+    _, key = busy_processors(host)
+    network, _ = _network_cause(host)
+    disk, _ = _disk_cause(host)
+    return ~network & ~disk & ~is_throttled(host), [key]
 
 
 def _say_loader(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
+    busy, _ = _cpu_cause(host)
+    if busy[mask_of(spans, run.windows.count)].mean() > 0.5:
+        return _say_cpu(run, host, spans)
     return (
         f"{_who(run, host)} {_verb(host)} for the data loader, though processors, disks and network have "
         "room: "

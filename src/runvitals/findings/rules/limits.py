@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
+from runvitals.findings.devices import Device
 from runvitals.findings.host_load import is_throttled, pressure
 from runvitals.findings.observed_run import ObservedHost, ObservedRun
+from runvitals.findings.persistence import persisting, recurrences
 from runvitals.findings.rule import (
     Abstention,
     FindingRule,
@@ -16,12 +20,17 @@ from runvitals.findings.rule import (
     names_of,
     seconds_of,
 )
-from runvitals.findings.rules.input_bound import wait_of
-from runvitals.findings.spans import Span, above, find_spans, known, mask_of, median
+from runvitals.findings.rules.input_bound import Wait, wait_of
+from runvitals.findings.spans import Span, above, known, mask_of, median
 
 OTHERS = 30.0
 """Percent of the host's processors that others use."""
 STEAL = 10.0
+OPEN_S = 180.0
+"""Of evidence: the counters of the kernel leave little doubt."""
+MIN_OF_OTHERS, OF_OTHERS, OF_SCREENS = 2.0**30, 0.1, 0.25
+"""Bytes, and the share of the memory, that others hold; a desktop with a browser takes up to 2 GiB of 12."""
+_WITH_SCREEN = re.compile(r"GeForce|Laptop|\bRTX [2-5]0\d\d\b|GTX|TITAN|Quadro|Radeon (RX|Pro)|Arc", re.I)
 
 
 def judge_cpu_limit(run: ObservedRun) -> Judgement:
@@ -31,35 +40,51 @@ def judge_cpu_limit(run: ObservedRun) -> Judgement:
         return Abstention(
             "no container with a quota of processor time reports throttling", ("proc.cpu.throttledPercent",)
         )
+    found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]] = []
     for host in hosts:
         throttled = is_throttled(host) & ~run.start_windows
+        if not throttled.any():
+            continue
         wait = wait_of(run, host)
+        decidable = ~run.start_windows & known(host.columns.mean("proc.cpu.throttledPercent"))
         if wait is not None:
             throttled &= wait.where | ~wait.decidable
-        spans = find_spans(throttled, min_windows=run.windows.number(60), close_windows=3)
-        seconds = seconds_of(spans, run.windows)
-        if seconds < 0.05 * run.duration_ms / 1000:
-            continue
-        where = mask_of(spans, run.windows.count)
-        share = median(host.columns.mean("proc.cpu.throttledPercent"), where)
-        limit = host.cpus
-        of = f" of {limit:g} processors" if limit else ""
-        lost = seconds if wait is None else float(np.nansum(wait.share[where])) * run.windows.width_s
-        return [
-            Occurrence(
-                "warning",
-                "certain" if wait is not None else "likely",
-                spans,
-                f"The container's limit{of} throttles the run in {share:.0f} % of the scheduler's periods"
-                + (f"; {names_of(host.devices, run)} wait." if host.devices else "."),
-                evidence(host.columns, "proc.cpu.throttledPercent", spans, 0.0)
-                + evidence(host.columns, "cpu.ofLimit", spans),
-                host.devices,
-                [host.name],
-                lost * len(host.devices),
-            )
-        ]
-    return []
+        spans = persisting(run, throttled, decidable, open_s=OPEN_S)
+        if spans:
+            found.append(((host, wait), spans))
+    return [_limit(run, time, members) for time, members in recurrences(run, found)]
+
+
+def _limit(
+    run: ObservedRun, time: list[Span], found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]]
+) -> Occurrence:
+    """Report that quotas throttle the run."""
+    (host, wait), spans = found[0]
+    where = mask_of(spans, run.windows.count)
+    share = median(host.columns.mean("proc.cpu.throttledPercent"), where)
+    of = f" of {host.cpus:g} processors" if host.cpus else ""
+    return Occurrence(
+        "warning",
+        "certain" if wait is not None else "likely",
+        time,
+        f"The container's limit{of} throttles the run in {share:.0f} % of the scheduler's periods"
+        + (f"; {names_of(host.devices, run)} wait." if host.devices else "."),
+        evidence(host.columns, "proc.cpu.throttledPercent", spans, 0.0)
+        + evidence(host.columns, "cpu.ofLimit", spans),
+        [device for (each, _), _ in found for device in each.devices],
+        [each.name for (each, _), _ in found],
+        sum(_lost_s(run, each, waits, where, 1.0) for (each, waits), where in found),
+    )
+
+
+def _lost_s(
+    run: ObservedRun, host: ObservedHost, wait: Wait | None, spans: list[Span], share: float
+) -> float:
+    """The device-seconds that a host lost in spans; a share of them where it is unknown how it waits."""
+    if wait is None:
+        return share * seconds_of(spans, run.windows) * len(host.devices)
+    waited = float(np.nansum(wait.share[mask_of(spans, run.windows.count)]))
+    return waited * run.windows.width_s * len(host.devices)
 
 
 def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
@@ -73,36 +98,36 @@ def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
         return Abstention(
             "what processes outside of the run use is unknown", ("cpu", "cpu.mean", "cpu.steal")
         )
+    found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]] = []
     for host in hosts:
         columns = host.columns
         others = columns.mean("cpu.mean") - columns.mean("cpu")
-        steal = columns.mean("cpu.steal")
         cpu_pressure, _ = pressure(host, "cpu")
         full = above(columns.mean("cpu.mean"), 90) & above(others, OTHERS)
         if known(cpu_pressure).any():
             full &= above(cpu_pressure, 20)
-        stolen = above(steal, STEAL)
+        harmed = (full | above(columns.mean("cpu.steal"), STEAL)) & ~run.start_windows
+        if not harmed.any():
+            continue
         wait = wait_of(run, host)
-        harmed = full | stolen
         if wait is not None:
             harmed &= wait.where
-        spans = find_spans(harmed & ~run.start_windows, min_windows=run.windows.number(120), close_windows=3)
-        seconds = seconds_of(spans, run.windows)
-        if seconds < 0.05 * run.duration_ms / 1000:
-            continue
-        where = mask_of(spans, run.windows.count)
-        lost = seconds * 0.2 if wait is None else float(np.nansum(wait.share[where])) * run.windows.width_s
-        return _neighbour(run, host, spans, bool(stolen[where].mean() > 0.5), lost)
-    return []
+        decidable = ~run.start_windows & (known(others) | known(columns.mean("cpu.steal")))
+        spans = persisting(run, harmed, decidable, open_s=OPEN_S)
+        if spans:
+            found.append(((host, wait), spans))
+    return [_neighbour(run, time, members) for time, members in recurrences(run, found)]
 
 
 def _neighbour(
-    run: ObservedRun, host: ObservedHost, spans: list[Span], by_steal: bool, lost: float
-) -> list[Occurrence]:
-    """Return that others take the processors of a host."""
+    run: ObservedRun, time: list[Span], found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]]
+) -> Occurrence:
+    """Report that others take the processors of hosts."""
+    (host, _), spans = found[0]
     columns = host.columns
     where = mask_of(spans, run.windows.count)
     steal, others = columns.mean("cpu.steal"), columns.mean("cpu.mean") - columns.mean("cpu")
+    by_steal = bool(above(steal, STEAL)[where].mean() > 0.5)
     text = (
         f"The hypervisor of {host.name} gives {median(steal, where):.0f} % of its processor time to "
         "other machines."
@@ -115,50 +140,66 @@ def _neighbour(
         if by_steal
         else evidence(columns, "cpu.mean", spans) + evidence(columns, "cpu", spans)
     )
-    return [
-        Occurrence(
-            "warning", "likely", spans, text, proof, host.devices, [host.name], lost * len(host.devices)
-        )
-    ]
+    return Occurrence(
+        "warning",
+        "likely",
+        time,
+        text,
+        proof,
+        [device for (each, _), _ in found for device in each.devices],
+        [each.name for (each, _), _ in found],
+        sum(_lost_s(run, each, waits, where, 0.2) for (each, waits), where in found),
+    )
 
 
 def judge_device_used_by_others(run: ObservedRun) -> Judgement:
     """Find devices of the run on which processes of others work too."""
-    telling = [device for device in run.devices if device.has("other_bytes")]
+    telling = [device for device in run.devices if device.has("other_bytes", "own_bytes")]
     if not telling:
-        return Abstention("which processes use a device is unknown", ("gpu.{i}.otherMemoryBytes",))
-    shared = []
-    for device in telling:
-        total = device.facts.get("memory_bytes")
-        least = max(512 * 2**20, 0.02 * total if isinstance(total, int | float) else 0)
-        others = above(device.mean("other_bytes"), least)
-        own = device.mean("own_bytes")
-        if device.has("own_bytes"):
-            others &= above(own, 1)
-        spans = find_spans(
-            others & above(device.work, 0.2), min_windows=run.windows.number(120), close_windows=3
+        return Abstention(
+            "which processes use a device is unknown",
+            ("gpu.{i}.otherMemoryBytes", "gpu.process.{i}.memoryAllocatedBytes"),
         )
-        if seconds_of(spans, run.windows) >= 0.05 * run.duration_ms / 1000:
+    shared: list[tuple[Device, list[Span]]] = []
+    for device in telling:
+        others = above(device.mean("other_bytes"), _real_share(device)) & above(device.mean("own_bytes"), 1)
+        spans = persisting(
+            run, others & above(device.work, 0.2), known(device.mean("other_bytes")), open_s=OPEN_S
+        )
+        if spans:
             shared.append((device, spans))
-    if not shared:
-        return []
+    return [_used_by_others(run, time, members) for time, members in recurrences(run, shared)]
+
+
+def _real_share(device: Device) -> float:
+    """The bytes from which others compute on a device, and do not only draw its screen."""
+    total = device.facts.get("memory_bytes")
+    if not isinstance(total, int | float):
+        with np.errstate(divide="ignore", invalid="ignore"):
+            sizes = 100 * device.mean("memory_bytes") / device.mean("memory")
+        total = median(sizes, above(device.mean("memory"), 1))
+    share = OF_SCREENS if _WITH_SCREEN.search(str(device.facts.get("name") or "")) else OF_OTHERS
+    return max(MIN_OF_OTHERS, share * total if total > 0 else 0.0)
+
+
+def _used_by_others(
+    run: ObservedRun, time: list[Span], shared: list[tuple[Device, list[Span]]]
+) -> Occurrence:
+    """Report that others use devices."""
     device, spans = shared[0]
     devices = [each for each, _ in shared]
     used = median(device.mean("other_bytes"), mask_of(spans, run.windows.count)) / 2**30
-    seconds = sum(seconds_of(each, run.windows) for _, each in shared)
-    return [
-        Occurrence(
-            "warning",
-            "certain",
-            spans,
-            f"Processes outside of the run use {names_of(devices, run)} too: {used:.1f} GiB of its memory "
-            "are theirs.",
-            evidence(device.host, device.key("other_bytes"), spans, 0.0)
-            + evidence(device.host, device.key("busy"), spans),
-            devices,
-            cost_s=0.3 * seconds,
-        )
-    ]
+    return Occurrence(
+        "warning",
+        "certain",
+        time,
+        f"Processes outside of the run use {names_of(devices, run)} too: {used:.1f} GiB of its memory "
+        "are theirs.",
+        evidence(device.host, device.key("other_bytes"), spans, 0.0)
+        + evidence(device.host, device.key("busy"), spans),
+        devices,
+        cost_s=0.3 * sum(seconds_of(each, run.windows) for _, each in shared),
+    )
 
 
 RULES = (
@@ -191,7 +232,8 @@ RULES = (
         "device_used_by_others",
         "Others use the run's devices",
         "Another process computes on a device of the run: both are slower, and memory may run out.",
-        "Processes outside of the run hold 2 % or more of a device's memory while it works.",
+        "Processes outside of the run hold 10 % or more of a device's memory, and 1 GiB, while it works for "
+        "the run, for three minutes; 25 % where it may drive a screen.",
         "Find them with nvidia-smi or runvitals top; use exclusive mode, MIG or a scheduler that assigns "
         "devices.",
         ("gpu.{i}.otherMemoryBytes",),

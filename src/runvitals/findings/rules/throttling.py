@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from runvitals.findings.devices import Device
 from runvitals.findings.finding import Severity
 from runvitals.findings.observed_run import ObservedRun
+from runvitals.findings.persistence import persisting, recurrences
 from runvitals.findings.rule import (
     Abstention,
     FindingRule,
@@ -16,35 +18,76 @@ from runvitals.findings.rule import (
     Occurrence,
     capitalised,
     evidence,
-    joined,
     names_of,
     seconds_of,
 )
 from runvitals.findings.spans import Span, above, below, find_spans, known, mask_of, median
-from runvitals.findings.windows import Floats
+from runvitals.findings.windows import Bools, Floats
 
 MIN_THROTTLED = 0.05
 """Share of the time (users of NVML count a reason that is set for more than 5 % of ten minutes)."""
+MIN_THROTTLED_S = 20.0
+"""Of throttled time altogether; a short blip is none."""
+OPEN_S, CLOCK_S = 60.0, 120.0
+"""A minute of windows with throttled time, two with a low clock: counters and clocks tell surely."""
 MOSTLY_CAPPED = 0.5
 CLOCK_SHARE = 0.6
 """Of the highest clock, or of what its peers have: far below what any cap on purpose costs."""
 
 
+@dataclass(frozen=True, eq=False)
+class Throttled:
+    """A device that is throttled: by how much of each window, and the key that tells."""
+
+    device: Device
+    share: Floats
+    key: str
+
+    def seconds(self, span: Span) -> float:
+        """The throttled seconds of a span."""
+        return float(np.nansum(self.share[span.slice])) * self.device.host.windows.width_s
+
+
 def _throttled(
-    run: ObservedRun, reasons: Sequence[str], min_share: float
-) -> tuple[list[tuple[Device, list[Span], Floats, str]], bool]:
-    """Return the devices that are throttled for one of these reasons, and whether any device tells."""
+    run: ObservedRun, reasons: Sequence[str], min_share: float, *, but: Sequence[str] = ()
+) -> tuple[list[tuple[Throttled, list[Span]]], bool]:
+    """Return the devices that are throttled for one of these reasons, and whether any device tells.
+
+    Args:
+        but: windows with these reasons do not count.
+    """
     throttled, has_signal = [], False
     for device in run.devices:
         share, key = device.throttle_share(*reasons)
         if key is None:
             continue
         has_signal = True
-        spans = find_spans(above(share, min_share), known(share), min_windows=2, close_windows=3)
-        total = float(np.nansum(share[mask_of(spans, run.windows.count)])) * run.windows.width_s
-        if spans and total >= max(20.0, 0.01 * run.duration_ms / 1000):
-            throttled.append((device, spans, share, key))
+        holds = above(share, min_share)
+        if but and holds.any():
+            holds &= ~above(device.throttle_share(*but)[0], MIN_THROTTLED)
+        found = Throttled(device, share, key)
+        spans = [span for span in _lasting(run, holds, share) if found.seconds(span) >= MIN_THROTTLED_S]
+        if spans:
+            throttled.append((found, spans))
     return throttled, has_signal
+
+
+def _lasting(run: ObservedRun, holds: Bools, share: Floats) -> list[Span]:
+    return persisting(run, holds, known(share), open_s=OPEN_S)
+
+
+def _reports(
+    run: ObservedRun,
+    throttled: Sequence[tuple[Throttled, list[Span]]],
+    severity: Severity,
+    what: str,
+    costs: bool = True,
+) -> list[Occurrence]:
+    """Report throttled devices, those at about the same time as one."""
+    return [
+        _occurrence(run, time, members, severity, what, costs)
+        for time, members in recurrences(run, throttled)
+    ]
 
 
 def _lost_share(device: Device, spans: Sequence[Span], share: Floats) -> float:
@@ -60,15 +103,16 @@ def _lost_share(device: Device, spans: Sequence[Span], share: Floats) -> float:
 
 def _occurrence(
     run: ObservedRun,
-    throttled: list[tuple[Device, list[Span], Floats, str]],
+    time: list[Span],
+    throttled: list[tuple[Throttled, list[Span]]],
     severity: Severity,
     what: str,
-    costs: bool = True,
+    costs: bool,
 ) -> Occurrence:
-    worst = max(throttled, key=lambda each: float(np.nansum(each[2])))
-    device, spans, share, key = worst
+    worst, spans = max(throttled, key=lambda each: sum(each[0].seconds(span) for span in each[1]))
+    device, share, key = worst.device, worst.share, worst.key
     where = mask_of(spans, run.windows.count)
-    devices = [each for each, *_ in throttled]
+    devices = [each.device for each, _ in throttled]
     middle = 100 * median(share, where)
     cost_s = 0.0
     if costs:
@@ -81,11 +125,10 @@ def _occurrence(
         usual = float(np.nanpercentile(clock, 95))
     temp = median(device.mean("temp"), where)
     heat = f" at {temp:.0f} °C" if not np.isnan(temp) and "hermal" in key else ""
-    total = 100 * float(np.nansum(share)) * run.windows.width_ms / run.duration_ms
     return Occurrence(
         severity,
         "certain",
-        spans,
+        time,
         f"{capitalised(names_of(devices, run))} "
         f"{'is' if len(devices) == 1 else 'are'} {what} {middle:.0f} % of the time{heat}"
         + _clock_text(device, spans, usual)
@@ -95,7 +138,6 @@ def _occurrence(
         + evidence(device.host, device.key("temp" if "hermal" in key else "limit"), spans),
         devices,
         cost_s=cost_s,
-        share=min(total / 100, 1.0),
     )
 
 
@@ -113,16 +155,14 @@ def judge_thermal(run: ObservedRun) -> Judgement:
         if device.kind == "tpu" and device.host.has(f"tpu.{device.index}.throttleScore"):
             has_signal = True
             score = device.value("throttleScore") / 10
-            spans = find_spans(above(score, 0.1), known(score), min_windows=2, close_windows=3)
+            spans = _lasting(run, above(score, 0.1), score)
             if spans:
-                throttled.append((device, spans, score, f"tpu.{device.index}.throttleScore"))
+                throttled.append((Throttled(device, score, f"tpu.{device.index}.throttleScore"), spans))
     if not has_signal:
         return Abstention(
             "no device tells for how long it was throttled", ("gpu.{i}.throttle.{reason}Seconds",)
         )
-    if not throttled:
-        return []
-    return joined([_occurrence(run, throttled, "warning", "throttled by heat")], run)
+    return _reports(run, throttled, "warning", "throttled by heat")
 
 
 def judge_power(run: ObservedRun) -> Judgement:
@@ -133,26 +173,24 @@ def judge_power(run: ObservedRun) -> Judgement:
             "no device tells for how long it was capped", ("gpu.{i}.throttle.swPowerCapSeconds",)
         )
     throttled = [
-        each for each in throttled if median(each[0].work, mask_of(each[1], run.windows.count)) > 0.5
+        (found, spans)
+        for found, spans in throttled
+        if median(found.device.work, mask_of(spans, run.windows.count)) > 0.5
     ]
-    if not throttled:
-        return []
-    occurrence = _occurrence(run, throttled, "info", "capped by the power limit", costs=False)
-    return [occurrence]
+    return _reports(run, throttled, "info", "capped by the power limit", costs=False)
 
 
 def judge_brake(run: ObservedRun) -> Judgement:
     """Find devices that hardware slows down: a brake of the power supply, or a failing board."""
-    throttled, has_signal = _throttled(run, ("hwPowerBrake", "hwSlowdown"), MIN_THROTTLED)
-    if not has_signal:
+    braked, has_signal = _throttled(run, ("hwPowerBrake",), MIN_THROTTLED)
+    slowed, has_slowdown = _throttled(run, ("hwSlowdown",), MIN_THROTTLED, but=("hwThermal",))
+    if not has_signal and not has_slowdown:
         return Abstention(
             "no device tells for how long hardware slowed it down", ("gpu.{i}.throttle.hwSlowdownSeconds",)
         )
-    heated = {id(device) for device, *_ in _throttled(run, ("hwThermal",), MIN_THROTTLED)[0]}
-    throttled = [each for each in throttled if id(each[0]) not in heated or "Brake" in each[3]]
-    if not throttled:
-        return []
-    return joined([_occurrence(run, throttled, "critical", "slowed down by hardware (power brake)")], run)
+    known_brakes = {id(found.device) for found, _ in braked}
+    throttled = braked + [each for each in slowed if id(each[0].device) not in known_brakes]
+    return _reports(run, throttled, "critical", "slowed down by hardware (power brake)")
 
 
 def judge_clock(run: ObservedRun) -> Judgement:
@@ -160,39 +198,50 @@ def judge_clock(run: ObservedRun) -> Judgement:
     telling = [device for device in run.devices if device.has("clock", "busy")]
     if not telling:
         return Abstention("no device reports clock and utilisation", ("gpu.{i}.smClock", "gpu.{i}.gpu"))
-    limited, compared = [], False
+    limited: list[tuple[tuple[Device, float], list[Span]]] = []
+    compared = False
     for device in telling:
-        clock = device.mean("clock")
-        peers = [
-            median(each.mean("clock"), above(each.work, 0.5))
-            for each in telling
-            if each is not device and each.facts.get("name") == device.facts.get("name")
-        ]
-        peer = float(np.nanmedian(peers)) if len(peers) >= 2 and not np.isnan(peers).all() else float("nan")
-        usual = device.max_clock if device.max_clock is not None else peer
+        usual = _usual_clock(device, telling)
         if np.isnan(usual):
             continue
         compared = True
+        clock = device.mean("clock")
         # One window after work begins: clocks take a moment to rise.
         at_work = above(device.work, 0.5)
         at_work[1:] &= above(device.work, 0.5)[:-1]
         low = at_work & below(clock, CLOCK_SHARE * usual)
+        if not low.any():
+            continue
         heat, _ = device.throttle_share("hwThermal", "swThermal", "hwPowerBrake", "hwSlowdown")
         low &= ~above(heat, MIN_THROTTLED)
-        spans = find_spans(low, known(clock), min_windows=run.windows.number(45), close_windows=3)
-        if spans and (seconds_of(spans, run.windows) > 0.05 * run.duration_ms / 1000):
-            limited.append((device, spans, usual))
+        spans = persisting(run, low, known(clock) & at_work, open_s=CLOCK_S)
+        if not spans and at_work.sum() <= run.windows.number(CLOCK_S):  # a run of less than two minutes
+            spans = find_spans(low, known(clock), min_windows=run.windows.number(45), close_windows=3)
+        if spans:
+            limited.append(((device, usual), spans))
     if not compared:
         return Abstention("neither the highest clock nor the clocks of peers are known", ("gpu.{i}.smClock",))
-    if not limited:
-        return []
-    return _limited_clock(run, limited)
+    return [_limited_clock(run, time, members) for time, members in recurrences(run, limited)]
 
 
-def _limited_clock(run: ObservedRun, limited: list[tuple[Device, list[Span], float]]) -> list[Occurrence]:
-    """Return that clocks are low."""
-    device, spans, usual = limited[0]
-    devices = [each for each, *_ in limited]
+def _usual_clock(device: Device, telling: Sequence[Device]) -> float:
+    """The highest clock by the facts, else what others of its name have at work; NaN if unknown."""
+    if device.max_clock is not None:
+        return device.max_clock
+    peers = [
+        median(each.mean("clock"), above(each.work, 0.5))
+        for each in telling
+        if each is not device and each.facts.get("name") == device.facts.get("name")
+    ]
+    return float(np.nanmedian(peers)) if len(peers) >= 2 and not np.isnan(peers).all() else float("nan")
+
+
+def _limited_clock(
+    run: ObservedRun, time: list[Span], limited: list[tuple[tuple[Device, float], list[Span]]]
+) -> Occurrence:
+    """Report that clocks are low."""
+    (device, usual), spans = limited[0]
+    devices = [each for (each, _), _ in limited]
     now = median(device.mean("clock"), mask_of(spans, run.windows.count))
     capped, cap_key = device.throttle_share("swPowerCap")
     share = median(capped, mask_of(spans, run.windows.count))
@@ -202,23 +251,21 @@ def _limited_clock(run: ObservedRun, limited: list[tuple[Device, list[Span], flo
         else ", and no reason is known"
     )
     seconds = seconds_of(spans, run.windows)
-    return [
-        Occurrence(
-            "warning",
-            "certain" if seconds > 300 or share > MOSTLY_CAPPED else "likely",
-            spans,
-            f"The clock of {names_of(devices, run)} stays at {now:.0f} MHz, {100 * now / usual:.1f} % of "
-            f"{usual:.0f} MHz, under load{reason}.",
-            evidence(device.host, device.key("clock"), spans, usual)
-            + (
-                evidence(device.host, cap_key, spans, 0.0, value=100 * capped, unit="%")
-                if share > MOSTLY_CAPPED
-                else []
-            ),
-            devices,
-            cost_s=(1 - now / usual) * seconds * len(devices),
-        )
-    ]
+    return Occurrence(
+        "warning",
+        "certain" if seconds > 300 or share > MOSTLY_CAPPED else "likely",
+        time,
+        f"The clock of {names_of(devices, run)} stays at {now:.0f} MHz, {100 * now / usual:.1f} % of "
+        f"{usual:.0f} MHz, under load{reason}.",
+        evidence(device.host, device.key("clock"), spans, usual)
+        + (
+            evidence(device.host, cap_key, spans, 0.0, value=100 * capped, unit="%")
+            if share > MOSTLY_CAPPED
+            else []
+        ),
+        devices,
+        cost_s=(1 - now / usual) * seconds * len(devices),
+    )
 
 
 RULES = (
@@ -227,8 +274,8 @@ RULES = (
         "Heat slows devices down",
         "A device lowers its clocks because it, or its memory, is too hot. Ranks of one training wait for "
         "the slowest device.",
-        "The driver's counters of throttled time grow by 5 % of the time or more, in two windows or more. "
-        "The first reading is "
+        "The driver's counters of throttled time grow by 5 % of the time or more, in two windows or more "
+        "and for a minute, by 20 seconds altogether. The first reading is "
         "history, and a counter that falls is a gap.",
         "Check fans, filters, airflow and the room's temperature; compare with the other hosts of the "
         "rack; lower the power limit until it is mended.",
@@ -265,7 +312,7 @@ RULES = (
         "Clocks stay far below their maximum",
         "The device is under load, and its clock is far below what it can do, without heat or a brake.",
         "The clock is below 60 % of its maximum, or of what devices of the same name in the run have, for "
-        "45 seconds or more of load.",
+        "two minutes of load or more (45 seconds in a run that has less).",
         "Reset clock limits (nvidia-smi -rgc, -rac), check the power limit and the driver; a reset or a "
         "cold start helps against stuck sensors.",
         ("gpu.{i}.smClock", "gpu.{i}.gpu"),

@@ -11,6 +11,7 @@ from __future__ import annotations
 import errno
 import os
 
+from runvitals.findings.remedies import PRESSURE
 from runvitals.monitoring.collectors import sources
 from runvitals.monitoring.collectors.host.energy import ONLY_ROOT
 from runvitals.monitoring.collectors.host.pressure import WITHOUT_PSI
@@ -31,7 +32,7 @@ REMEDIES: tuple[tuple[tuple[str, ...], str], ...] = (
         (ONLY_ROOT, "energy_uj"),
         "as root: chmod a+r /sys/class/powercap/*/energy_uj (lost at reboot; a udev rule keeps it)",
     ),
-    ((WITHOUT_PSI,), "start the kernel with psi=1"),
+    ((WITHOUT_PSI,), PRESSURE),
     ((NO_PSUTIL,), "pip install psutil"),
     ((sources.UNKNOWN,), "correct the setting `collectors` (RUNVITALS_COLLECTORS)"),
     ((sources.PROBE_FAILED,), "please report this with a bundle: runvitals doctor --bundle FILE"),

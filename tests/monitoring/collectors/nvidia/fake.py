@@ -14,6 +14,8 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from tests.patience import PATIENCE_S
+
 OK, UNINITIALIZED, INVALID, NOT_SUPPORTED, NOT_FOUND, TOO_SMALL, TIMEOUT, LOST = 0, 1, 2, 3, 6, 7, 10, 15
 BLANK = 0xFFFFFFFF
 BLANK_64 = 0xFFFFFFFFFFFFFFFF
@@ -104,7 +106,7 @@ class FakeNvml:
 
         def call(*arguments: Any) -> int:
             self.calls[name] += 1
-            self.hang.wait(30.0)
+            self.hang.wait(PATIENCE_S)
             if name in self.errors:
                 return self.errors[name]
             if not self.is_initialized and not name.startswith("nvmlInit"):

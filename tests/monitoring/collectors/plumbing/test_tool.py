@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import stat
+import struct
 import subprocess
 import sys
+import termios
 import time
 from typing import TYPE_CHECKING
 
@@ -309,11 +312,19 @@ def test_a_stream_returns_complete_lines(tmp_path: Path) -> None:
     soon(lambda: not processes_with("65.5"))
 
 
+def waiting_bytes(fd: int) -> int:
+    """How much can be read from a pipe."""
+    (count,) = struct.unpack("i", fcntl.ioctl(fd, termios.FIONREAD, b"\0" * 4))
+    return int(count)
+
+
 def test_a_stream_of_very_long_lines_does_not_fall_behind(tmp_path: Path) -> None:
     script = "printf '%0450000d\\n' 1; exec sleep 66.5"
     stream = StreamingTool([program(tmp_path, "monitor", script)])
     stream.lines(1.0)
-    time.sleep(0.3)  # all of it must be in the pipe at the next tick
+    child = stream._child
+    assert child is not None
+    soon(lambda: waiting_bytes(child._out) == 450_001)
     (line,) = stream.lines(2.0)
     assert len(line) == 450_000
     stream.close()

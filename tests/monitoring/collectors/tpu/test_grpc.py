@@ -24,6 +24,7 @@ from runvitals.monitoring.collectors.tpu.grpc import (
 )
 from tests.monitoring.collectors.tpu.messages import gauge, metric
 from tests.monitoring.collectors.tpu.servers import FakeRuntime
+from tests.patience import PATIENCE_S
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -57,7 +58,7 @@ def test_many_calls_on_one_connection(runtime: FakeRuntime) -> None:
 
 def test_a_message_of_megabytes(runtime: FakeRuntime) -> None:
     runtime.readings["huge"] = [gauge({"device-id": device}, device) for device in range(30_000)]
-    connection = GrpcConnection(runtime.port, timeout_s=10.0)
+    connection = GrpcConnection(runtime.port, timeout_s=PATIENCE_S)
     assert connection.call(GET, text(1, "huge")) == metric("huge", runtime.readings["huge"])
     runtime.readings["huge"] *= 5
     with pytest.raises(GrpcError, match=r"more than 4194304 bytes"):
@@ -101,7 +102,7 @@ def test_a_call_that_takes_too_long(runtime: FakeRuntime) -> None:
     with pytest.raises((GrpcError, GrpcRejected), match=r"did not respond within 0\.1 s|gRPC status 4"):
         connection.call(GET, text(1, "a"))
     runtime.before = lambda: None
-    connection.timeout_s = 5.0
+    connection.timeout_s = PATIENCE_S
     assert connection.call(GET, text(1, "a"))
     connection.close()
 
@@ -145,7 +146,7 @@ class Scripted:
         with stream:
             self.heard = stream.recv(65536)
             stream.sendall(self._read_response)
-            self._hold.wait(5.0)
+            self._hold.wait(PATIENCE_S)
             stream.shutdown(socket.SHUT_WR)
             while more := stream.recv(65536):
                 self.heard += more
@@ -158,7 +159,7 @@ class Scripted:
 
 def answer_of(response: bytes, hold: bool = False) -> bytes:
     server = Scripted(response, hold)
-    connection = GrpcConnection(server.port, timeout_s=0.2 if hold else 5.0)
+    connection = GrpcConnection(server.port, timeout_s=0.2 if hold else PATIENCE_S)
     try:
         return connection.call(GET, b"hello")
     finally:
@@ -202,7 +203,7 @@ def test_all_frames_that_a_server_may_send() -> None:
 
 def test_bytes_that_a_server_receives() -> None:
     server = Scripted(trailers(("grpc-status", "12")))
-    connection = GrpcConnection(server.port, timeout_s=3.0)
+    connection = GrpcConnection(server.port, timeout_s=PATIENCE_S)
     with pytest.raises(GrpcRejected, match=r"gRPC status 12$"):
         connection.call(GET, b"hello")
     connection.close()
@@ -227,7 +228,7 @@ def test_bytes_that_a_server_receives() -> None:
         "te": "trailers",
         "content-type": "application/grpc",
         "user-agent": "runvitals",
-        "grpc-timeout": "3000m",
+        "grpc-timeout": f"{PATIENCE_S * 1000:.0f}m",
     }
 
 

@@ -45,7 +45,7 @@ def test_drops_the_oldest_while_the_network_hangs() -> None:
 
     def put(request: Sequence[Datum]) -> None:
         began.set()
-        hang.wait(10.0)
+        hang.wait(PATIENCE_S)
 
     sender = CloudWatchSender(put, waiting_data=10)
     sender.offer([datum("first", 5)])

@@ -8,6 +8,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.audit.storage.audit import CLI, Actor, AuditFilter
 from runvitals.store.errors import LastAdministrator, NameTaken, NotFound
+from tests.patience import PATIENCE_S
 
 T0 = 1_800_000_000_000
 DAY = 86_400_000
@@ -99,7 +100,7 @@ def test_administrators_who_demote_each_other_do_not_both_succeed(accounts: Acco
     refused, start = [], threading.Barrier(len(users))
 
     def demote(user_id: int) -> None:
-        start.wait(30)
+        start.wait(PATIENCE_S)
         try:
             accounts.users.update(user_id, CLI, T0, org_role="member")
         except LastAdministrator:
@@ -109,7 +110,7 @@ def test_administrators_who_demote_each_other_do_not_both_succeed(accounts: Acco
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
     assert len(refused) == 1
     assert [user.id for user in accounts.users.page() if user.org_role == "admin"] == refused
 

@@ -97,8 +97,9 @@ def system_metrics(name: str) -> dict[str, Any]:
     mlflow.set_experiment(name)
     mlflow.set_system_metrics_sampling_interval(0.05)
     with mlflow.start_run(log_system_metrics=True) as active:
-        time.sleep(0.5)
-    client = MlflowClient()
+        client = MlflowClient()
+        while not client.get_metric_history(active.info.run_id, "system/cpu_utilization_percentage"):
+            time.sleep(0.05)
     keys = sorted(client.get_run(active.info.run_id).data.metrics)
     history = client.get_metric_history(active.info.run_id, "system/cpu_utilization_percentage")
     return {"run": active.info.run_id, "keys": keys, "steps": [metric.step for metric in history]}

@@ -26,7 +26,7 @@ def error(work: Callable[[], object]) -> str:
 
 def main(path: str) -> dict[str, Any]:
     entity, project = path.split("/")
-    api = wandb.Api(timeout=60)
+    api = wandb.Api(timeout=600)
     results: dict[str, Any] = {}
     results["viewer"] = [api.viewer.username, api.viewer.entity, api.viewer.teams]
     results["projects"] = sorted(each.name for each in api.projects(entity))
@@ -75,17 +75,17 @@ def main(path: str) -> dict[str, Any]:
     run.tags = ["new", "base"]
     run.notes, run.name, run.summary["best"] = "changed", "renamed", 0.5
     run.update()
-    again = wandb.Api(timeout=60).run(f"{path}/run1")
+    again = wandb.Api(timeout=600).run(f"{path}/run1")
     results["updated"] = [again.config, again.tags, again.notes, again.name, again.summary["best"]]
     api.run(f"{path}/run2").stop()
     api.run(f"{path}/run3").delete()
     api.create_project("fresh", entity)
-    later = wandb.Api(timeout=60)
+    later = wandb.Api(timeout=600)
     results["left"] = [each.id for each in later.runs(path)]
     results["created"] = later.project("fresh", entity).created_at
 
     def state(name: str) -> str:
-        return str(wandb.Api(timeout=60).run(f"{path}/{name}").state)
+        return str(wandb.Api(timeout=600).run(f"{path}/{name}").state)
 
     results["reports"] = [list(later.reports(path)), list(later.reports(path, name="weekly"))]
     results["no reports"] = error(lambda: list(later.reports(f"{entity}/nothing")))

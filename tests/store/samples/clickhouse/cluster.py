@@ -61,7 +61,7 @@ class ZooKeeper:
     def _serves(self) -> bool:
         """Whether it has begun to serve: it listens before that."""
         assert self.process.poll() is None, "ZooKeeper has ended"
-        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+        with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=4) as connection:
             connection.sendall(b"srvr")
             return b"Mode: standalone" in connection.makefile("rb").read()
         return False

@@ -97,7 +97,7 @@ class ClickHouseServer:
     def _answers(self) -> bool:
         assert self.process is not None
         assert self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=4)
         try:
             connection.request("GET", "/ping")
             return connection.getresponse().read() == b"Ok.\n"

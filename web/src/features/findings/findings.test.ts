@@ -1,6 +1,8 @@
 import { describe, expect, it } from 'vitest';
 import type { Finding } from '../../base/wire';
-import { costText, evidenceText, rangeOf, spanText, subjectText } from './findings';
+import type { SeriesInfo } from '../../base/api';
+import { evidenceCharts, normalOf } from './evidencePlan';
+import { costText, decidingSeries, evidenceText, findingName, findingOf, rangeOf, remediesOf, spanText, subjectText } from './findings';
 
 const FINDING: Finding = {
   id: 'straggler',
@@ -24,6 +26,7 @@ describe('a finding', () => {
     expect(subjectText(FINDING, 1)).toBe('device 3');
     expect(subjectText(FINDING, 4)).toBe('device 3 of node0');
     expect(subjectText({ ...FINDING, devices: [0, 1, 2, 3, 4, 5], hosts: ['a', 'b', 'c'] }, 4)).toBe('6 devices of 3 hosts');
+    expect(subjectText({ ...FINDING, devices: [0, 3] }, 1)).toBe('devices 0, 3');
     expect(subjectText({ ...FINDING, devices: [] }, 1)).toBe('');
   });
 
@@ -43,7 +46,65 @@ describe('a finding', () => {
     expect(evidenceText({ key: 'proc.memory.oomKills', host: 'node0', value: 1, unit: '1', normal: null })).toBe('1');
   });
 
-  it('has a range of time with room around it', () => {
-    expect(rangeOf(FINDING, 0)).toEqual({ min: 1_000_000 - 210_000, max: 3_100_000 + 210_000 });
+  it('has a range of time with room around it, as far as the run goes', () => {
+    expect(rangeOf(FINDING, { started_ms: 0, ended_ms: null }, 0)).toEqual({ min: 1_000_000 - 210_000, max: 3_100_000 + 210_000 });
+    expect(rangeOf(FINDING, { started_ms: 990_000, ended_ms: 3_110_000 }, 0)).toEqual({ min: 990_000, max: 3_110_000 });
+    expect(rangeOf({ ...FINDING, to_ms: null }, { started_ms: 0, ended_ms: null }, 2_000_000)).toEqual({ min: 900_000, max: 2_100_000 });
+  });
+});
+
+describe('the address of a finding', () => {
+  const first = FINDING;
+  const second = { ...FINDING, from_ms: 9_000_000 };
+  const other = { ...FINDING, id: 'hang' };
+
+  it('names it among those of its rule', () => {
+    expect(findingOf([first, second, other], findingName(second))).toBe(second);
+    expect(findingOf([first, second, other], findingName(first))).toBe(first);
+  });
+
+  it('finds it after its begin was told anew, and nothing after it is gone', () => {
+    expect(findingOf([first, second, other], 'straggler~8000000')).toBe(second);
+    expect(findingOf([other], findingName(first))).toBeNull();
+    expect(findingOf([first], 'straggler')).toBe(first);
+    expect(findingOf([first], '')).toBeNull();
+  });
+});
+
+describe('the charts of what decided', () => {
+  const evidence = (key: string, host: string, unit = 'MHz', normal: number | null = null) => ({ key, host, value: 1, unit, normal });
+  const series = (key: string, host: string): SeriesInfo => ({
+    key, host, role: 'monitor', template: 'gpu.{i}.smClock', unit: 'MHz', kind: 'gauge', subject: 'GPU', chart: 'GPU clocks', text: '', source: '', zero: false, mlflow: null,
+  });
+
+  it('are one for each series of its host, in the order of the evidence', () => {
+    const all = [series('gpu.0.smClock', 'a'), series('gpu.3.smClock', 'a'), series('gpu.3.smClock', 'b')];
+    const charts = evidenceCharts([evidence('gpu.3.smClock', 'b', 'MHz', 1980), evidence('gpu.0.smClock', 'a'), evidence('train/loss', '')], all);
+    expect(charts.map(({ plan }) => plan && [plan.title, plan.series.map(({ host, key }) => [host, key]), plan.patterns])).toEqual([
+      ['GPU clocks: gpu.3.smClock on b', [['b', 'gpu.3.smClock']], ['gpu.3.smClock']],
+      ['GPU clocks: gpu.0.smClock on a', [['a', 'gpu.0.smClock']], ['gpu.0.smClock']],
+      null,
+    ]);
+    expect(charts.map(normalOf)).toEqual([1980, null, null]);
+  });
+
+  it('draw what is normal only in the unit of the chart', () => {
+    const [chart] = evidenceCharts([evidence('gpu.0.smClock', 'a', '%', 5)], [series('gpu.0.smClock', 'a')]);
+    expect(normalOf(chart!)).toBeNull();
+  });
+
+  it('show a series once', () => {
+    const all = [evidence('x', 'a'), evidence('x', 'b'), evidence('x', 'a')];
+    expect(decidingSeries({ ...FINDING, evidence: all })).toEqual(all.slice(0, 2));
+  });
+});
+
+describe('remedies', () => {
+  it('are told once, with the rules that they would help', () => {
+    const undecided = [
+      { id: 'a', needs: ['k1', 'k2'] },
+      { id: 'b', needs: ['k1', 'unknown', 'constructor'] },
+    ];
+    expect(remediesOf(undecided, { k1: 'install x', k2: 'install x' })).toEqual([{ text: 'install x', keys: ['k1', 'k2'], rules: ['a', 'b'] }]);
   });
 });

@@ -10,7 +10,7 @@ const AROUND_MS = 60_000;
 export function subjectText(finding: Finding, hosts: number): string {
   const { devices } = finding;
   const on = hosts > 1 && finding.hosts.length > 0 ? (finding.hosts.length > 2 ? `${finding.hosts.length} hosts` : finding.hosts.join(' and ')) : '';
-  const what = devices.length === 0 ? '' : devices.length > 4 ? `${devices.length} devices` : `device ${devices.join(', ')}`;
+  const what = devices.length === 0 ? '' : devices.length > 4 ? `${devices.length} devices` : `device${devices.length > 1 ? 's' : ''} ${devices.join(', ')}`;
   return [what, on].filter(Boolean).join(' of ');
 }
 
@@ -36,9 +36,45 @@ export function evidenceText(evidence: Evidence): string {
 
 const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 });
 
-/** The range of time that charts show for a finding, with some room around it. */
-export function rangeOf(finding: Finding, now: number): { min: number; max: number } {
-  const end = finding.to_ms ?? now;
+/** The range of time that charts show for a finding, with some room around it, as far as the run goes. */
+export function rangeOf(finding: Finding, run: { started_ms: number; ended_ms: number | null }, now: number): { min: number; max: number } {
+  const end = finding.to_ms ?? run.ended_ms ?? now;
   const room = Math.max(AROUND_MS, (end - finding.from_ms) * 0.1);
-  return { min: finding.from_ms - room, max: end + room };
+  return { min: Math.max(finding.from_ms - room, run.started_ms), max: Math.min(end + room, run.ended_ms ?? Infinity) };
+}
+
+/** What an address calls a finding: those of one rule begin at different times. */
+export const findingName = (finding: Finding): string => `${finding.id}~${finding.from_ms}`;
+
+/** The finding that an address names; of a finding that grew meanwhile, the one that begins nearest. */
+export function findingOf(findings: readonly Finding[], name: string): Finding | null {
+  const [id, from] = name.split('~');
+  const distance = ({ from_ms }: Finding): number => Math.abs(from_ms - Number(from));
+  return findings.filter((finding) => finding.id === id).sort((a, b) => distance(a) - distance(b))[0] ?? null;
+}
+
+/** The series that decided, each once. */
+export const decidingSeries = (finding: Finding): Evidence[] =>
+  finding.evidence.filter(({ key, host }, i, all) => all.findIndex((one) => one.key === key && one.host === host) === i);
+
+/** Of the signals that rules miss: what provides them, and which rules could decide then. */
+export interface Remedy {
+  text: string;
+  keys: string[];
+  rules: string[];
+}
+
+export function remediesOf(undecided: readonly { id: string; needs: string[] }[], remedies: Readonly<Record<string, string>>): Remedy[] {
+  const found = new Map<string, { keys: Set<string>; rules: Set<string> }>();
+  for (const { id, needs } of undecided) {
+    for (const key of needs) {
+      const text = Object.hasOwn(remedies, key) ? remedies[key]! : null;
+      if (text === null) continue;
+      const known = found.get(text) ?? { keys: new Set(), rules: new Set() };
+      known.keys.add(key);
+      known.rules.add(id);
+      found.set(text, known);
+    }
+  }
+  return [...found].map(([text, { keys, rules }]) => ({ text, keys: [...keys], rules: [...rules] }));
 }

@@ -1,0 +1,52 @@
+"""`/findings/rules`: what the rules of findings look for, and what provides the signals that they need."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runvitals.findings.remedies import REMEDIES
+from runvitals.findings.rules import RULES, VERSION
+from runvitals.server.access.permission import needs
+from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.router import Router
+
+router = Router()
+
+
+class FindingRuleSchema(ResponseBody):
+    """A rule: what it finds, what that means, how it decides and what to do about it."""
+
+    id: str
+    title: str
+    meaning: str
+    decided: str
+    advice: str
+    needs: list[str]
+
+
+class FindingRulesSchema(ResponseBody):
+    """All rules, and by the name of a signal what to install or switch on to have it."""
+
+    version: int
+    rules: list[FindingRuleSchema]
+    remedies: dict[str, str]
+
+
+@router.get("/findings/rules", response_model=FindingRulesSchema, dependencies=[needs("public")])
+async def finding_rules() -> Any:
+    """Every rule of findings, and the remedies for missing signals."""
+    return {
+        "version": VERSION,
+        "rules": [
+            {
+                "id": rule.id,
+                "title": rule.title,
+                "meaning": rule.meaning,
+                "decided": rule.decided,
+                "advice": rule.advice,
+                "needs": list(rule.needs),
+            }
+            for rule in RULES
+        ],
+        "remedies": dict(REMEDIES),
+    }
