@@ -15,7 +15,7 @@ import pytest
 from runvitals.journal import frames
 from runvitals.readers.journals import open_run
 from tests.patience import PATIENCE_S
-from tests.sdk.runs import Journals, end_group, environment, eventually, finished
+from tests.sdk.runs import Journals, end_group, environment, eventually, finished, line
 
 Command = Callable[..., "Popen[str]"]
 
@@ -149,8 +149,9 @@ def test_script_in_the_command_joins_the_run(command: Command, journals: Journal
 
 
 def test_children_of_the_command_are_measured(command: Command, journals: Journals) -> None:
-    script = "trap 'kill $a $b $c' TERM; sleep 60 & a=$!; sleep 60 & b=$!; sleep 60 & c=$!; wait"
+    script = "trap 'kill $a $b $c' TERM; sleep 60 & a=$!; sleep 60 & b=$!; sleep 60 & c=$!; echo up; wait"
     process = command("sh", "-c", script, options=("--id", "run1"))
+    assert line(process) == "up"  # before, not all of them would be ended
 
     def counts() -> set[float]:
         samples = journals.samples("run1")

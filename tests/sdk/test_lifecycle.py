@@ -392,6 +392,7 @@ def test_ranks_of_a_job_share_run_and_monitor(train: Start, journals: Journals) 
     job = {"TORCHELASTIC_RUN_ID": "job-7", "WORLD_SIZE": "8", "LOCAL_WORLD_SIZE": "8"}
     ranks = [train(script, **job, RANK=str(i), LOCAL_RANK=str(i)) for i in range(8)]
     assert len({line(rank) for rank in ranks}) == 1
+    eventually(lambda: len(journals.lifecycle("attach")) == 8)
     for rank in ranks:
         say(rank, "finish")
     ends = [finished(rank) for rank in ranks]

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Literal, Protocol
 
-from runvitals.model import fields, system_statistics
+from runvitals.model import fields, run_verdict, system_statistics
 from runvitals.model.fields import Scalar
 from runvitals.model.state import STATES
 
@@ -84,7 +84,7 @@ class Predicate:
             raise ValueError(
                 f'invalid filter expression {text!r:.200}; try config.lr > 0.1 or summary.note = "two words"'
             )
-        name = system_statistics.statistic_named(match[1]) or match[1]
+        name = run_verdict.finding_field(match[1]) or system_statistics.statistic_named(match[1]) or match[1]
         return cls(name, "=" if match[2] == "==" else match[2], literal(value))
 
 
@@ -110,17 +110,18 @@ def literal(text: str) -> float | str | bool:
 
 
 def is_field(name: str) -> bool:
-    """Return whether a name can be a configuration or summary field, or is a system statistic."""
+    """Return whether a name can be a configuration, summary, system or finding field."""
     section, dot, rest = name.partition(".")
     if section in fields.SECTIONS and dot and rest:
         return True
-    return system_statistics.is_statistic(name)
+    return system_statistics.is_statistic(name) or name in run_verdict.FINDING_FIELDS
 
 
 def allowed_fields() -> str:
     """List the fields that a filter can name, for messages."""
     sections = (*fields.SECTIONS, system_statistics.SECTION)
-    return ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS, *(f"{section}.…" for section in sections)))
+    of_sections = (f"{section}.…" for section in sections)
+    return ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS, *of_sections, *run_verdict.FINDING_FIELDS))
 
 
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
@@ -145,6 +146,8 @@ Label = Literal[
     "note",
     "device",
     "sweep",
+    "finding",
+    "verdict",
 ]
 """Names that `name:value` in a filter text compares with texts of the run."""
 

@@ -24,6 +24,7 @@ from runvitals.server import routes as api
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
 from runvitals.server.access.permission import needs
 from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
+from runvitals.server.findings.run_findings import JudgedViews
 from runvitals.server.http import page
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.component_names import use_plain_names
@@ -81,6 +82,7 @@ def local_services(library: Library) -> Services:
         feeds=RunFeeds(closing),
         open_streams=OpenStreams(),
         response_memory=ResponseMemory(),
+        findings=JudgedViews(),
     )
 
 

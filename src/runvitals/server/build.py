@@ -39,6 +39,7 @@ from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.doors.wandb.resuming_clients import ResumingClients
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.routes import uploads
+from runvitals.server.findings.kept_findings import KeptFindings
 from runvitals.server.health.other_servers import OtherServers
 from runvitals.server.health.routes import health as health_routes
 from runvitals.server.health.self_metrics import SelfMetrics
@@ -230,6 +231,9 @@ def _services_of(
         feeds=RunFeeds(closing),
         open_streams=OpenStreams(),
         response_memory=ResponseMemory(options.response_limits),
+        findings=KeptFindings(
+            metadata_store, clock, note_change=lambda number: recorder.note_change(number, has_facts=True)
+        ),
         access=control,
         changes=RecordedChanges(control),
         cursors=BoundCursors(metadata_store.accounts.cursor_key),

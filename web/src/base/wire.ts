@@ -970,6 +970,12 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Runs that lost device-hours, the most first; a run is there once for each cause. */
+        LosingRunsPage: {
+            runs: components["schemas"]["LosingRun"][];
+            total: number;
+            next: string | null;
+        };
         /** @description The mail server took the mail. */
         MailSent: {
             /** @constant */
@@ -2578,6 +2584,8 @@ export interface components {
             device_hung_hours: number;
             device_failed_hours: number;
             device_wasted_hours: number;
+            /** @description Lost by what was found to be wrong with runs. */
+            device_lost_hours: number;
             energy_kwh: number | null;
             energy_measured_share: number | null;
             energy_unknown_hours: number;
@@ -2592,6 +2600,8 @@ export interface components {
             wasted: number | null;
             wasted_failed: number | null;
             wasted_hung: number | null;
+            /** @description What the lost device-hours cost. */
+            lost: number | null;
         };
         /** @description Usage by some dimensions, and in all. */
         UsageReport: {
@@ -3349,6 +3359,39 @@ export interface components {
             sparklines: {
                 [key: string]: (number | null)[];
             };
+        };
+        /** @description A run that lost device-hours to a cause. */
+        LosingRun: {
+            run: string;
+            name: string;
+            entity: string | null;
+            project: string;
+            cause: string;
+            text: string;
+            device_hours: number;
+            money: number | null;
+        };
+        /** @description Device-hours that runs lost, by cause, the most first. No hour counts twice. */
+        LostHours: {
+            since_ms: number;
+            until_ms: number;
+            /** @description Of the organisation's prices; null: these are not used. */
+            currency: string | null;
+            device_hours: number;
+            money: number | null;
+            causes: components["schemas"]["LostTimeCause"][];
+            judged_runs: number;
+            /** @description Runs of the period that are not judged yet. */
+            waiting_runs: number;
+        };
+        /** @description What was lost to findings of one id. */
+        LostTimeCause: {
+            id: string;
+            title: string;
+            device_hours: number;
+            /** @description null: nothing has a price, or you may not see prices. */
+            money: number | null;
+            runs: number;
         };
         /** @description A key under which a run logged media. */
         MediaKey: {
@@ -4207,6 +4250,7 @@ export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
+export type LosingRunsPage = components['schemas']['LosingRunsPage'];
 export type MailSent = components['schemas']['MailSent'];
 export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
@@ -4444,6 +4488,9 @@ export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
+export type LosingRun = components['schemas']['LosingRun'];
+export type LostHours = components['schemas']['LostHours'];
+export type LostTimeCause = components['schemas']['LostTimeCause'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];

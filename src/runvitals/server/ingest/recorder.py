@@ -141,7 +141,8 @@ class Recorder:
         version, added = self._versions.get(run_id, _FIRST_VERSION), self._all_versions
         return RunVersion(version.all + added, version.facts + added) if added else version
 
-    def _increment_version(self, run_id: int, has_facts: bool) -> None:
+    def note_change(self, run_id: int, has_facts: bool) -> None:
+        """Something new of a run was stored here: tell open pages, also of other servers. Thread-safe."""
         self.changed_elsewhere(run_id, has_facts)
         if self.on_change is not None:
             self.on_change(run_id, has_facts)
@@ -264,7 +265,7 @@ class Recorder:
             if is_new:
                 self._note_usage(sender, valid)
                 self._gather(rows)
-            self._increment_version(sender.run_id, False)
+            self.note_change(sender.run_id, False)
 
     def _note_usage(self, sender: RegisteredWriter, valid: ValidEnvelope) -> None:
         run_id, lane_id, columns = sender.run_id, sender.lane_id, valid.columns
@@ -334,7 +335,7 @@ class Recorder:
                     self._note_usage(*sent)
                     self._gather(rows)
         for run_id, has_facts in request.runs.items():
-            self._increment_version(run_id, has_facts)
+            self.note_change(run_id, has_facts)
         return request.acks
 
     def _add(

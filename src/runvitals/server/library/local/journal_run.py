@@ -60,6 +60,11 @@ class JournalView:
         """See `RunView.run_id`."""
         return self.reader.run_id
 
+    @property
+    def number(self) -> None:
+        """See `RunView.number`."""
+        return None
+
     def run(self, now_ms: int) -> Run:
         """See `RunView.run`."""
         return self.reader.run(now_ms)

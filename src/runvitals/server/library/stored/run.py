@@ -90,6 +90,11 @@ class StoredRun:
         """See `RunView.run_id`."""
         return self._run_id
 
+    @property
+    def number(self) -> int:
+        """See `RunView.number`."""
+        return self._number
+
     def refresh(self) -> None:
         """Load the writers of the run and their keys."""
         writers = self._metadata_store.writers.of_runs([self._number])[self._number]
