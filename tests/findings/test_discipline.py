@@ -1,215 +1,318 @@
-"""What is missing is not zero, and what is usual is no fault."""
+"""What rules of hangs, idleness and ranks must not do, and how their findings grow."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
 
-from runvitals.findings.finding import Findings
-from runvitals.findings.training import Mark
-from tests.findings.measured import GIB, HOUR, START_MS, accusing, judged, minutes, the
+from runvitals.findings.finding import Finding, Findings
+from runvitals.findings.judge import judge
+from runvitals.findings.observation import observe
+from runvitals.findings.training import LoggedColumn, LoggedTraining, training_of
+from runvitals.findings.windows import TimeWindows
+from tests.findings.workloads.workload import HOUR, MINUTE, START_MS, Workload
 
-SECONDS = np.arange(0, 3 * HOUR, 10.0)
-LATE = SECONDS > 2 * HOUR
-STEPS = np.arange(60, 3 * HOUR, 10.0)
-H100 = {"index": 0, "name": "NVIDIA H100 80GB HBM3", "max_sm_clock_mhz": 1980, "memory_bytes": 80 * GIB}
-LAPTOP = {"index": 0, "name": "NVIDIA GeForce RTX 3070 Laptop GPU", "memory_bytes": 8 * GIB}
-GB10 = {"index": 0, "name": "NVIDIA GB10"}
+Pauses = Sequence[tuple[float, float]]
 
 
-def undecided(findings: Findings) -> set[str]:
-    """The rules that could not decide."""
-    return {each.id for each in findings.undecided}
+def trained(
+    duration_s: float = 4 * HOUR,
+    *,
+    pauses: Pauses = (),
+    load: float = 0.0,
+    watts: float | None = None,
+    gpus: int = 4,
+    hosts: int = 1,
+    until_s: float = 1e9,
+    cpu: float = 20.0,
+) -> Workload:
+    """Make a training with pauses between its steps, in which its devices have some load."""
+    run = Workload("trained", duration_s, 10, hosts=hosts)
+    inside = run.between(*pauses, (until_s, 1e9))
+    for number in range(hosts):
+        for index in range(gpus):
+            power = None if watts is None else np.where(inside, watts, 610)
+            run.gpu(f"node{number}", index, np.where(inside, load, run.busy(96, 2)), watts=power)
+        run.host(f"node{number}", np.where(inside, cpu, 20))
+    run.steps(MINUTE, min(until_s, duration_s), 1, every=10, pauses=pauses)
+    return run
 
 
-def link(generation: Any, width: Any) -> dict[str, Any]:
-    """A device at work and its link, of 16 lanes of generation 5 at most."""
-    return {
-        "gpu.0.gpu": 95,
-        "gpu.0.pcieLinkGen": generation,
-        "gpu.0.pcieLinkWidth": width,
-        "gpu.0.maxPcieLinkGen": 5,
-        "gpu.0.maxPcieLinkWidth": 16,
+def found(findings: Findings, name: str) -> Finding | None:
+    """The finding of an id; None without."""
+    return next((each for each in findings.findings if each.id == name), None)
+
+
+def accused(findings: Findings) -> set[str]:
+    """The ids of findings that accuse."""
+    return {each.id for each in findings.findings if each.severity != "info"}
+
+
+def everywhere(run: Workload, every_s: float = 3 * MINUTE) -> set[str]:
+    """The ids of what is accused at any moment of a run, and at its end."""
+    moments = np.arange(every_s, run.duration_s, every_s)
+    return accused(judge(run.run())).union(*(accused(judge(run.run(at))) for at in moments))
+
+
+@pytest.mark.parametrize("minutes", [6, 9, 12])
+@pytest.mark.parametrize("load", [0.0, 50.0])
+@pytest.mark.parametrize("cpu", [1.0, 20.0])
+def test_an_unmarked_pause_of_some_minutes_is_no_finding(minutes: float, load: float, cpu: float) -> None:
+    pauses = [(begin * HOUR, begin * HOUR + minutes * MINUTE) for begin in (1, 2.3)]
+    assert everywhere(trained(pauses=pauses, load=load, cpu=cpu), 5 * MINUTE) == set()
+
+
+def test_a_marked_validation_is_no_hang_while_it_goes_on_either() -> None:
+    run = trained(pauses=[(2 * HOUR, 2 * HOUR + 40 * MINUTE)])
+    run.mark(2 * HOUR, "validation begins")
+    run.mark(2 * HOUR + 40 * MINUTE, "validation ends")
+    assert everywhere(run, 5 * MINUTE) == set()
+
+
+@pytest.mark.parametrize("load", [30.0, 55.0, 96.0])
+def test_a_long_step_in_which_devices_work_is_no_hang(load: float) -> None:
+    assert "hang" not in everywhere(trained(until_s=2 * HOUR, load=load), 10 * MINUTE)
+
+
+def test_a_pause_that_ended_is_not_critical() -> None:
+    pauses = [(HOUR, HOUR + 20 * MINUTE)]
+    run = trained(pauses=pauses, cpu=0.2)
+    live = found(judge(run.run(HOUR + 18 * MINUTE)), "hang")
+    assert live is not None
+    assert live.to_ms is None
+    after = found(judge(run.run()), "hang")
+    assert after is not None
+    assert (after.severity, after.from_ms) == ("info", live.from_ms)
+    assert "then it went on" in after.text
+    longer = found(judge(trained(pauses=[(HOUR, HOUR + 50 * MINUTE)], cpu=0.2).run()), "hang")
+    assert longer is not None
+    assert longer.severity == "warning"
+
+
+def test_the_rank_that_the_others_wait_for_is_named() -> None:
+    run = trained(until_s=2 * HOUR, load=100, watts=130, cpu=5)
+    run.goes_on = True
+    dead = run.t > 2 * HOUR
+    for key, value in (("gpu", 0), ("powerWatts", 75)):
+        run.series["node0"][f"gpu.2.{key}"][dead] = value
+    hang = found(judge(run.run()), "hang")
+    assert hang is not None
+    assert "GPU 2 does nothing while the other 3 GPUs wait for it: look there first." in hang.text
+
+
+def test_devices_that_spin_alike_hang_after_five_minutes() -> None:
+    run = trained(until_s=2 * HOUR, load=100, watts=130, cpu=5)
+    assert found(judge(run.run(2 * HOUR + 4 * MINUTE)), "hang") is None
+    assert found(judge(run.run(2 * HOUR + 7 * MINUTE)), "hang") is not None
+
+
+def test_without_steps_a_hang_is_only_possible() -> None:
+    run = trained(until_s=2 * HOUR, load=100, watts=130)
+    run.logged = {}
+    run.goes_on = True
+    hang = found(judge(run.run()), "hang")
+    assert hang is not None
+    assert hang.confidence == "possible"
+
+
+def test_utilisation_alone_does_not_tell_a_hang() -> None:
+    run = trained(until_s=2 * HOUR, load=100)
+    run.goes_on = True
+    run.series["node0"] = {
+        key: column
+        for key, column in run.series["node0"].items()
+        if not key.startswith("gpu.") or key.endswith(".gpu")
     }
+    findings = judge(run.run())
+    assert accused(findings) == set()
+    assert "hang" in {each.id for each in findings.undecided}
 
 
-def test_rules_abstain_without_their_signals() -> None:
-    """A MIG parent has no utilisation, DCGM may leave everything blank, WSL tells little."""
-    blank = np.full(len(SECONDS), np.nan)
-    series = {"gpu.0.gpu": blank, "gpu.0.powerWatts": 210, "gpu.0.temp": 48, "gpu.0.smClock": 1410}
-    findings = judged(SECONDS, series, devices=[H100])
-    assert accusing(findings) == set()
-    assert {
-        *("input_bound_cpu", "input_bound_disk", "input_bound_network", "cpu_limit", "noisy_neighbour"),
-        *("device_used_by_others", "launch_bound", "thermal_throttling", "power_capped", "hw_slowdown"),
-        *("clock_limited", "pcie_degraded", "memory_errors", "device_needs_reset", "memory_growth"),
-        *("swapping", "out_of_memory_near", "disk_full_soon", "loss_not_finite", "loss_diverged"),
-    } <= undecided(findings)
+def test_missing_utilisation_is_not_idleness() -> None:
+    run = trained()
+    for index in range(4):
+        del run.series["node0"][f"gpu.{index}.gpu"]
+    run.logged = {}
+    findings = judge(run.run())
+    undecided = {each.id: each for each in findings.undecided}
+    assert {"hang", "idle", "idle_devices", "straggler"} <= set(undecided)
+    assert all(each.needs and each.why for each in undecided.values())
 
 
-WSL = {"gpu.0.gpu": 92, "gpu.0.memoryAllocated": 60, "gpu.0.powerWatts": 200, "cpu": 30, "memory_percent": 40}
-USUAL = {
-    "a capped GEMM": ({"gpu.0.gpu": 99, "gpu.0.throttle.swPowerCapSeconds": 0.98 * SECONDS}, H100),
-    "a GPU of WSL": (WSL, {"index": 0, "name": "NVIDIA GeForce RTX 4090"}),
-    "a link of fewer lanes": (link(5, 8), H100),
-    "a link of four lanes": (link(4, 4), LAPTOP),
-    "a link of a system on a chip": (link(1, 1), GB10),
-    "a link that sleeps": (
-        {
-            **link(np.where(SECONDS % 1200 < 300, 1, 5), 16),
-            "gpu.0.gpu": np.where(SECONDS % 1200 < 300, 0, 95),
-        },
-        H100,
-    ),
-    "a desktop": (
-        {
-            "gpu.0.gpu": 95,
-            "gpu.0.memoryAllocated": 70,
-            "gpu.0.otherMemoryBytes": 1.5 * GIB,
-            "gpu.process.0.memoryAllocatedBytes": 5 * GIB,
-        },
-        LAPTOP,
-    ),
-    "a container that does not see its own processes": (
-        {"gpu.0.gpu": 95, "gpu.0.memoryAllocated": 70, "gpu.0.otherMemoryBytes": 50 * GIB},
-        H100,
-    ),
-    "unified memory": ({"gpu.0.gpu": 95, "memory_percent": 96, "memory.pressureAvg10": 0}, GB10),
-    "a page cache": (
-        {
-            "gpu.0.gpu": 95,
-            "memory_percent": 98,
-            "cgroup.memory.workingSetMB": 18_000,
-            "cgroup.memory.limitMB": 65_536,
-        },
-        H100,
-    ),
-    "a terabyte": ({"gpu.0.gpu": 95, "memory_percent": 93, "cgroup.memory.limitMB": 2 * 2**20}, H100),
-    "a warm moment": (
-        {"gpu.0.gpu": 95, "gpu.0.throttle.swThermalSeconds": np.where(SECONDS > 5000, 9.0, 0.0)},
-        H100,
-    ),
-    "throttled before": ({"gpu.0.gpu": 95, "gpu.0.throttle.swThermalSeconds": 173_453.0}, H100),
+def test_what_is_broken_leads_before_the_hang_that_follows() -> None:
+    run = trained(until_s=2 * HOUR, load=100, watts=130, gpus=8)
+    run.goes_on = True
+    run.put("node0", "gpu.5.recoveryAction", np.where(run.t > 2 * HOUR, 1, 0))
+    findings = judge(run.run())
+    assert findings.verdict == "device_needs_reset"
+    assert "hang" in accused(findings)
+
+
+def test_swapping_leads_before_the_memory_that_is_full() -> None:
+    run = trained(gpus=1)
+    late = run.t > 2 * HOUR
+    swapped = np.where(late, np.clip((run.t - 2 * HOUR) / HOUR, 0, 1) * 40 * 2**30, 0)
+    percent = np.where(late, 97, 60)
+    run.host("node0", 20, mem=percent, swap=swapped, mem_psi=np.where(late, 55, 0))
+    assert judge(run.run()).verdict == "swapping"
+
+
+@pytest.mark.parametrize("seconds", [10.0, 30.0])
+def test_what_differs_for_a_moment_is_no_straggler(seconds: float) -> None:
+    run = trained(gpus=8)
+    moment = run.between((HOUR, HOUR + seconds))
+    run.series["node0"]["gpu.3.smClock"][moment] = 600
+    assert everywhere(run, 20 * MINUTE) == set()
+
+
+def test_half_of_the_hosts_can_be_slow() -> None:
+    run = trained(gpus=4, hosts=4)
+    for number in (0, 1):
+        for index in range(4):
+            run.series[f"node{number}"][f"gpu.{index}.smClock"][:] = 1300
+    slow = found(judge(run.run()), "straggler")
+    assert slow is not None
+    assert slow.hosts == ("node0", "node1")
+    assert "1300 MHz" in slow.text
+
+
+def starting(minutes: float, cpu: float, duration_s: float = 3 * HOUR) -> Workload:
+    """Make a training whose devices do nothing at first."""
+    run = Workload("starting", duration_s, 10)
+    waits = run.t < minutes * MINUTE
+    for index in range(4):
+        run.gpu("node0", index, np.where(waits, 0, run.busy(96, 2)), used=np.where(waits, 0.6, 80))
+    run.host("node0", np.where(waits, cpu, 20))
+    run.steps(minutes * MINUTE, duration_s, 2)
+    return run
+
+
+@pytest.mark.parametrize("cpu", [0.3, 2.0, 60.0])
+def test_twenty_minutes_are_granted_to_a_start(cpu: float) -> None:
+    assert everywhere(starting(18, cpu)) == set()
+
+
+def test_a_start_that_takes_longer_is_a_slow_start_while_it_goes_on_too() -> None:
+    assert everywhere(starting(50, 2.0)) == {"slow_start"}
+
+
+def test_a_notebook_that_rests_between_bursts_is_information() -> None:
+    run = Workload("notebook", 6 * HOUR, 15)
+    works = run.t % (40 * MINUTE) < 10 * MINUTE
+    run.gpu("node0", 0, np.where(works, run.busy(70, 10), 0), keys="wandb")
+    run.host("node0", np.where(works, 10, 0.3), keys="wandb")
+    findings = judge(run.run(5 * 40 * MINUTE + 5 * MINUTE))
+    idle = found(findings, "idle")
+    assert idle is not None
+    assert (idle.severity, idle.confidence) == ("info", "possible")
+    assert findings.verdict == "healthy"
+
+
+def steps_of(**columns: tuple[Sequence[float], Sequence[int]]) -> LoggedTraining:
+    """The training that logged these times (s) and steps."""
+    logged = {
+        name.replace("__", "/"): LoggedColumn(
+            (np.asarray(times) * 1000).astype(np.int64), np.asarray(steps), np.zeros(len(times))
+        )
+        for name, (times, steps) in columns.items()
+    }
+    return training_of(TimeWindows(0, 10_000, 1000), logged)
+
+
+def test_steps_are_those_of_the_training() -> None:
+    loss = (np.arange(0, 1000, 10), np.arange(100))
+    beside = (np.arange(0, 9000, 5), np.arange(1800))
+    unnumbered = (np.arange(0, 9000, 2), np.full(4500, -1))
+    training = steps_of(
+        train__loss=loss, heartbeat=beside, system__power=beside, note=unnumbered, val__loss=beside
+    )
+    assert training.steps_ms[-1] == 990_000
+    assert steps_of(note=unnumbered).steps_ms[-1] == 8_998_000
+    assert len(steps_of(epoch=loss, val__acc=([5.0], [1])).steps_ms) == 100
+
+
+def test_a_step_that_stays_is_no_step_and_one_of_a_resumed_training_is() -> None:
+    times = np.arange(0, 2000, 10)
+    assert steps_of(loss=(times, np.minimum(np.arange(200), 99))).steps_ms[-1] == 990_000
+    resumed = np.concatenate([np.arange(150), np.arange(20, 70)])
+    assert len(steps_of(loss=(times, resumed)).steps_ms) == 200
+    ranks = np.arange(200) // 2 - np.arange(200) % 2
+    assert len(steps_of(loss=(times, np.maximum(ranks, 0))).steps_ms) == 100
+
+
+@pytest.mark.parametrize("price", [float("nan"), float("inf"), -1.0])
+def test_a_price_that_is_none_is_an_error(price: float) -> None:
+    with pytest.raises(ValueError, match="expected a finite number of 0 or more"):
+        observe([], state="finished", started_ms=0, ended_ms=1, now_ms=1, price_per_device_hour=price)
+
+
+@pytest.mark.parametrize("ended_s", [-600.0, 60.0, 2 * HOUR])
+def test_shares_and_times_stay_in_bounds_if_the_end_lies_before_samples(ended_s: float) -> None:
+    run = trained(until_s=HOUR, load=100, watts=130).run()
+    run = type(run)(
+        run.windows,
+        run.hosts,
+        run.training,
+        "failed",
+        run.started_ms,
+        START_MS + int(ended_s * 1000),
+        run.now_ms,
+    )
+    for finding in judge(run).findings:
+        assert 0 <= finding.share <= 1
+        assert finding.device_hours >= 0
+        assert finding.to_ms is not None
+        assert finding.to_ms >= finding.from_ms
+
+
+def slow_device() -> Workload:
+    """Make a training with one slow device for two hours."""
+    run = trained(8 * HOUR, gpus=8)
+    slow = run.between((2 * HOUR, 4 * HOUR))
+    run.series["node0"]["gpu.3.smClock"][slow] = 1000
+    return run
+
+
+def unused_devices() -> Workload:
+    """Make a training that uses two of its four devices no more."""
+    run = trained(8 * HOUR)
+    late = run.t > 2 * HOUR
+    for index in (1, 2):
+        run.series["node0"][f"gpu.{index}.gpu"][late] = 0
+        run.series["node0"][f"gpu.{index}.powerWatts"][late] = 75
+    return run
+
+
+def rests() -> Workload:
+    """Make a run without steps whose devices do nothing for some time."""
+    run = trained(8 * HOUR, pauses=[(2 * HOUR, 3.5 * HOUR)])
+    run.logged = {}
+    return run
+
+
+GROWING = {
+    "hang": lambda: trained(8 * HOUR, until_s=2 * HOUR, load=100, watts=130, cpu=5),
+    "idle": rests,
+    "straggler": slow_device,
+    "idle_devices": unused_devices,
+    "slow_start": lambda: starting(50, 2.0, 8 * HOUR),
 }
 
 
-@pytest.mark.parametrize("name", USUAL)
-def test_what_is_usual_is_no_fault(name: str) -> None:
-    series, device = USUAL[name]
-    for until_s in (600, 3600, None):
-        found = accusing(judged(SECONDS, series, devices=[device], until_s=until_s))
-        assert found & {*CAUTIOUS} == set()
-
-
-CAUTIOUS = (
-    *("pcie_degraded", "device_used_by_others", "out_of_memory_near", "thermal_throttling", "power_capped"),
-    *("hw_slowdown", "clock_limited", "memory_growth"),
-)
-
-
-def test_a_power_cap_is_information() -> None:
-    series, device = USUAL["a capped GEMM"]
-    assert the(judged(SECONDS, series, devices=[device]), "power_capped").severity == "info"
-
-
-def test_unified_memory_for_which_tasks_wait_is_short() -> None:
-    series = {"gpu.0.gpu": 95, "memory_percent": 98, "memory.pressureAvg10": np.where(LATE, 30, 0)}
-    found = the(judged(SECONDS, series, devices=[GB10]), "out_of_memory_near")
-    assert minutes(found)[0] == pytest.approx(120, abs=2)
-
-
-def test_a_run_that_ended_out_of_memory_within_a_window_says_so() -> None:
-    findings = judged([0, 2], {"cpu": 50, "memory_percent": 60}, state="crashed", out_of_memory=True)
-    assert findings.verdict == "out_of_memory_near"
-
-
-def test_a_host_that_swaps_is_not_told_twice() -> None:
-    series = {
-        "gpu.0.gpu": np.where(LATE, 30, 95),
-        "memory_percent": np.where(LATE, 98, 60),
-        "swap.used": np.where(LATE, 8 * GIB, 0),
-        "memory.pressureAvg10": np.where(LATE, 40, 0),
-    }
-    assert judged(SECONDS, series, devices=[H100]).verdict == "swapping"
-
-
-@pytest.mark.parametrize(
-    ("xid", "text", "name"),
-    [
-        (79, "the GPU has fallen off the bus", "device_needs_reset"),
-        (119, "time-out of the GPU system processor (GSP)", "device_needs_reset"),
-        (48, "double-bit memory error", "memory_errors"),
-        (95, "uncontained memory error: the GPU needs a reset", "memory_errors"),
-    ],
-)
-def test_an_xid_is_of_the_memory_or_of_the_device(xid: int, text: str, name: str) -> None:
-    errors = np.where(LATE, 1.0, np.nan)
-    marks = [Mark(START_MS + 7_205_000, f"GPU 0: Xid {xid}, {text}")]
-    series = {"gpu.0.gpu": np.where(LATE, np.nan, 95), "gpu.0.criticalErrors": errors}
-    found = accusing(judged(SECONDS, series, devices=[H100], marks=marks))
-    assert found & {"device_needs_reset", "memory_errors"} == {name}
-
-
-def test_an_xid_without_a_number_is_of_the_memory_where_its_counters_grow() -> None:
-    series = {"gpu.0.gpu": 95, "gpu.0.criticalErrors": np.where(LATE, 1.0, np.nan)}
-    assert "device_needs_reset" in accusing(judged(SECONDS, series))
-    series["gpu.0.unCorrectedMemoryErrors"] = np.where(LATE, 2.0, 0.0)
-    assert accusing(judged(SECONDS, series)) == {"memory_errors"}
-
-
-def losses(**columns: Any) -> Findings:
-    """Judge a run that logged these losses, 3 hours long."""
-    rows = {name.replace("__", "/"): (STEPS, values) for name, values in columns.items()}
-    return judged(SECONDS, {"gpu.0.gpu": 95}, rows=rows, state="finished")
-
-
-FALLING = 0.6 + 3 * np.exp(-STEPS / 1800) + np.random.default_rng(2).normal(0, 0.03, len(STEPS))
-U = STEPS / STEPS[-1]
-HEALTHY_LOSSES: dict[str, dict[str, Any]] = {
-    "of agents": {
-        "train__loss": 0.1 + 18 * U**2,
-        "train__value_loss": 0.2 + 40 * U**2,
-        "train__policy_loss": 0.0,
-    },
-    "of adversaries": {"loss__G": 1 + 5 * U, "loss__D": np.abs(np.sin(40 * U))},
-    "of warm restarts": {"train__loss": 0.6 + 1.4 * np.exp(-4 * (U % 0.25) / 0.25)},
-    "of harder data": {"train__loss": np.where(U < 0.5, FALLING, 2.4 - 1.6 * (U - 0.5))},
-    "of a warm-up": {
-        "train__loss": 0.55 + 0.75 * np.clip(U / 0.06, 0, 1) * np.exp(-np.clip(U - 0.06, 0, 1) * 7)
-    },
-    "of a spike": {"train__loss": FALLING + 5 * np.exp(-(((U - 0.6) / 0.004) ** 2))},
-    "of records": {"train__loss": FALLING, "best_val_loss": np.where(U < 0.3, np.inf, 0.8)},
-    "of one overflow": {"train__loss": np.where(np.arange(len(U)) == 400, np.nan, FALLING)},
-    "of late validation": {"train__loss": FALLING, "val__loss": np.where(U < 0.3, np.nan, 0.8)},
-}
-
-
-@pytest.mark.parametrize("name", HEALTHY_LOSSES)
-def test_losses_that_are_fine(name: str) -> None:
-    rows = {key.replace("__", "/"): (STEPS, values) for key, values in HEALTHY_LOSSES[name].items()}
-    for until_s in (300, 700, 1500, 3000, 5700, 6600, 8000, None):
-        found = accusing(judged(SECONDS, {"gpu.0.gpu": 95}, rows=rows, until_s=until_s))
-        assert found & {"loss_diverged", "loss_not_finite"} == set(), until_s
-
-
-def test_a_loss_that_stays_nan_is_critical() -> None:
-    found = the(losses(train__loss=np.where(U > 0.5, np.nan, FALLING)), "loss_not_finite")
-    assert found.severity == "critical"
-    assert minutes(found)[0] == pytest.approx(90, abs=2)
-
-
-def test_a_loss_that_was_never_a_number_is_told() -> None:
-    assert "loss_not_finite" in accusing(losses(train__loss=np.nan))
-
-
-def test_a_loss_that_diverged_stays_told_after_it_came_back() -> None:
-    away = (U > 0.4) & (U < 0.8)
-    rows = {"train/loss": (STEPS, np.where(away, 7.5, FALLING))}
-    series = {"gpu.0.gpu": 95}
-    live = the(judged(SECONDS, series, rows=rows, until_s=2 * HOUR), "loss_diverged")
-    later = the(judged(SECONDS, series, rows=rows), "loss_diverged")
-    assert (live.severity, live.to_ms) == ("critical", None)
-    assert later.from_ms == live.from_ms
-    assert minutes(later)[1] == pytest.approx(144, abs=5)
+@pytest.mark.parametrize(("name", "build"), GROWING.items(), ids=list(GROWING))
+def test_a_finding_stays_once_it_is_open(name: str, build: Callable[[], Workload]) -> None:
+    """One finding, whose begin stays, at each moment after it opened: it grows, then it closes."""
+    run = build()
+    begins, closed = [], False
+    for at in np.arange(5 * MINUTE, run.duration_s, 7 * MINUTE):
+        its = [each for each in judge(run.run(at)).findings if each.id == name]
+        assert len(its) <= 1
+        assert its or not begins, f"it disappears after {at / 60:.0f} min"
+        if its:
+            begins.append(its[0].from_ms)
+            assert its[0].to_ms is not None or not closed
+            closed = its[0].to_ms is not None
+    assert begins
+    assert max(begins) - min(begins) <= 60_000

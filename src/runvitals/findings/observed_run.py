@@ -84,6 +84,11 @@ class ObservedRun:
         return [device for host in self.hosts for device in host.devices]
 
     @property
+    def device_hours(self) -> float:
+        """The hours of all its devices."""
+        return len(self.devices) * self.duration_ms / 3_600_000
+
+    @property
     def duration_ms(self) -> int:
         """How long it is or was going on."""
         return max(1, (self.ended_ms or self.now_ms) - self.started_ms)
