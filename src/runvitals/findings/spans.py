@@ -98,7 +98,7 @@ def held_spans(
     at_once: Bools | None = None,
     to_end: bool = False,
 ) -> list[Span]:
-    """Return the spans in which a condition held for long enough to be told, with hysteresis.
+    """Return the spans in which a condition held for long enough to be reported, with hysteresis.
 
     Evidence grows by one with each window in which it holds and shrinks by `leak` with each in which it does
     not. A span opens with enough evidence, from the first window of it, and closes when none is left or after

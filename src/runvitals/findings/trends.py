@@ -27,14 +27,14 @@ TEETH = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """From when on growth is told.
+class GrowthLimits:
+    """From when on growth is reported.
 
     Args:
         least: a stretch rises by so much or more.
         total: what can be used; None if unknown.
-        level: used up to here, growth of an hour is told; below, only of `LONG_S`.
-        imminent: used up to here, growth of twenty minutes is told if the rest lasts less than an hour.
+        level: used up to here, growth of an hour is reported; below, only of `LONG_S`.
+        imminent: used up to here, growth of twenty minutes is reported if the rest lasts less than an hour.
         horizon_s: an end that is farther away is not told.
     """
 
@@ -74,11 +74,11 @@ class _Stretch:
 
 
 def growths_of(
-    column: Floats, windows: TimeWindows, limits: Limits, *, first: int = 0, has_ended: bool = False
+    column: Floats, windows: TimeWindows, limits: GrowthLimits, *, first: int = 0, has_ended: bool = False
 ) -> list[Growth]:
     """Return the stretches in which a column grew, as they would have been told while the run went on.
 
-    Each moment is judged by what came before it, so what was told stays. Gaps count as standing still.
+    Each moment is judged by what came before it, so what was reported stays. Gaps count as standing still.
 
     Args:
         first: windows before are the start, and not looked at.
@@ -100,7 +100,7 @@ def growths_of(
     grows = np.any([stretch.grows for stretch in stretches if stretch.count * bucket_s >= 3000], axis=0)
     told = np.zeros(len(values), dtype=np.int64)
     for number, stretch in enumerate(stretches):
-        told[_is_told(stretch, values, bucket_s, limits, has_ended)] = number + 1
+        told[_is_reported(stretch, values, bucket_s, limits, has_ended)] = number + 1
     grows = np.asarray(grows | (told > 0), dtype=np.bool_)
     close = max(2, round(CLOSE_S / bucket_s))
     found = []
@@ -170,7 +170,9 @@ def _trailing_max(values: Floats, count: int) -> Floats:
     return result
 
 
-def _is_told(stretch: _Stretch, values: Floats, bucket_s: float, limits: Limits, has_ended: bool) -> Bools:
+def _is_reported(
+    stretch: _Stretch, values: Floats, bucket_s: float, limits: GrowthLimits, has_ended: bool
+) -> Bools:
     length_s = stretch.count * bucket_s
     if limits.total is None:
         return stretch.grows & (length_s >= LONG_S)
@@ -198,7 +200,7 @@ def _growth(
     is_open: bool,
     per: int,
     windows: TimeWindows,
-    limits: Limits,
+    limits: GrowthLimits,
 ) -> Growth:
     bucket_s = per * windows.width_s
     opened = stretches[int(told[at]) - 1]

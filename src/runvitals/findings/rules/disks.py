@@ -8,13 +8,13 @@ from runvitals.findings.observed_run import ObservedHost, ObservedRun
 from runvitals.findings.persistence import recurrences
 from runvitals.findings.rule import Abstention, FindingRule, Judgement, Occurrence, duration_text, evidence
 from runvitals.findings.spans import Span, above, find_spans, known, median
-from runvitals.findings.trends import Growth, Limits, end_text, growths_of
+from runvitals.findings.trends import Growth, GrowthLimits, end_text, growths_of
 from runvitals.findings.windows import Floats
 
 FULL = 99.0
 WORTH_TELLING, IMMINENT = 50.0, 90.0
 """Percent: an emptier file system is not told; from here on twenty minutes of growth are enough."""
-LIMITS = Limits(1.0, 100.0, WORTH_TELLING, IMMINENT, 24 * 3600.0)
+LIMITS = GrowthLimits(1.0, 100.0, WORTH_TELLING, IMMINENT, 24 * 3600.0)
 _USAGE = re.compile(r"disk\.(/.*|[A-Za-z]:.*)\.usagePercent$")
 
 

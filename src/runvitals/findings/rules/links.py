@@ -24,7 +24,7 @@ from runvitals.findings.spans import Span, above, known, mask_of, median
 from runvitals.findings.windows import Bools, Floats
 
 OPEN_S, LASTING_S = 180.0, 300.0
-"""Of load with a slow link until it is told; of load at a speed until that counts as usual."""
+"""Of load with a slow link until it is reported; of load at a speed until that counts as usual."""
 MIN_PEERS, OF_PEERS, OF_ONE_PEER, OF_MAXIMUM, OF_PAST = 3, 0.55, 0.3, 0.07, 0.75
 """Boards have slots with 16, 8 and 4 lanes, so one device or two that have fewer are no fault. A sixteenth of
 the maximum is slower than any slot."""

@@ -20,7 +20,7 @@ from runvitals.findings.rule import (
 from runvitals.findings.rules.memory_use import amount_text, limit_mib
 from runvitals.findings.rules.out_of_memory import OUT_OF_MEMORY_NEAR, SWAPPING
 from runvitals.findings.spans import Span, median
-from runvitals.findings.trends import Growth, Limits, end_text, first_of_training, growths_of
+from runvitals.findings.trends import Growth, GrowthLimits, end_text, first_of_training, growths_of
 
 KEYS = ("proc.memory.rssMB", "cgroup.memory.workingSetMB")
 MIN_GROWTH_MIB, MIN_GROWTH_SHARE, MIN_DEVICE_GROWTH = 256.0, 0.03, 5.0
@@ -45,7 +45,7 @@ def judge_growth(run: ObservedRun) -> Judgement:
         _host_growth(run, time, [each for each, _ in members]) for time, members in recurrences(run, growing)
     ]
     on_devices: list[tuple[tuple[Device, Growth], list[Span]]] = []
-    limits = Limits(MIN_DEVICE_GROWTH, 100.0, 100 * LEVEL)
+    limits = GrowthLimits(MIN_DEVICE_GROWTH, 100.0, 100 * LEVEL)
     for device in devices:
         growths = growths_of(
             device.mean("memory"), run.windows, limits, first=first, has_ended=run.ended_ms is not None
@@ -61,7 +61,7 @@ def _growths(run: ObservedRun, host: ObservedHost, key: str, first: int) -> list
     column, total = host.columns.mean(key), limit_mib(host)
     start = median(column, slice(first, first + 5))
     least = max(MIN_GROWTH_MIB, MIN_GROWTH_SHARE * (total or 0.0), 0.1 * start if start > 0 else 0.0)
-    limits = Limits(least, total, LEVEL * (total or 0.0))
+    limits = GrowthLimits(least, total, LEVEL * (total or 0.0))
     growths = growths_of(column, run.windows, limits, first=first, has_ended=run.ended_ms is not None)
     if total is None:
         return growths
@@ -145,8 +145,9 @@ RULES = (
         "Stretches of one to 24 hours are looked at, after the first ten minutes of work. In one of them "
         "memory rises by 3 % of the limit and 256 MiB or more, in each quarter about as much, not slower "
         "than before, and by twice what was given back at once: a saw is judged over several of its teeth. "
-        "It is told once 60 % of the memory are used or it has grown for 160 minutes (a data set that fills "
-        "a cache does so in its first epoch), if the end is within 48 hours and eight times the stretch.",
+        "It is reported once 60 % of the memory are used or it has grown for 160 minutes (a data set that "
+        "fills a cache does so in its first epoch), if the end is within 48 hours and eight times the "
+        "stretch.",
         "Look for tensors kept with their graph (loss without .item()), lists that grow in the training "
         "loop, Python objects copied by "
         "data-loader workers (use arrays), caches without a bound.",

@@ -118,7 +118,7 @@ def judge_near(run: ObservedRun) -> Judgement:
 def _near(run: ObservedRun, host: ObservedHost) -> list[Span]:
     """Return where a host's memory is almost used up.
 
-    Where it swaps, that is told instead. Unified memory is full on purpose, until tasks wait for it.
+    Where it swaps, that is reported instead. Unified memory is full on purpose, until tasks wait for it.
     """
     used, _ = used_percent(host)
     near = above(used, NEAR)
@@ -197,7 +197,7 @@ OUT_OF_MEMORY_NEAR = FindingRule(
     "92 % of the container's limit (its working set, without cached files) or of the host's memory are used "
     "for a minute, and less than 64 GiB are left; 97 % are critical (TraceML); or the kernel has killed a "
     "process. Memory of devices is not looked at: allocators keep what they once had. Memory that host and "
-    "device share counts only while tasks wait for it (PSI of 10 %); where the host swaps, that is told.",
+    "device share counts only while tasks wait for it (PSI of 10 %); where the host swaps, that is reported.",
     "Ask for more memory, use fewer workers or a smaller prefetch, load data lazily.",
     ("memory_percent", "proc.memory.oomKills"),
     judge_near,
