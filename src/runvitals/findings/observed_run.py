@@ -133,7 +133,7 @@ class ObservedRun:
         It begins with the first step, unless devices worked for ten minutes before it: then with their work,
         as rows are rare. While no step was logged and those ten minutes last, nobody knows.
         """
-        inside = self.training_windows.copy()
+        inside = np.array(self.training_windows)
         work, steps_ms = self.first_work, self.training.steps_ms
         if not self.devices or work is None:
             return inside

@@ -18,8 +18,8 @@ Example:
     >>> running.update(ended_ms)                          # the last judgement; all findings close
 
 Where samples are kept elsewhere and memory is dear, as in a server of many runs, use its parts instead:
-`ChangeScreen` (a few numbers for each series: has anything changed?), `JudgementPace` (is a judgement due?), a
-judgement from what is kept, and `FindingTracker` (what opened, changed, closed?):
+`ChangeScreen` (a few numbers for each series: has anything changed?), `JudgementPace` (is a judgement due?),
+a judgement from what is kept, and `FindingTracker` (what opened, changed, closed?):
 
     >>> if screen.look(host, time_ms, keys, means):       # each half minute or so, of each host
     ...     pace.change(time_ms)
