@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Iterator
 
 from runvitals.base.terminal_text import inert
-from runvitals.findings.finding import HEALTHY, Evidence, Finding, Findings
+from runvitals.findings.finding import Evidence, Finding, Findings
 from runvitals.findings.remedies import remedies
+from runvitals.model.run_verdict import HEALTHY
 from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.braille import Row
 from runvitals.terminal.leet.fitting_text import cut
@@ -23,7 +24,7 @@ def verdict_row(findings: Findings, width: int) -> Row:
         style = "good" if findings.verdict == HEALTHY else "dim"
         return [(" ● ", style), (cut(inert(findings.text), max(width - 3, 1)), "dim")]
     more = f"  {cost_text(headline)}" if headline.device_hours > 0 else ""
-    text = cut(inert(headline.text), max(width - 3 - len(more), _MIN_WIDTH))
+    text = cut(inert(headline.text), max(width - 3 - len(more), 0))
     return [(" ● ", SEVERITY_STYLES[headline.severity]), (text, "title"), (more, "dim")]
 
 
