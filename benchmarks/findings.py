@@ -26,7 +26,7 @@ from runvitals.findings.judge import judge
 from runvitals.findings.observation import observe
 from runvitals.findings.pace import JudgementPace
 from runvitals.findings.running import RunningFindings
-from runvitals.findings.screen import RunScreen
+from runvitals.findings.screen import ChangeScreen
 
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 LIVE_S = 5.0
@@ -194,7 +194,7 @@ def measure_server(judgement_s: float, look_s: int = 30, measured: int = 50, hos
     course = Course("h100", minutes=24 * 60, interval_s=look_s)
     (host,) = course.samples()
     keys, matrix = tuple(host.series), np.column_stack([values for _, values in host.series.values()])
-    screens = [(RunScreen(), JudgementPace(START_MS)) for _ in range(measured)]
+    screens = [(ChangeScreen(), JudgementPace(START_MS)) for _ in range(measured)]
     began, due = time.thread_time(), 0
     for row, second in enumerate(course.t.tolist()):
         now_ms = START_MS + int(second * 1000)

@@ -18,8 +18,8 @@ Example:
     >>> running.update(ended_ms)                          # the last judgement; all findings close
 
 Where samples are kept elsewhere and memory is dear, as in a server of many runs, use its parts instead:
-`RunScreen` (a few numbers for each series: has anything changed?), `JudgementPace` (is a judgement due?), a
-judgement from what is kept, and `FindingTracker` (what opened, changed, closed?):
+`ChangeScreen` (a few numbers for each series: has anything changed?), `JudgementPace` (is a judgement due?),
+a judgement from what is kept, and `FindingTracker` (what opened, changed, closed?):
 
     >>> if screen.look(host, time_ms, keys, means):       # each half minute or so, of each host
     ...     pace.change(time_ms)
@@ -43,11 +43,11 @@ from runvitals.findings.changes import FindingChanges, FindingTracker
 from runvitals.findings.finding import Findings
 from runvitals.findings.host_windows import HostWindows
 from runvitals.findings.judge import judge
-from runvitals.findings.logged_values import LoggedValues
 from runvitals.findings.observation import DEFAULT_INTERVAL_S, reads_logged
 from runvitals.findings.observed_run import ObservedRun, host_of
 from runvitals.findings.pace import JudgementPace
-from runvitals.findings.screen import RunScreen
+from runvitals.findings.running_values import RunningValues
+from runvitals.findings.screen import ChangeScreen
 from runvitals.findings.training import Mark, training_of
 from runvitals.findings.windows import MIN_WIDTH_S, Floats, Integers, windows_of
 
@@ -89,8 +89,8 @@ class RunningFindings:
         self._state = "running"
         self._out_of_memory: bool | None = None
         self._hosts: dict[str, _RunningHost] = {}
-        self._logged, self._marks = LoggedValues(), list[Mark]()
-        self._screen, self._pace = RunScreen(), JudgementPace(started_ms)
+        self._logged, self._marks = RunningValues(), list[Mark]()
+        self._screen, self._pace = ChangeScreen(), JudgementPace(started_ms)
         self._not_finite = False
         self._is_final = False
 

@@ -72,7 +72,7 @@ class LevelScreen:
         return bool(new.any())
 
 
-class RunScreen:
+class ChangeScreen:
     """Looks at the samples and steps of one run, and tells whether it should be judged again."""
 
     def __init__(self) -> None:

@@ -224,15 +224,15 @@ TRAININGS: dict[str, Callable[[], None]] = {
 def enter_cgroup(name: str) -> None:
     """Limit this process as its training asks for, by control groups of either version."""
     disk = os.stat("/").st_dev
-    limits: dict[str, str] = {
+    settings: dict[str, dict[str, str]] = {
         "slow_disk": {
             "blkio": f"blkio.throttle.read_bps_device={os.major(disk)}:{os.minor(disk)} {4 * 2**20}"
         },
         "processors_limited": {"cpu": "cpu.cfs_quota_us=30000"},
         "leak": {"memory": "memory.limit_in_bytes=2400M"},
         "sawtooth": {"memory": "memory.limit_in_bytes=1500M"},
-    }.get(name, {})  # fmt: skip
-    for controller, setting in limits.items():
+    }
+    for controller, setting in settings.get(name, {}).items():
         group = CGROUPS / controller / f"runvitals-{name}"
         group.mkdir(exist_ok=True)
         file, _, value = setting.partition("=")

@@ -15,7 +15,7 @@ MAX_ROWS = 100_000
 MAX_NAMES = 100
 
 
-class LoggedValues:
+class RunningValues:
     """The logged numbers of a run, by name."""
 
     def __init__(self) -> None:
