@@ -94,7 +94,7 @@ class KeptFindings:
             if exists:
                 self._store.findings.put([result])
                 if self._clock() - judged.up_to_ms <= LATE_MS:
-                    self._store.events.add([_event(change) for change in changes if _is_told(change)])
+                    self._store.events.add([_event(change) for change in changes if _is_event(change)])
                     for hear in self.listeners:
                         hear(changes)
             return result, bool(changes)
@@ -155,7 +155,7 @@ def _lacks_samples(judged: JudgedRun, before: KeptResult) -> bool:
     )
 
 
-def _is_told(change: FindingChange) -> bool:
+def _is_event(change: FindingChange) -> bool:
     """Whether a change is an event of the run: information is not."""
     return isinstance(change, FindingOpened | FindingClosed) and change.finding.severity != "info"
 
