@@ -50,8 +50,8 @@ class KeptFindings:
     ) -> None:
         self._store = metadata_store
         self._clock = clock
-        self.listeners = list(listeners)
-        self.note_change = note_change
+        self._listeners = tuple(listeners)
+        self._note_change = note_change
 
     def findings(self, view: RunView, now_ms: int) -> Findings:
         """Return the findings about a run: what is kept, if it is fresh."""
@@ -95,13 +95,13 @@ class KeptFindings:
                 self._store.findings.put([result])
                 if self._clock() - judged.up_to_ms <= LATE_MS:
                     self._store.events.add([_event(change) for change in changes if _is_event(change)])
-                    for hear in self.listeners:
+                    for hear in self._listeners:
                         hear(changes)
             return result, bool(changes)
 
         result, has_changed = self._store.in_one_transaction(work)
         if has_changed:
-            self.note_change(judged.run_id)
+            self._note_change(judged.run_id)
         return result
 
 
