@@ -224,7 +224,7 @@ TRAININGS: dict[str, Callable[[], None]] = {
 def enter_cgroup(name: str) -> None:
     """Limit this process as its training asks for, by control groups of either version."""
     disk = os.stat("/").st_dev
-    limits: dict[str, dict[str, str]] = {
+    limits: dict[str, str] = {
         "slow_disk": {
             "blkio": f"blkio.throttle.read_bps_device={os.major(disk)}:{os.minor(disk)} {4 * 2**20}"
         },
