@@ -16,6 +16,7 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.build import ServerOptions, build_server
 from runvitals.server.database.secret_box import SecretBox
+from runvitals.server.findings.judge_thread import JudgeThread
 from runvitals.server.health.self_metrics import SelfMetrics
 from runvitals.server.http import cached_read
 from runvitals.server.library.stored.statistics_updater import StatisticsUpdater
@@ -165,7 +166,9 @@ def test_the_names_of_all_threads_are_documented(server: StoredServer, tmp_path:
     statistics = StatisticsUpdater(server.store, server.metadata_store, clock)
     audit_file = AuditFile(str(tmp_path / "audit.jsonl"), audit, clock)
     usage = UsageRollup(server.store, server.metadata_store, clock)
-    serving.services.health.threads += [keeper.thread, statistics.thread, audit_file.thread, usage.thread]
+    judge = JudgeThread(server.store, server.metadata_store, serving.services.findings, clock)
+    started = (keeper, statistics, audit_file, usage, judge)
+    serving.services.health.threads += [each.thread for each in started]
     client = Client(tmp_path)
     client.app = serving
     names = re.findall(r'runvitals_thread_failing\{thread="([^"]+)"', client.get("/metrics").text)

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from runvitals.findings.rules import VERSION
+from runvitals.model.durations import DAY_MS
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.server.events.finding_changes import FindingChange, FindingOpened
 from runvitals.server.findings import judge_thread
@@ -119,7 +120,9 @@ def test_lists_show_filter_and_sort_by_findings(judged: Judged) -> None:
 
 
 def test_what_happened_long_ago_is_no_event(judged: Judged) -> None:
-    judged.server.now_ms += 10 * 86_400_000
+    run = judged.server.metadata_store.runs.find("sick", judged.server.now_ms)
+    assert run is not None
+    judged.server.now_ms = run.last_ms + 10 * DAY_MS
     judged.thread.judge_due()
     assert judged.heard == []
     events = judged.server.ask("runs/sick")["events"]

@@ -50,8 +50,8 @@ class KeptFindings:
     ) -> None:
         self._store = metadata_store
         self._clock = clock
-        self.listeners = list(listeners)
-        self.note_change = note_change
+        self._listeners = tuple(listeners)
+        self._note_change = note_change
 
     def findings(self, view: RunView, now_ms: int) -> Findings:
         """Return the findings about a run: what is kept, if it is fresh."""
@@ -94,14 +94,14 @@ class KeptFindings:
             if exists:
                 self._store.findings.put([result])
                 if self._clock() - judged.up_to_ms <= LATE_MS:
-                    self._store.events.add([_event(change) for change in changes if _is_told(change)])
-                    for hear in self.listeners:
+                    self._store.events.add([_event(change) for change in changes if _is_event(change)])
+                    for hear in self._listeners:
                         hear(changes)
             return result, bool(changes)
 
         result, has_changed = self._store.in_one_transaction(work)
         if has_changed:
-            self.note_change(judged.run_id)
+            self._note_change(judged.run_id)
         return result
 
 
@@ -155,7 +155,7 @@ def _lacks_samples(judged: JudgedRun, before: KeptResult) -> bool:
     )
 
 
-def _is_told(change: FindingChange) -> bool:
+def _is_event(change: FindingChange) -> bool:
     """Whether a change is an event of the run: information is not."""
     return isinstance(change, FindingOpened | FindingClosed) and change.finding.severity != "info"
 
