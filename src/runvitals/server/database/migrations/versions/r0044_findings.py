@@ -14,7 +14,7 @@ _ORDERED = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
 def upgrade() -> None:
-    """Add the tables."""
+    """Add the tables of findings."""
     op.create_table(
         "judgement",
         sa.Column("run_id", sa.Integer(), autoincrement=False, nullable=False),
@@ -58,8 +58,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove the tables, and the fields that were written with them."""
-    # Nothing is lost: the runs are judged again after the next upgrade.
+    """Remove the findings: the runs are judged again after the next upgrade."""
     op.drop_table("finding")
     op.drop_table("judgement")
     theirs = "SELECT id FROM field WHERE name IN ('findings.severity', 'findings.lost_hours')"
