@@ -155,7 +155,6 @@ def build_server(
     )
     automations = AutomationThread(metadata_store, directory, clock)
     alerting = services.alerting
-    services.findings.listeners.append(alerting.finding_events.note)
     others.start(recorder, services.library, alerting.rule_watch.queue, recorder.forget)
     alerting.start()
     own_threads = [
