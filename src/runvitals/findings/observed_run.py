@@ -138,7 +138,7 @@ class ObservedRun:
         It begins with the first step, unless devices worked for ten minutes before it: then with their work,
         as rows are rare. While no step was logged and those ten minutes last, nobody knows.
         """
-        inside = self.training_windows.copy()
+        inside: Bools = self.training_windows.copy()
         work, steps_ms = self.first_work, self.training.steps_ms
         if not self.devices or work is None:
             return inside

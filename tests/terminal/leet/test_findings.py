@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -34,12 +33,12 @@ def text_of(findings: Findings, width: int) -> str:
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A data folder with a slow host and a healthy run."""
     folder = tmp_path_factory.mktemp("leet-findings")
     write_journal(SLOW_HOST, folder, "slow")
     write_journal(healthy.plain("h100", seed=1, interval_s=10.0), folder, "fine")
-    yield folder
+    return folder
 
 
 def test_the_verdict_fits_one_row_with_its_cost() -> None:

@@ -160,9 +160,9 @@ def _small_kernels(run: ObservedRun, time: list[Span], small: list[tuple[Device,
         "warning",
         "likely" if thread or not run.training.has_steps else "possible",
         time,
-        f"Small kernels: {names_of(devices, run)} are occupied "
-        f"{median(device.mean('occupied'), where):.0f} % of the time and use {active:.0f} % of the "
-        f"chip{thread}.",
+        f"Small kernels: {names_of(devices, run)} {'is' if len(devices) == 1 else 'are'} occupied "
+        f"{median(device.mean('occupied'), where):.0f} % of the time, but only {active:.0f} % of the "
+        f"chip works{thread}.",
         evidence(device.host, device.key("active"), spans, 80.0)
         + evidence(device.host, device.key("occupied"), spans)
         + evidence(device.host, "cpu", spans),
@@ -317,7 +317,7 @@ def judge_compute_bound(run: ObservedRun) -> Judgement:
         run,
         _compute_bound,
         ("tensor", "dram", "active"),
-        "The work is bound by computation: {active} % of the chip are active. That is good.",
+        "The work is bound by computation: {active} % of the chip is active. That is good.",
     )
 
 

@@ -23,7 +23,7 @@ def verdict_row(findings: Findings, width: int) -> Row:
         style = "good" if findings.verdict == HEALTHY else "dim"
         return [(" ● ", style), (cut(inert(findings.text), max(width - 3, 1)), "dim")]
     more = f"  {cost_text(headline)}" if headline.device_hours > 0 else ""
-    text = cut(inert(headline.text), max(width - 3 - len(more), _MIN_WIDTH))
+    text = cut(inert(headline.text), max(width - 3 - len(more), 0))
     return [(" ● ", SEVERITY_STYLES[headline.severity]), (text, "title"), (more, "dim")]
 
 

@@ -16,6 +16,7 @@ from runvitals.base.terminal_text import inert
 from runvitals.findings.finding import Findings
 from runvitals.readers.journals.console import ConsoleText
 from runvitals.terminal.leet import axes
+from runvitals.terminal.leet.braille import Row
 from runvitals.terminal.leet.chart_grid import ChartGrid, ChartValues
 from runvitals.terminal.leet.charts import Chart
 from runvitals.terminal.leet.config import Config, ProjectState
@@ -115,8 +116,8 @@ class RunScreen(RunPanesScreen):
         self.media.add_class("hidden")
         self.verdict = RowsWidget(id="verdict")
         self.findings = FindingsPane(id="findings")
-        for hidden in (self.verdict, self.findings):
-            hidden.add_class("hidden")
+        self.findings.add_class("hidden")
+        self.verdict.set_class(self.replay is not None, "hidden")
         yield self.header
         yield self.verdict
         with Horizontal(id="body"):
@@ -285,10 +286,9 @@ class RunScreen(RunPanesScreen):
         self._show_verdict()
 
     def _show_verdict(self) -> None:
-        if self.findings.findings is not None:
-            self.verdict.remove_class("hidden")
-            row = verdict_row(self.findings.findings, self.size.width)
-            self.call_after_refresh(self.verdict.show, [row])
+        findings = self.findings.findings
+        row: Row = [(" judging the run …", "dim")]
+        self.verdict.show([row if findings is None else verdict_row(findings, self.size.width)])
 
     def action_findings(self) -> None:
         """Show or hide the findings."""

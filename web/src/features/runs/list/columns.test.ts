@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { columnChoices } from './columnChoices';
-import { columnOf, columnsOf, statisticsText, totalText, valueText } from './columns';
+import { isSick, lostText, verdictOf } from '../../findings/runVerdict';
+import { cellText, columnOf, columnsOf, statisticsText, totalText, valueText } from './columns';
 import { idFilters, withoutHead } from './csv';
 import { widthsOf } from './layout';
 import { itemAt, type Section } from './runList.svelte';
@@ -82,4 +83,17 @@ it('says how many runs were changed, and what kept the others from it', () => {
   const run = { id: 'a', entity: null };
   expect(outcomeText({ done: [run], failed: [] }, 'deleted')).toBe('1 run was deleted.');
   expect(outcomeText({ done: [run, run], failed: [{ run, error: 'not allowed' }] }, 'deleted')).toBe('2 runs were deleted. 1 run could not be deleted: a: not allowed');
+});
+
+it('the verdict has a column where runs were judged, which can be sorted and filtered', () => {
+  const plain = { tags: [], author: null, entity: null, hosts: [] } as unknown as RunRow;
+  const verdict = { id: 'hang', text: 'It hangs.', severity: 'critical', lost_device_hours: 3.97 };
+  const judged = { ...plain, verdict } as RunRow;
+  expect(cellText(judged, 'verdict', 0)).toBe('hang');
+  expect(cellText(judged, 'lost_hours', 0)).toBe('4 h');
+  expect(cellText(plain, 'verdict', 0) + cellText(plain, 'lost_hours', 0)).toBe('');
+  expect(columnOf('verdict')).toMatchObject({ sort: 'verdict', descendingFirst: true });
+  expect(columnOf('lost_hours')).toMatchObject({ sort: 'lost_hours', descendingFirst: true });
+  expect([isSick(verdictOf(judged)), isSick(verdictOf(plain)), isSick({ ...verdict, severity: 'healthy' })]).toEqual([true, false, false]);
+  expect(lostText({ ...verdict, severity: 'warning', lost_device_hours: 1234.5 })).toBe('1,235 h');
 });

@@ -1,6 +1,7 @@
 // The columns of the runs table: those that every run has, and any field of its configuration, summary and statistics.
 
 import type { RunRow } from '../../../base/api';
+import { lostText, verdictOf } from '../../findings/runVerdict';
 import { authorText } from '../runText';
 import { durationOf, hostText, latest } from '../runTable';
 import { formatAgo, formatDuration } from '../../../base/time';
@@ -28,6 +29,8 @@ type Fixed = [name: string, title: string, sort: string | null, group: string | 
 const FIXED: readonly Fixed[] = [
   ['name', 'Run', 'name', 'name', 280, 'text', 'The name of the run'],
   ['state', 'State', 'state', 'state', 110, 'text', 'How the run is doing, or how it ended'],
+  ['verdict', 'Verdict', 'verdict', null, 170, 'text', 'What is wrong with the run, if anything'],
+  ['lost_hours', 'Lost', 'lost_hours', null, 84, 'number', 'Device-hours that were lost'],
   ['tags', 'Tags', null, 'tag', 160, 'text', 'Tags of the run'],
   ['notes', 'Notes', null, null, 220, 'text', 'The first line of the notes'],
   ['user', 'Author', 'author', 'user', 150, 'text', 'Who started the run'],
@@ -46,7 +49,7 @@ const FIXED: readonly Fixed[] = [
 
 const BUILT_IN = new Map(FIXED.map(([name, title, sort, group, width, kind, hint]): [string, Column] => [
   name,
-  { name, title, sort, descendingFirst: kind === 'number', group, width, number: kind === 'number', hint },
+  { name, title, sort, descendingFirst: kind === 'number' || name === 'verdict', group, width, number: kind === 'number', hint },
 ]));
 
 export const BUILT_IN_COLUMNS: readonly Column[] = [...BUILT_IN.values()];
@@ -88,7 +91,7 @@ export function columnsOf(names: readonly string[]): Column[] {
   return ['name', ...others].map(columnOf).filter((column) => column !== null);
 }
 
-const USUAL = ['state', 'tags', 'user', 'project', 'started', 'duration', 'host', 'cpu', 'memory', 'gpu'];
+const USUAL = ['state', 'verdict', 'tags', 'user', 'project', 'started', 'duration', 'host', 'cpu', 'memory', 'gpu'];
 
 /** What the usual columns depend on: columns in which no run has anything are left out. */
 export interface Shown {
@@ -98,6 +101,7 @@ export interface Shown {
 
 export function usualColumns({ withProject, runs }: Shown): string[] {
   const empty: Record<string, boolean> = {
+    verdict: runs.every((run) => verdictOf(run) === null),
     tags: runs.every((run) => run.tags.length === 0),
     user: runs.every((run) => authorText(run) === ''),
     project: !withProject,
@@ -136,6 +140,10 @@ export function cellText(run: RunRow, name: string, now: number): string {
       return run.group ?? '';
     case 'job_type':
       return run.job_type ?? '';
+    case 'verdict':
+      return verdictOf(run)?.id ?? '';
+    case 'lost_hours':
+      return lostText(verdictOf(run));
     case 'id':
       return run.id;
     case 'notes':
