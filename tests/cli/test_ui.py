@@ -19,7 +19,7 @@ from tests.readers.journals.journals import T0, Monitor
 
 
 @pytest.fixture
-def taken() -> Iterator[int]:
+def used_port() -> Iterator[int]:
     """A port that is in use."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         yield listener.getsockname()[1]

@@ -19,6 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Listing, Outcome, expected, printed
+from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.store_options import add_store, existing_metadata_address
 from runvitals.cli.team_definitions import connected, every
 
@@ -98,8 +99,11 @@ class AccountApi:
         return name if self.accounts is None else team_named(self.accounts, name, in_trash=in_trash).name
 
 
-def add_actions(parser: argparse.ArgumentParser) -> Any:
-    """The subcommands of a command; finish each with `finish`."""
+def add_actions(subparsers: Any, command: str, about: str = "") -> Any:
+    """Add a command to the parser; return its subcommands, to finish with `finish`."""
+    parser = subparsers.add_parser(
+        command, help=COMMANDS[command], description=f"{about} {DESCRIPTION}".lstrip()
+    )
     return parser.add_subparsers(dest="action", metavar="ACTION", required=True)
 
 

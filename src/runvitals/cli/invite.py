@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, expected, when
 from runvitals.cli.account_store import (
-    DESCRIPTION,
     Work,
     add_actions,
     finish,
@@ -16,7 +15,6 @@ from runvitals.cli.account_store import (
     team_named,
 )
 from runvitals.cli.argument_types import integer_between, row_id
-from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
@@ -26,13 +24,12 @@ if TYPE_CHECKING:
 
 def add(subparsers: Any) -> None:
     """Add `runvitals invite` to the parser."""
-    parser = subparsers.add_parser(
+    actions = add_actions(
+        subparsers,
         "invite",
-        help=COMMANDS["invite"],
-        description="Prints a link; give it to the user. No mail is sent. Without the setting `url`, it is "
-        f"the path of the link: put the server's address before it. {DESCRIPTION}",
+        "Prints a link; give it to the user. No mail is sent. Without the setting `url`, it is "
+        "the path of the link: put the server's address before it.",
     )
-    actions = add_actions(parser)
     create = actions.add_parser("create", help="print a link to join a team, once")
     create.add_argument("team", metavar="TEAM")
     create.add_argument("address", metavar="ADDRESS", nargs="?", help="default: a link that anyone can use")

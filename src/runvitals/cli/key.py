@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, expected, when
 from runvitals.cli.account_store import (
-    DESCRIPTION,
     Work,
     add_actions,
     finish,
@@ -20,7 +19,6 @@ from runvitals.cli.account_store import (
     user_named,
 )
 from runvitals.cli.argument_types import time_ms
-from runvitals.cli.command_list import COMMANDS
 from runvitals.model.durations import DAY_MS
 
 if TYPE_CHECKING:
@@ -31,12 +29,7 @@ if TYPE_CHECKING:
 
 def add(subparsers: Any) -> None:
     """Add `runvitals key` to the parser."""
-    parser = subparsers.add_parser(
-        "key",
-        help=COMMANDS["key"],
-        description=DESCRIPTION,
-    )
-    actions = add_actions(parser)
+    actions = add_actions(subparsers, "key")
     create = actions.add_parser("create", help="print a new key, once")
     create.add_argument("name", metavar="NAME", help="what it is for")
     owner = create.add_mutually_exclusive_group(required=True)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, when
 from runvitals.cli.account_store import (
-    DESCRIPTION,
     AccountApi,
     Call,
     Work,
@@ -18,7 +17,6 @@ from runvitals.cli.account_store import (
     service_account_named,
 )
 from runvitals.cli.argument_types import integer_between, row_id
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import moment
 
 if TYPE_CHECKING:
@@ -30,12 +28,7 @@ _MAX_KEYS_FILE = 100_000
 
 def add(subparsers: Any) -> None:
     """Add `runvitals organisation` to the parser."""
-    parser = subparsers.add_parser(
-        "organisation",
-        help=COMMANDS["organisation"],
-        description=DESCRIPTION,
-    )
-    actions = add_actions(parser)
+    actions = add_actions(subparsers, "organisation")
     actions.add_parser("settings", help="list the settings")
     change = actions.add_parser("set", help="change settings")
     change.add_argument(

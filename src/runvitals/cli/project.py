@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, when
 from runvitals.cli.account_store import (
-    DESCRIPTION,
     AccountApi,
     Call,
     Work,
@@ -21,7 +20,6 @@ from runvitals.cli.account_store import (
     user_named,
 )
 from runvitals.cli.argument_types import row_id, time_ms
-from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
@@ -47,12 +45,7 @@ _ON_A_PROJECT = (
 
 def add(subparsers: Any) -> None:
     """Add `runvitals project` to the parser."""
-    parser = subparsers.add_parser(
-        "project",
-        help=COMMANDS["project"],
-        description=DESCRIPTION,
-    )
-    actions = add_actions(parser)
+    actions = add_actions(subparsers, "project")
     create = actions.add_parser("create", help="create an empty project; runs make theirs by themselves")
     create.add_argument("project", metavar="TEAM/NAME")
     create.add_argument("--owner", metavar="USER", help="may change it, besides administrators of the team")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome
 from runvitals.cli.account_store import (
-    DESCRIPTION,
     AccountApi,
     Call,
     Work,
@@ -16,7 +15,6 @@ from runvitals.cli.account_store import (
     finish,
     run_on_accounts,
 )
-from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
 
 def add(subparsers: Any) -> None:
     """Add `runvitals role` to the parser."""
-    parser = subparsers.add_parser("role", help=COMMANDS["role"], description=DESCRIPTION)
-    actions = add_actions(parser)
+    actions = add_actions(subparsers, "role")
     create = actions.add_parser("create", help="create a role")
     create.add_argument("name", metavar="NAME")
     create.add_argument("--base", choices=("viewer", "member"), required=True, help="what it adds to")

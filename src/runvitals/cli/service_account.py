@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
 from runvitals.cli.account_store import (
-    DESCRIPTION,
     AccountApi,
     Call,
     Work,
@@ -20,7 +19,6 @@ from runvitals.cli.account_store import (
     service_account_path,
     team_named,
 )
-from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
@@ -30,12 +28,9 @@ if TYPE_CHECKING:
 
 def add(subparsers: Any) -> None:
     """Add `runvitals service-account` to the parser."""
-    parser = subparsers.add_parser(
-        "service-account",
-        help=COMMANDS["service-account"],
-        description=f"A service account has keys and never signs in: see `runvitals key`. {DESCRIPTION}",
+    actions = add_actions(
+        subparsers, "service-account", "A service account has keys and never signs in: see `runvitals key`."
     )
-    actions = add_actions(parser)
     create = actions.add_parser("create", help="create a service account of a team")
     create.add_argument("account", metavar="TEAM/NAME")
     create.add_argument("--read-only", action="store_true", help="it may log and change nothing")

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
 from runvitals.cli.account_store import (
-    DESCRIPTION,
     AccountApi,
     Call,
     Work,
@@ -20,7 +19,6 @@ from runvitals.cli.account_store import (
     team_named,
     user_named,
 )
-from runvitals.cli.command_list import COMMANDS
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
@@ -32,12 +30,7 @@ _ROLE = "viewer, member, admin, or a custom role; default: member"
 
 def add(subparsers: Any) -> None:
     """Add `runvitals team` to the parser."""
-    parser = subparsers.add_parser(
-        "team",
-        help=COMMANDS["team"],
-        description=DESCRIPTION,
-    )
-    actions = add_actions(parser)
+    actions = add_actions(subparsers, "team")
     create = actions.add_parser("create", help="create a team")
     create.add_argument("team", metavar="TEAM", help="letters a to z, digits, - and _; it never changes")
     create.add_argument("--admin", metavar="USER", help="its first administrator")

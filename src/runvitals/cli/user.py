@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.account_output import Columns, Listing, Outcome, day
 from runvitals.cli.account_store import (
-    DESCRIPTION,
     AccountApi,
     Call,
     Work,
@@ -22,7 +21,6 @@ from runvitals.cli.account_store import (
     run_on_accounts,
     user_named,
 )
-from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import tell_removed
 
 if TYPE_CHECKING:
@@ -33,12 +31,7 @@ if TYPE_CHECKING:
 
 def add(subparsers: Any) -> None:
     """Add `runvitals user` to the parser."""
-    parser = subparsers.add_parser(
-        "user",
-        help=COMMANDS["user"],
-        description=DESCRIPTION,
-    )
-    actions = add_actions(parser)
+    actions = add_actions(subparsers, "user")
     create = actions.add_parser("create", help="create a user")
     create.add_argument("name", metavar="NAME", help="letters a to z, digits, - and _; it never changes")
     create.add_argument("--email", metavar="ADDRESS", help="counts as verified")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from runvitals.findings.finding import HEALTHY, UNKNOWN, Finding, Findings, Undecided
+from runvitals.findings.finding import Finding, Findings, Undecided
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rules import RULES
+from runvitals.model.run_verdict import HEALTHY, UNKNOWN
 
 MIN_RUN_S = 60.0
 """A shorter run is not judged, except by what needs no time."""

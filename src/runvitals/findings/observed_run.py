@@ -84,6 +84,11 @@ class ObservedRun:
         return [device for host in self.hosts for device in host.devices]
 
     @property
+    def device_hours(self) -> float:
+        """The hours of all its devices."""
+        return len(self.devices) * self.duration_ms / 3_600_000
+
+    @property
     def duration_ms(self) -> int:
         """How long it is or was going on."""
         return max(1, (self.ended_ms or self.now_ms) - self.started_ms)
@@ -133,7 +138,7 @@ class ObservedRun:
         It begins with the first step, unless devices worked for ten minutes before it: then with their work,
         as rows are rare. While no step was logged and those ten minutes last, nobody knows.
         """
-        inside = self.training_windows.copy()
+        inside: Bools = self.training_windows.copy()
         work, steps_ms = self.first_work, self.training.steps_ms
         if not self.devices or work is None:
             return inside

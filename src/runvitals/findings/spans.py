@@ -219,7 +219,7 @@ def above(value: Floats, least: float) -> Bools:
         return np.asarray(value >= least)
 
 
-def below(value: Floats, most: float) -> Bools:
+def below(value: Floats, most: float | Floats) -> Bools:
     """Return where a column is less; False where it has no value."""
     with np.errstate(invalid="ignore"):
         return np.asarray(value < most)

@@ -139,7 +139,7 @@ def training_of(
     best: dict[int, NDArray[np.int64]] = {}
     for name, column in logged.items():
         times = _step_times(column)
-        kind = _kind_of(name) if (column.step >= 0).any() else _WITHOUT_STEPS
+        kind = distance_from_steps(name) if (column.step >= 0).any() else _WITHOUT_STEPS
         if len(times) > len(best.get(kind, ())):
             best[kind] = times
     for kind in sorted(best):
@@ -158,8 +158,8 @@ _BESIDE_TRAINING = re.compile(
 )
 
 
-def _kind_of(name: str) -> int:
-    """How much a value tells of the steps of the training: the less, the better."""
+def distance_from_steps(name: str) -> int:
+    """Return how far the rows of a value are from the steps: 0 for a loss, 2 for what is beside it."""
     if _BESIDE_TRAINING.search(name):
         return _BESIDE
     return _LOSS if _TRAINING_LOSS.search(name) else _OTHER

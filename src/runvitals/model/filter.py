@@ -240,6 +240,16 @@ class Term:
             return ()
         return tuple(alternative.field for alternative in condition.alternatives)
 
+    @property
+    def needs_findings(self) -> bool:
+        """Whether it can only be decided by the findings about a run."""
+        condition = self.condition
+        if isinstance(condition, (AnyOf, AllOf)):
+            return any(term.needs_findings for term in condition.terms)
+        if isinstance(condition, Labelled):
+            return condition.label in ("finding", "verdict")
+        return any(name in run_verdict.FINDING_FIELDS for name in self.fields)
+
 
 class PlacedRun(Protocol):
     """The project and owner of a run."""
@@ -344,3 +354,10 @@ class Filter:
         of_terms = [name for term in self.terms for name in term.fields]
         named = [*(predicate.field for predicate in self.where), *of_terms]
         return {name for name in named if is_field(name)}
+
+    @property
+    def needs_findings(self) -> bool:
+        """Whether it can only be decided by the findings about a run."""
+        return any(predicate.field in run_verdict.FINDING_FIELDS for predicate in self.where) or any(
+            term.needs_findings for term in self.terms
+        )

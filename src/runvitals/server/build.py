@@ -24,6 +24,7 @@ from runvitals.server.alerts.alerting import Alerting
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
+from runvitals.server.alerts.finding_events import FindingEvents
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.database.secret_box import SecretBox, temporary_secret_box
@@ -232,7 +233,10 @@ def _services_of(
         open_streams=OpenStreams(),
         response_memory=ResponseMemory(options.response_limits),
         findings=KeptFindings(
-            metadata_store, clock, note_change=lambda number: recorder.note_change(number, has_facts=True)
+            metadata_store,
+            clock,
+            [FindingEvents(metadata_store, clock).note],
+            lambda number: recorder.note_change(number, has_facts=True),
         ),
         access=control,
         changes=RecordedChanges(control),

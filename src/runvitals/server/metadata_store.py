@@ -58,9 +58,8 @@ class MetadataStore:
     Attributes:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
             devices, routing_rules, tokens, wandb_clients: the tables.
-        findings: what is wrong with runs.
-        usage: what runs used and what it costs.
         findings, lost_time: what is wrong with runs, and which device-hours they lost by it.
+        usage: what runs used and what it costs.
         pending_summaries: rows that are stored, but not yet in the summaries of their runs.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
@@ -93,7 +92,6 @@ class MetadataStore:
         self.wandb_clients = WandbClientTable(database)
         self.issued_ids = IssuedIds(database)
         self.usage = UsageStore(database)
-        self.findings = FindingResults(database)
         self.lost_time = LostTimeReading(database)
 
     @cached_property

@@ -1,9 +1,10 @@
-"""Records the runs of this folder: real processes on a Linux machine, measured by the monitor, some minutes each.
+"""Records the runs of this folder: real processes on a Linux machine, some minutes each.
 
     sudo .venv/bin/python -m tests.findings.recorded.record DIR [NAME …]
 
-It needs root for control groups and a small tmpfs. They train a tiny model of NumPy whose "device" is a sleep,
-so that all can be recorded at once. The journals are then packed into `NAME.tar.gz`, without what no rule reads.
+It needs root for control groups (of version 1) and a small tmpfs. They train a tiny model of NumPy whose
+"device" is a sleep, so that all can be recorded at once; the monitor measures them. `out_of_memory` is `leak`
+with a smaller limit. The journals are packed into `NAME.tar.gz`.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ def fed_loader() -> None:
 def _decode(ready: Any) -> None:
     values = np.arange(20_000, dtype=np.float64)
     while True:
-        for _ in range(300):
+        for _ in range(15_000):
             values = np.sqrt(values + 1.0)
         ready.put(1)
 
@@ -100,7 +101,7 @@ def processors_limited() -> None:
     while training.goes_on():
         began = time.monotonic()
         ready.get()
-        training.train(0.02, **{"train/data_time": time.monotonic() - began})
+        training.train(0.3, **{"train/data_time": time.monotonic() - began})
     for worker in workers:
         worker.kill()
 
@@ -167,7 +168,7 @@ def _rank(barrier: Any) -> None:
 
 
 def ranks(stops: bool, pause_s: float) -> None:
-    """Train with three more processes that meet at a barrier; one is stopped, or all wait for a validation."""
+    """Train with three more processes that meet at a barrier; one is stopped, or all wait for a while."""
     barrier = multiprocessing.Barrier(4)
     others = [multiprocessing.Process(target=_rank, args=(barrier,), daemon=True) for _ in range(3)]
     for other in others:
@@ -222,9 +223,13 @@ TRAININGS: dict[str, Callable[[], None]] = {
 
 def enter_cgroup(name: str) -> None:
     """Limit this process as its training asks for, by control groups of either version."""
-    limits: dict[str, dict[str, str]] = {
+    disk = os.stat("/").st_dev
+    limits: dict[str, str] = {
+        "slow_disk": {
+            "blkio": f"blkio.throttle.read_bps_device={os.major(disk)}:{os.minor(disk)} {4 * 2**20}"
+        },
         "processors_limited": {"cpu": "cpu.cfs_quota_us=30000"},
-        "leak": {"memory": "memory.limit_in_bytes=1500M"},
+        "leak": {"memory": "memory.limit_in_bytes=2400M"},
         "sawtooth": {"memory": "memory.limit_in_bytes=1500M"},
     }.get(name, {})  # fmt: skip
     for controller, setting in limits.items():

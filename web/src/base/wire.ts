@@ -2003,6 +2003,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
+            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+            verdict: components["schemas"]["RunVerdict"] | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             notes: string;
@@ -3334,6 +3336,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
+            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+            verdict: components["schemas"]["RunVerdict"] | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             /**
@@ -3768,7 +3772,7 @@ export interface components {
             /** @description The `after` of the next page; None on the last. */
             next: string | null;
             /**
-             * @description Runs whose system statistics are not computed yet: they have none for now.
+             * @description Runs whose system statistics or verdicts are not computed yet: they have none for now.
              * @default 0
              */
             pending: number;
@@ -3827,6 +3831,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
+            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+            verdict: components["schemas"]["RunVerdict"] | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
         };
@@ -3835,6 +3841,22 @@ export interface components {
             id: number;
             name: string;
             deleted: boolean;
+        };
+        /** @description What the findings about a run come to. */
+        RunVerdict: {
+            /** @description Of the finding that costs most, `healthy` or `unknown`. */
+            id: string;
+            text: string;
+            /**
+             * @description Of the worst finding; `healthy` if there is only information.
+             * @enum {string}
+             */
+            severity: "critical" | "warning" | "healthy" | "unknown";
+            lost_device_hours: number;
+            /** @description The ids of all findings, the most important first. */
+            findings: string[];
+            /** @description ms UTC. */
+            judged_ms: number;
         };
         /** @description A file that a run saved. */
         SavedFile: {
@@ -4524,6 +4546,7 @@ export type RunPage = components['schemas']['RunPage'];
 export type RunPlan = components['schemas']['RunPlan'];
 export type RunRow = components['schemas']['RunRow'];
 export type RunServiceAccount = components['schemas']['RunServiceAccount'];
+export type RunVerdict = components['schemas']['RunVerdict'];
 export type SavedFile = components['schemas']['SavedFile'];
 export type ServiceAccount = components['schemas']['ServiceAccount'];
 export type Session = components['schemas']['Session'];

@@ -7,7 +7,7 @@ import numpy as np
 from runvitals.findings.devices import Device
 from runvitals.findings.finding import Confidence, Severity
 from runvitals.findings.host_load import network_rates, read_rate
-from runvitals.findings.observed_run import ObservedRun, mean_of
+from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rule import (
     Abstention,
     FindingRule,
@@ -210,12 +210,15 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
     steps = run.training.steps_per_window() > 0
     minimum = run.windows.number(IDLE_S)
     started = np.arange(run.windows.count) >= (run.first_work or 0)
+    stacked = np.vstack([device.work for device in telling])
+    total, count = np.nansum(stacked, axis=0), (~np.isnan(stacked)).sum(axis=0)
     idle_devices: list[Device] = []
     spans_of: dict[int, list[Span]] = {}
     for place, device in enumerate(telling):
         idle, decidable = is_idle(device)
-        others = [each.work for each in telling if each is not device]
-        others_work = above(mean_of(others, run.windows.count), 0.1) if others else np.zeros_like(idle)
+        others_work = above(
+            (total - np.nan_to_num(device.work)) / np.maximum(count - known(device.work), 1), 0.1
+        )
         never = not _was_used(device) and (others_work.any() or any(map(_was_used, telling)))
         going_on = others_work | _filled(steps, run) | never
         idle &= going_on & started & ~run.training.validation()

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.alerts.finding_events import FindingEvents
 from runvitals.server.alerts.finding_watch import FindingWatch
 from runvitals.server.alerts.rule_notices import RuleNotices
 from runvitals.server.alerts.rule_watch import RuleWatch
@@ -24,7 +23,6 @@ class Alerting:
         rule_notices: what happens when a rule fires.
         rule_watch: evaluates rules on what its queue gets.
         finding_watch: evaluates rules about findings.
-        finding_events: lets automations react to findings.
     """
 
     def __init__(
@@ -50,8 +48,6 @@ class Alerting:
         self.finding_watch = FindingWatch(
             metadata_store, self.rule_notices.note, clock, leads, self.rule_notices.watches_all
         )
-
-        self.finding_events = FindingEvents(metadata_store, clock)
 
     @property
     def threads(self) -> list[SupervisedThread]:

@@ -108,9 +108,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         "metric_name": data.get("metric_name", ""),
         "metric_value": data.get("metric_value", ""),
         **_values_of_finding(found),
-        "artifact_collection_name": collection,
-        "artifact_version": "" if version is None else f"v{version}",
-        "artifact_version_string": f"{collection}:v{version}" if collection else "",
+        **_values_of_artifact(collection, version),
     }
     return EventFacts(
         event.kind,
@@ -134,6 +132,14 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         automation_id=event.automation_id,
         values=values,
     )
+
+
+def _values_of_artifact(collection: str, version: Any) -> dict[str, Any]:
+    return {
+        "artifact_collection_name": collection,
+        "artifact_version": "" if version is None else f"v{version}",
+        "artifact_version_string": f"{collection}:v{version}" if collection else "",
+    }
 
 
 def _values_of_finding(found: Mapping[str, Any]) -> dict[str, Any]:

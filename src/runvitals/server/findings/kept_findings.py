@@ -12,6 +12,7 @@ from runvitals.findings.judge import judge
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rules import VERSION
 from runvitals.model.durations import MINUTE_MS
+from runvitals.server.alerts.finding_watch import LATE_MS
 from runvitals.server.events.finding_changes import (
     FindingChange,
     FindingClosed,
@@ -26,8 +27,6 @@ from runvitals.server.runs.storage.events import StoredEvent
 
 FRESH_MS = 30_000
 """The findings about a run that goes on are judged again on request after this time."""
-LATE_MS = 10 * MINUTE_MS
-"""What happened earlier is no event: nobody is notified of what a journal reports days later."""
 EVENT = "finding"
 """The name of the events of runs about findings."""
 
@@ -90,8 +89,8 @@ class KeptFindings:
             if before is not None and before.error is None and _is_later(before, judged):
                 return before, False
             result, changes = continue_result(before, judged)
-            if before is not None and before.rules_version and _lacks_samples(judged, before):
-                result, changes = replace(before, rules_version=VERSION, judged_ms=judged.judged_ms), []
+            if before is not None and before.up_to_ms and _lacks_samples(judged, before):
+                result, changes = _confirmed(before, judged), []
             if exists:
                 self._store.findings.put([result])
                 if self._clock() - judged.up_to_ms <= LATE_MS:
@@ -108,7 +107,6 @@ class KeptFindings:
 
 def judged_run(run_id: int, observed: ObservedRun, findings: Findings, judged_ms: int) -> JudgedRun:
     """Return the findings about a run with what they were judged by."""
-    hours = len(observed.devices) * observed.duration_ms / 3_600_000
     first_ms, last_ms = _sampled(observed)
     return JudgedRun(
         run_id=run_id,
@@ -118,7 +116,7 @@ def judged_run(run_id: int, observed: ObservedRun, findings: Findings, judged_ms
         up_to_ms=min(last_ms, observed.now_ms),
         is_final=observed.ended_ms is not None,
         findings=findings,
-        device_hours=hours,
+        device_hours=observed.device_hours,
     )
 
 
@@ -130,6 +128,17 @@ def _sampled(observed: ObservedRun) -> tuple[int, int]:
         return observed.now_ms, observed.now_ms
     edges = observed.windows.edges_ms
     return int(edges[filled[0]]), int(edges[filled[-1] + 1])
+
+
+def _confirmed(before: KeptResult, judged: JudgedRun) -> KeptResult:
+    """Return an earlier result as that of a judgement which could not see as much."""
+    return replace(
+        before,
+        rules_version=judged.rules_version,
+        judged_ms=judged.judged_ms,
+        is_final=judged.is_final,
+        error=None,
+    )
 
 
 def _is_later(before: KeptResult, judged: JudgedRun) -> bool:

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
-from runvitals.findings.finding import UNKNOWN, Finding, Findings
+from runvitals.findings.finding import Finding, Findings
 from runvitals.findings.lost_time import lost_hours
-from runvitals.model.run_verdict import RunSeverity, RunVerdict
+from runvitals.model.run_verdict import UNKNOWN, RunVerdict
 from runvitals.server.events.finding_changes import (
     FindingChange,
     FindingClosed,
@@ -83,24 +83,7 @@ class KeptResult:
     @property
     def verdict(self) -> RunVerdict:
         """What lists show of it."""
-        return RunVerdict(
-            self.findings.verdict,
-            self.findings.text,
-            severity_of(self.findings),
-            self.lost_hours,
-            tuple(finding.id for finding in self.findings.findings),
-            self.judged_ms,
-        )
-
-
-def severity_of(findings: Findings) -> RunSeverity:
-    """Return the severity of the worst finding."""
-    severities = {finding.severity for finding in findings.findings}
-    if "critical" in severities:
-        return "critical"
-    if "warning" in severities:
-        return "warning"
-    return "unknown" if findings.verdict == UNKNOWN else "healthy"
+        return self.findings.about_run(self.lost_hours, self.judged_ms)
 
 
 def nothing_judged(run_id: int, error: str) -> KeptResult:

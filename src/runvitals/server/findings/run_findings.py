@@ -14,7 +14,7 @@ from runvitals.findings.finding import Findings
 from runvitals.findings.judge import judge
 from runvitals.findings.observation import DEFAULT_INTERVAL_S, marks_of, ranks_on, reads, reads_logged
 from runvitals.findings.observed_run import ObservedRun, host_of
-from runvitals.findings.training import LoggedColumn, training_of
+from runvitals.findings.training import LoggedColumn, distance_from_steps, training_of
 from runvitals.findings.windows import MAX_VALUE, HostColumns, TimeWindows, WindowColumn, windows_of
 from runvitals.model.state import RUNNING
 from runvitals.readers.journals.rates import rate_of
@@ -126,10 +126,11 @@ def _column(buckets: Buckets, positions: np.ndarray, count: int) -> WindowColumn
 
 
 def _logged(view: RunView) -> dict[str, LoggedColumn]:
-    """The logged values that rules read, and one more, which tells the steps, of all processes."""
+    """The logged values that rules read, and one more at least, which tells the steps, of all processes."""
     names = sorted(view.logged_names())
     chosen = [name for name in names if reads_logged(name)][:MAX_LOGGED_NAMES]
-    chosen += [name for name in names if name not in chosen][: max(1, 3 - len(chosen))]
+    telling = sorted((name for name in names if name not in chosen), key=distance_from_steps)
+    chosen += telling[: max(1, 3 - len(chosen))]
     if not chosen:
         return {}
     return join_processes(view.logged_columns(chosen))

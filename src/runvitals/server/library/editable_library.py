@@ -17,36 +17,18 @@ class EditableLibrary(Protocol):
     """
 
     async def stop(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """Record that a user requests the end of a run.
-
-        Raises:
-            UnknownRun: there is no such run.
-            ValueError: it has ended.
-        """
+        """Record a user's request to end a run; raise UnknownRun, or ValueError if it has ended."""
 
     async def delete(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """Move a run to the trash.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
+        """Move a run to the trash, or raise UnknownRun."""
 
     async def restore(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """Restore a run from the trash.
-
-        Raises:
-            UnknownRun: there is no such run.
-        """
+        """Restore a run from the trash, or raise UnknownRun."""
 
     async def edit(
         self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
     ) -> None:
-        """Set the name, notes, tags, group, job_type or project of a run.
-
-        Raises:
-            UnknownRun: there is no such run.
-            ValueError: a value that cannot be stored.
-        """
+        """Set the name, notes, tags, group, job_type or project; raise UnknownRun or ValueError."""
 
     async def set_sections(
         self,
@@ -56,15 +38,7 @@ class EditableLibrary(Protocol):
         also: Also = None,
         removed: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """Set keys of several sections of a run, such as its configuration.
-
-        Args:
-            removed: keys to remove, by section.
-
-        Raises:
-            UnknownRun: there is no such run.
-            ValueError: a value that cannot be stored.
-        """
+        """Set and remove keys of sections, such as the configuration; raise UnknownRun or ValueError."""
 
     async def tag(
         self,
@@ -74,26 +48,12 @@ class EditableLibrary(Protocol):
         number: int | None = None,
         also: Also = None,
     ) -> None:
-        """Add and remove tags of a run.
-
-        Raises:
-            UnknownRun: there is no such run.
-            ValueError: a tag that cannot be stored.
-        """
+        """Add and remove tags of a run; raise UnknownRun, or ValueError for an invalid tag."""
 
     async def rename_project(
         self, name: str, new_name: str, number: int | None = None, also: Also = None
     ) -> None:
-        """Rename a project.
-
-        Raises:
-            UnknownProject: no run was ever in it.
-            ValueError: there is a project of the new name.
-        """
+        """Rename a project; raise UnknownProject, or ValueError if the new name is taken."""
 
     async def delete_project(self, name: str, number: int | None = None, also: Also = None) -> int:
-        """Move all runs of a project to the trash, and return their number.
-
-        Raises:
-            UnknownProject: no run was ever in it.
-        """
+        """Move all runs of a project to the trash and return their number, or raise UnknownProject."""

@@ -6,8 +6,9 @@ import textwrap
 from collections.abc import Iterator
 
 from runvitals.base.terminal_text import inert
-from runvitals.findings.finding import HEALTHY, Evidence, Finding, Findings
+from runvitals.findings.finding import Evidence, Finding, Findings
 from runvitals.findings.remedies import remedies
+from runvitals.model.run_verdict import HEALTHY
 from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.braille import Row
 from runvitals.terminal.leet.fitting_text import cut

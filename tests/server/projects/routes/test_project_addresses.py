@@ -22,7 +22,7 @@ def renamed(digits: AccountsServer) -> AccountsServer:
 
 
 @pytest.fixture
-def given(digits: AccountsServer) -> AccountsServer:
+def given_away(digits: AccountsServer) -> AccountsServer:
     """The project belongs to the team speech now."""
     digits.accounts.teams.create("speech", CLI, T0, administrator=digits.accounts.users.by_name("ada").id)
     digits.ask("ada", "POST", f"{DIGITS}/transfer", json={"entity": "speech"})
@@ -89,24 +89,24 @@ def test_a_rename_by_the_older_call_leaves_an_address_too(digits: AccountsServer
     assert moved.headers["location"] == "/api/v1/entities/vision/projects/numbers"
 
 
-def test_a_project_and_its_runs_are_found_where_they_were_given(given: AccountsServer) -> None:
-    moved = answer(given, "ada", "GET", DIGITS)
+def test_a_project_and_its_runs_are_found_where_they_were_given(given_away: AccountsServer) -> None:
+    moved = answer(given_away, "ada", "GET", DIGITS)
     assert moved.headers["location"] == "/api/v1/entities/speech/projects/digits"
-    run = answer(given, "ada", "GET", "runs/run-bob/series?entity=vision&keys=cpu&keys=gpu.*")
+    run = answer(given_away, "ada", "GET", "runs/run-bob/series?entity=vision&keys=cpu&keys=gpu.*")
     assert (run.status_code, run.json()["project"]) == (307, "digits")
     assert run.headers["location"] == "/api/v1/runs/run-bob/series?keys=cpu&keys=gpu.%2A&entity=speech"
-    with given.client("ada") as client:
+    with given_away.client("ada") as client:
         assert client.get("runs/run-bob?entity=vision", follow_redirects=True).json()["entity"] == "speech"
     for path in (DIGITS, "runs/run-bob?entity=vision"):
-        given.ask("bob", "GET", path, 404)
+        given_away.ask("bob", "GET", path, 404)
 
 
-def test_an_id_that_several_teams_have_names_them(moved: AccountsServer) -> None:
-    add_run(moved, "run-bob", "digits", "ada")
-    clash = moved.ask("ada", "GET", "runs/run-bob", 409)
+def test_an_id_that_several_teams_have_names_them(given_away: AccountsServer) -> None:
+    add_run(given_away, "run-bob", "digits", "ada")
+    clash = given_away.ask("ada", "GET", "runs/run-bob", 409)
     assert clash["entities"] == ["speech", "vision"]
-    assert moved.ask("ada", "GET", "runs/run-bob?entity=vision")["entity"] == "vision"
-    assert moved.ask("ada", "PATCH", "projects/digits", 409, json={"name": "x"})["entities"] == [
+    assert given_away.ask("ada", "GET", "runs/run-bob?entity=vision")["entity"] == "vision"
+    assert given_away.ask("ada", "PATCH", "projects/digits", 409, json={"name": "x"})["entities"] == [
         "speech",
         "vision",
     ]

@@ -20,13 +20,13 @@ from runvitals.server.database.database import Database, among, ids_of, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import field, run, run_field, writer
-from runvitals.server.findings.kept_result import KeptFinding, KeptResult, nothing_judged, severity_of
+from runvitals.server.findings.kept_result import KeptFinding, KeptResult, nothing_judged
 from runvitals.server.runs.storage.run_locks import lock_runs
 from runvitals.server.runs.storage.search_columns import write_fields
 
 
 class DueJudgement(NamedTuple):
-    """A run whose findings are missing, of earlier rules, or of less than has arrived.
+    """A run whose findings are missing, of earlier rules, or of less than has arrived; or that failed.
 
     `judged_ms`: when it was judged; 0: never.
     """
@@ -132,8 +132,9 @@ class FindingResults:
         is_due = or_(
             judgement.c.run_id.is_(None),
             judgement.c.rules_version < rules_version,
+            judgement.c.error.is_not(None),
             exists(newer.correlate(run, judgement)),
-            and_(judgement.c.is_final.is_(False), judgement.c.error.is_(None), ~running),
+            and_(judgement.c.is_final.is_(False), ~running),
         )
         statement = (
             select(run.c.id, run.c.uid, func.coalesce(judgement.c.judged_ms, 0), running.label("is_running"))
@@ -195,7 +196,7 @@ def _row(result: KeptResult) -> dict[str, Any]:
         "is_final": result.is_final,
         "verdict": plain_text(result.findings.verdict),
         "text": plain_text(result.findings.text),
-        "severity": SEVERITIES.index(severity_of(result.findings)),
+        "severity": SEVERITIES.index(result.findings.severity),
         "lost_hours": result.lost_hours,
         "body": dumps(_body(result.findings)).decode("ascii"),
         "error": None if result.error is None else plain_text(result.error),

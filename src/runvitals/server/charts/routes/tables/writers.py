@@ -82,54 +82,46 @@ def _cells(column: TableColumn) -> list[Any]:
     return [value if is_present else "" for value, is_present in zip(values, present.tolist(), strict=True)]
 
 
-class ArrowWriter:
+class _PyarrowWriter:
+    _writer: Any
+
+    def __init__(self, fields: Sequence[TableField]) -> None:
+        self._sink = _Sink()
+        self._schema = _schema(fields)
+
+    def begin(self) -> bytes:
+        """See `TableWriter.begin`."""
+        return self._sink.drain()
+
+    def add(self, block: Block) -> bytes:
+        """See `TableWriter.add`."""
+        self._writer.write_batch(_batch(self._schema, block))
+        return self._sink.drain()
+
+    def end(self) -> bytes:
+        """See `TableWriter.end`."""
+        self._writer.close()
+        return self._sink.drain()
+
+
+class ArrowWriter(_PyarrowWriter):
     """An Arrow IPC stream. NaN is a gap; null is a missing value."""
 
     def __init__(self, fields: Sequence[TableField]) -> None:
         from pyarrow import ipc
 
-        self._sink = _Sink()
-        self._schema = _schema(fields)
+        super().__init__(fields)
         self._writer = ipc.new_stream(self._sink, self._schema)
 
-    def begin(self) -> bytes:
-        """See `TableWriter.begin`."""
-        return self._sink.drain()
 
-    def add(self, block: Block) -> bytes:
-        """See `TableWriter.add`."""
-        self._writer.write_batch(_batch(self._schema, block))
-        return self._sink.drain()
-
-    def end(self) -> bytes:
-        """See `TableWriter.end`."""
-        self._writer.close()
-        return self._sink.drain()
-
-
-class ParquetWriter:
+class ParquetWriter(_PyarrowWriter):
     """A Parquet file with a row group per block."""
 
     def __init__(self, fields: Sequence[TableField]) -> None:
         from pyarrow import parquet
 
-        self._sink = _Sink()
-        self._schema = _schema(fields)
+        super().__init__(fields)
         self._writer = parquet.ParquetWriter(self._sink, self._schema, compression="zstd")
-
-    def begin(self) -> bytes:
-        """See `TableWriter.begin`."""
-        return self._sink.drain()
-
-    def add(self, block: Block) -> bytes:
-        """See `TableWriter.add`."""
-        self._writer.write_batch(_batch(self._schema, block))
-        return self._sink.drain()
-
-    def end(self) -> bytes:
-        """See `TableWriter.end`."""
-        self._writer.close()
-        return self._sink.drain()
 
 
 class _Sink(io.RawIOBase):

@@ -58,7 +58,7 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """Remove the findings: the runs are judged again after the next upgrade."""
+    """Remove the tables, and the fields that were written with them: upgrades judge again."""
     op.drop_table("finding")
     op.drop_table("judgement")
     theirs = "SELECT id FROM field WHERE name IN ('findings.severity', 'findings.lost_hours')"
