@@ -60,7 +60,7 @@ def test_a_run_that_is_not_there(stored: StoredServer) -> None:
     assert stored.get("/api/v1/runs/none/findings").status_code == 404
 
 
-def test_rules_are_told_with_the_remedies_for_missing_signals(folder: Path) -> None:
-    told = Client(folder).ask("findings/rules")
-    assert {rule["id"] for rule in told["rules"]} == {rule.id for rule in RULES}
-    assert all(set(rule["needs"]) <= set(told["remedies"]) for rule in told["rules"])
+def test_rules_come_with_the_remedies_for_missing_signals(folder: Path) -> None:
+    answer = Client(folder).ask("findings/rules")
+    assert {rule["id"] for rule in answer["rules"]} == {rule.id for rule in RULES}
+    assert all(set(rule["needs"]) <= set(answer["remedies"]) for rule in answer["rules"])

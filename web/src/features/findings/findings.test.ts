@@ -63,7 +63,7 @@ describe('the address of a finding', () => {
     expect(findingOf([first, second, other], findingName(first))).toBe(first);
   });
 
-  it('finds it after its begin was told anew, and nothing after it is gone', () => {
+  it('finds it after its begin moved, and nothing after it is gone', () => {
     expect(findingOf([first, second, other], 'straggler~8000000')).toBe(second);
     expect(findingOf([other], findingName(first))).toBeNull();
     expect(findingOf([first], 'straggler')).toBe(first);
@@ -100,7 +100,7 @@ describe('the charts of what decided', () => {
 });
 
 describe('remedies', () => {
-  it('are told once, with the rules that they would help', () => {
+  it('are listed once, with the rules that they would help', () => {
     const undecided = [
       { id: 'a', needs: ['k1', 'k2'] },
       { id: 'b', needs: ['k1', 'unknown', 'constructor'] },
