@@ -82,7 +82,7 @@ class KeptResult:
 
     @property
     def verdict(self) -> RunVerdict:
-        """What lists show of it."""
+        """The verdict as lists show it."""
         return self.findings.about_run(self.lost_hours, self.judged_ms)
 
 

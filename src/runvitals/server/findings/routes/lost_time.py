@@ -107,7 +107,7 @@ def the_reports(
         Query(description="Of a device-hour, instead of the organisation's prices.", ge=0, le=1e9),
     ] = None,
 ) -> LostTimeReports:
-    """What makes the reports, with the prices that the requester may see."""
+    """Return what makes the reports, with the prices that the requester may see."""
     pricing = Pricing(price, _may_see_prices(access, requester, run_filter.entity))
     return LostTimeReports(access.metadata_store, access.clock(), pricing)
 
