@@ -101,12 +101,12 @@ def test_a_project_and_its_runs_are_found_where_they_were_given(given: AccountsS
         given.ask("bob", "GET", path, 404)
 
 
-def test_an_id_that_several_teams_have_names_them(moved: AccountsServer) -> None:
-    add_run(moved, "run-bob", "digits", "ada")
-    clash = moved.ask("ada", "GET", "runs/run-bob", 409)
+def test_an_id_that_several_teams_have_names_them(given: AccountsServer) -> None:
+    add_run(given, "run-bob", "digits", "ada")
+    clash = given.ask("ada", "GET", "runs/run-bob", 409)
     assert clash["entities"] == ["speech", "vision"]
-    assert moved.ask("ada", "GET", "runs/run-bob?entity=vision")["entity"] == "vision"
-    assert moved.ask("ada", "PATCH", "projects/digits", 409, json={"name": "x"})["entities"] == [
+    assert given.ask("ada", "GET", "runs/run-bob?entity=vision")["entity"] == "vision"
+    assert given.ask("ada", "PATCH", "projects/digits", 409, json={"name": "x"})["entities"] == [
         "speech",
         "vision",
     ]
