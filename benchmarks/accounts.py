@@ -34,12 +34,12 @@ from runvitals.server.access.principals import (
     User,
 )
 from runvitals.server.access.resources import Entity, Project, ProjectItem, Visibility
-from runvitals.server.access.server_access import Entrances
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import SentEnvelope
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
+from runvitals.server.server_access import Entrances
 
 Headers = list[tuple[bytes, bytes]]
 LIMIT_US = 20.0

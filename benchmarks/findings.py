@@ -4,8 +4,9 @@
 
 Each sick run has one thing wrong, each healthy one something that a naive rule would accuse; both are made
 for several vendors, seeds and sampling intervals (`tests/findings/scenarios/`). A rule's precision counts its
-warnings in all runs; its delay is the median time between the begin of what is wrong and the first judgement,
-one each minute, that reports it. The cost is the CPU time of this process.
+warnings in all runs; its delay is the median time from the begin of what is wrong until the finding opens
+while the run goes on. Healthy runs are judged at their end and while they go on. Costs are CPU
+time of one thread.
 """
 
 from __future__ import annotations
@@ -16,26 +17,33 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator
 
-from tests.findings.scenarios.course import START_MS, Course, Scenario
+import numpy as np
+from tests.findings.scenarios.course import START_MS, Course
 from tests.findings.scenarios.healthy import healthy_runs
 from tests.findings.scenarios.sick import sick_runs
 
 from runvitals.findings.judge import judge
 from runvitals.findings.observation import observe
+from runvitals.findings.pace import JudgementPace
+from runvitals.findings.running import RunningFindings
+from runvitals.findings.screen import RunScreen
 
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
-STEP_S = 60.0
+LIVE_S = 5.0
+"""Runs that are sampled more often than so are not judged live here: making their samples takes too long."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    parser.add_argument("--seeds", type=int, default=3, help="for each run and vendor; default: 3")
+    parser.add_argument("--seeds", type=int, default=6, help="for each run and vendor; default: 6")
     parser.add_argument("--quick", action="store_true", help="only print")
     arguments = parser.parse_args()
-    seeds = tuple(range(101, 101 + arguments.seeds))
+    seeds = tuple(range(102, 102 + arguments.seeds))
     judge_labelled(seeds)
     print()
-    measure_cost()
+    measure_judgements()
+    print()
+    measure_samples()
 
 
 def judge_labelled(seeds: tuple[int, ...]) -> None:
@@ -55,14 +63,10 @@ def judge_labelled(seeds: tuple[int, ...]) -> None:
         wrong_headlines += findings.verdict not in (name, *scenario.allowed)
         for other in accused.keys() - {name, *scenario.allowed}:
             wrong[other] += 1
-        if name in accused and scenario.course.interval_s >= 5:
-            delays_s[name] += opened_after(scenario, accused[name].from_ms)
-    healthy, accused_runs = 0, 0
-    for scenario in healthy_runs(seeds, intervals_s):
-        accusations = {each.id for each in judge(scenario.course.run()).findings if each.severity != "info"}
-        healthy, accused_runs = healthy + 1, accused_runs + bool(accusations)
-        for name in accusations:
-            wrong[name] += 1
+        if name in accused and scenario.course.interval_s >= LIVE_S:
+            opened = [at_ms for at_ms, id in accusations(scenario.course) if id == name]
+            delays_s[name] += [max(at_ms - accused[name].from_ms, 0) / 1000 for at_ms in opened[:1]]
+    healthy, at_end, live = judge_healthy(seeds, intervals_s, wrong)
     print("| rule | runs | recall | precision | median delay |")
     print("|---|---|---|---|---|")
     for name in sorted(expected.keys() | wrong.keys()):
@@ -72,44 +76,142 @@ def judge_labelled(seeds: tuple[int, ...]) -> None:
         print(f"| {name} | {expected[name]} | {recall} | {precision} | {delay} |")
     print()
     print(
-        f"{sum(expected.values())} sick runs, {wrong_headlines} with a wrong headline; "
-        f"{accused_runs} of {healthy} healthy runs accused."
+        f"{sum(expected.values())} sick runs, {wrong_headlines} with a wrong headline; {at_end} of {healthy} "
+        f"healthy runs accused at their end, {live[0]} of {live[1]} while they went on."
     )
 
 
-def opened_after(scenario: Scenario, began_ms: int) -> Iterator[float]:
-    """Yield after how many seconds a finding is first reported, judged once a minute; nothing if never."""
-    (name,) = scenario.expected
-    course = scenario.course
-    until_s = max(STEP_S, (began_ms - START_MS) / 1000 // STEP_S * STEP_S)
-    while until_s <= course.minutes * 60:
-        findings = judge(course.run(until_s))
-        if any(each.id == name and each.severity != "info" for each in findings.findings):
-            yield max(until_s - (began_ms - START_MS) / 1000, 0.0)
-            return
-        until_s += STEP_S
+def judge_healthy(
+    seeds: tuple[int, ...], intervals_s: tuple[float, ...], wrong: dict[str, int]
+) -> tuple[int, int, tuple[int, int]]:
+    """Return how many healthy runs there are, how many were accused at the end, and live, of how many."""
+    count = at_end = live = judged_live = 0
+    for scenario in healthy_runs(seeds, intervals_s):
+        names = {each.id for each in judge(scenario.course.run()).findings if each.severity != "info"}
+        count, at_end = count + 1, at_end + bool(names)
+        for name in names:
+            wrong[name] += 1
+        if scenario.course.interval_s >= LIVE_S:
+            opened = [name for _, name in accusations(scenario.course)]
+            judged_live, live = judged_live + 1, live + bool(opened)
+            if opened and not names:
+                print(f"accused only while it went on: {scenario.name}: {', '.join(sorted(set(opened)))}")
+    return count, at_end, (live, judged_live)
 
 
-def measure_cost() -> None:
-    """Print the CPU time of judging runs of several sizes."""
-    for title, hosts, devices, hours, interval_s in (
-        ("1 h, 1 host × 8 GPUs, every 1 s", 1, 8, 1.0, 1.0),
-        ("24 h, 4 hosts × 8 GPUs, every 1 s", 4, 8, 24.0, 1.0),
-        ("24 h, 4 hosts × 8 GPUs, every 15 s", 4, 8, 24.0, 15.0),
+def accusations(course: Course) -> Iterator[tuple[int, str]]:
+    """Judge a run while it goes on: when which warnings or worse opened."""
+    running = RunningFindings(START_MS, clock=lambda: 0.0)
+    hosts = course.samples()
+    for host in hosts:
+        running.add_host(host.name, interval_s=course.interval_s, machine=host.machine, ranks=host.ranks)
+    matrices = [np.column_stack([values for _, values in host.series.values()]) for host in hosts]
+    logged = course.columns()
+    marks, step = list(course.marks), 0
+    for row, time_ms in enumerate(next(iter(hosts[0].series.values()))[0].tolist()):
+        while step < len(course.steps_s) and START_MS + course.steps_s[step] * 1000 <= time_ms:
+            data = {
+                name: float(each.values[step]) for name, each in logged.items() if step < len(each.values)
+            }
+            running.log(START_MS + int(course.steps_s[step] * 1000), step, data)
+            step += 1
+        while marks and marks[0].time_ms <= time_ms:
+            running.mark(marks[0].time_ms, marks.pop(0).text)
+        for host, matrix in zip(hosts, matrices, strict=True):
+            running.add_row(host.name, time_ms, dict(zip(host.series, matrix[row].tolist(), strict=True)))
+        changes = running.update(time_ms)
+        for tracked in changes.opened if changes else ():
+            if tracked.finding.severity != "info":
+                yield time_ms, tracked.finding.id
+
+
+def measure_judgements() -> None:
+    """Print the CPU time of judging whole runs of several sizes."""
+    print("| run | values, millions | CPU to reduce, s | to judge, s | together, s |")
+    print("|---|---|---|---|---|")
+    for hosts, devices, hours, interval_s in (
+        (1, 8, 1.0, 1.0),
+        (4, 8, 24.0, 1.0),
+        (4, 8, 24.0, 15.0),
+        (64, 8, 1.0, 15.0),
+        (128, 8, 1.0, 15.0),
     ):
         course = Course("h100", minutes=60 * hours, interval_s=interval_s, devices=devices, hosts=hosts)
         samples, logged = course.samples(), course.columns()
         end_ms = START_MS + int(hours * 3_600_000)
-        began = time.process_time()
+        began = time.thread_time()
         run = observe(samples, logged, state="finished", started_ms=START_MS, ended_ms=end_ms, now_ms=end_ms)
-        reduced = time.process_time()
+        reduced = time.thread_time()
         judge(run)
-        judged = time.process_time()
+        judged = time.thread_time()
         values = sum(len(times) for host in samples for times, _ in host.series.values())
         print(
-            f"{title}: {values / 1e6:.1f} million values, {reduced - began:.3f} s of CPU to reduce them, "
-            f"{judged - reduced:.3f} s to judge."
+            f"| {hours:g} h, {hosts * devices} devices, every {interval_s:g} s | {values / 1e6:.1f} "
+            f"| {reduced - began:.3f} | {judged - reduced:.3f} | {judged - began:.3f} |"
         )
+
+
+def measure_samples() -> None:
+    """Print the CPU time of a sample of a local run, and the share of a core for many hosts of a server."""
+    for interval_s, hours in ((1.0, 24.0), (15.0, 24.0)):
+        course = Course("h100", minutes=60 * hours, interval_s=interval_s)
+        (host,) = course.samples()
+        running = RunningFindings(START_MS)
+        running.add_host(host.name, interval_s=interval_s, machine=host.machine, ranks=host.ranks)
+        matrix = np.column_stack([values for _, values in host.series.values()])
+        spent = judging = 0.0
+        judgements, steps = 0, 0
+        for first in range(0, len(course.t), 600):
+            times = (START_MS + course.t[first : first + 600] * 1000).astype(np.int64).tolist()
+            rows = [dict(zip(host.series, row, strict=True)) for row in matrix[first : first + 600].tolist()]
+            began = time.thread_time()
+            for time_ms, row in zip(times, rows, strict=True):
+                running.add_row(host.name, time_ms, row)
+                running.log(time_ms, steps, {"train/loss": 0.5})
+                steps += 1
+                before = time.thread_time()
+                if running.update(time_ms) is not None:
+                    judging += time.thread_time() - before
+                    judgements += 1
+            spent += time.thread_time() - began
+        count = len(course.t)
+        print(
+            f"A local run of {hours:g} h sampled every {interval_s:g} s, {len(host.series)} values: "
+            f"{1e6 * spent / count:.1f} µs a sample, of which {1e6 * judging / count:.1f} for {judgements} "
+            f"judgements of {1e3 * judging / judgements:.1f} ms."
+        )
+        if interval_s == 1.0:
+            measure_server(judging / judgements)
+
+
+def measure_server(judgement_s: float, look_s: int = 30, measured: int = 50, hosts: int = 1000) -> None:
+    """Print what many hosts cost a server: a look at each twice a minute, and the judgements that are due.
+
+    Args:
+        judgement_s: CPU time of one.
+        measured: hosts, of which the cost of all follows.
+    """
+    course = Course("h100", minutes=24 * 60, interval_s=look_s)
+    (host,) = course.samples()
+    keys, matrix = tuple(host.series), np.column_stack([values for _, values in host.series.values()])
+    screens = [(RunScreen(), JudgementPace(START_MS)) for _ in range(measured)]
+    began, due = time.thread_time(), 0
+    for row, second in enumerate(course.t.tolist()):
+        now_ms = START_MS + int(second * 1000)
+        for screen, pace in screens:
+            pace.sample(look_s)
+            if screen.look("node0", now_ms, keys, matrix[row]):
+                pace.change(now_ms)
+            if pace.is_due(now_ms):
+                pace.judged(now_ms, judgement_s)
+                due += 1
+    each = 100 * hosts / measured / (course.minutes * 60)
+    looking, judging = each * (time.thread_time() - began), each * due * judgement_s
+    print(
+        f"A server with {hosts:,} healthy runs of a host of {len(keys)} values each, for 24 h: looks each "
+        f"{look_s} s {looking:.2f} % of a core, {due / measured:.0f} judgements of a run {judging:.2f} %, "
+        "without reading their windows from the store."
+    )
 
 
 if __name__ == "__main__":

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from runvitals.cli import main
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.clock import Clock
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.mail.outside_changes import OutsideChanges
 from runvitals.server.mail.storage.drafts import MailDraftTable

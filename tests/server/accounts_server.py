@@ -13,11 +13,11 @@ import httpx
 
 from runvitals.server.access.credentials import PLAIN_COOKIE
 from runvitals.server.account_store import AccountStore
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.build import ServerOptions, build_server
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.mail.mailer import Mailer

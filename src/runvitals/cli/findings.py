@@ -8,6 +8,8 @@ import re
 import textwrap
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
@@ -21,9 +23,11 @@ from runvitals.readers.journals.runs import RunList
 
 if TYPE_CHECKING:
     from runvitals.findings.finding import Finding, Findings
+    from runvitals.readers.servers.lost_hours import RunLoss
 
 _UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 _WIDTH = 100
+_SHOWN_RUNS = 5
 
 
 def add(subparsers: Any) -> None:
@@ -32,8 +36,8 @@ def add(subparsers: Any) -> None:
         "findings",
         help=COMMANDS["findings"],
         description="Judges a run by rules: what is wrong, since when, which hosts and devices, what it "
-        "costs, and "
-        "what to do. Without a run: the device-hours that the runs of the data folder lost, by cause.",
+        "costs, and what to do. Without a run: the device-hours that the runs of the data folder, or of a "
+        "server, lost by cause; no hour counts twice.",
     )
     parser.add_argument("id", metavar="RUN", nargs="?", help=RUN_HELP)
     parser.add_argument("--project", help="without RUN: only runs of this project")
@@ -43,6 +47,8 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "--price", type=_price, metavar="AMOUNT", help="of a device-hour, to tell costs in money"
     )
+    parser.add_argument("--server", metavar="URL", help="without RUN: of the runs of this server")
+    parser.add_argument("--team", help="with --server: only runs of this team or user")
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     add_dir(parser)
 
@@ -70,6 +76,10 @@ def run(arguments: argparse.Namespace) -> int:
         findings = open_run(arguments.id, directory(arguments)).findings(arguments.price)
         print(_json(findings.to_json()) if arguments.json else _text(findings))
         return 0
+    if arguments.server is not None:
+        return _of_server(arguments)
+    if arguments.team is not None:
+        raise ValueError("--team needs --server: the data folder knows no teams")
     judged = list(_runs(arguments))
     if arguments.json:
         print(
@@ -97,15 +107,64 @@ def _runs(arguments: argparse.Namespace) -> Iterator[tuple[str, Findings]]:
         yield facts.id, open_run(facts.id, directory(arguments)).findings(arguments.price)
 
 
+def _of_server(arguments: argparse.Namespace) -> int:
+    """Print what the runs of a server lost by cause, as the server has judged them; return 0."""
+    from runvitals.readers.servers.client import Client
+
+    chosen: dict[str, Any] = {
+        "project": arguments.project,
+        "entity": arguments.team,
+        "since_ms": max(time.time_ns() // 1_000_000 - arguments.since, 0),
+        "price_per_device_hour": arguments.price,
+    }
+    with Client(arguments.server) as client:
+        lost = client.lost_hours(**chosen)
+        if arguments.json:
+            runs = [asdict(loss) for loss in client.run_losses(**chosen)]
+            print(_json({**asdict(lost), "runs": runs}))
+            return 0
+        most = {cause.id: _most(client.run_losses(**chosen, cause=cause.id)) for cause in lost.causes}
+    with_money = any(cause.money is not None for cause in lost.causes)
+    rows = [["cause", "device-hours", *(["money"] if with_money else []), "runs", "most of it"]]
+    rows += [
+        [
+            inert(cause.id),
+            number(cause.device_hours),
+            *([_money(cause.money, lost.currency)] if with_money else []),
+            str(cause.runs),
+            most[cause.id],
+        ]
+        for cause in lost.causes
+    ]
+    waiting = f", {lost.waiting_runs} not judged yet" if lost.waiting_runs else ""
+    judged = f"{lost.judged_runs} runs judged{waiting}, {number(lost.device_hours)} device-hours lost"
+    print((table(rows) + "\n\n" if lost.causes else "") + judged)
+    return 0
+
+
+def _most(losses: Iterator[RunLoss]) -> str:
+    return ", ".join(inert(loss.run) for loss in islice(losses, _SHOWN_RUNS))
+
+
+def _money(amount: float | None, currency: str | None) -> str:
+    return "-" if amount is None else f"{amount:,.2f} {inert(currency or '')}".strip()
+
+
 def _causes(judged: list[tuple[str, Findings]]) -> dict[str, dict[str, Any]]:
-    """Sum device-hours and runs by cause, most first; of a run, only the headline counts: causes overlap."""
+    """Sum the device-hours and runs by cause, most first; no hour counts twice."""
+    from runvitals.findings.lost_time import lost_hours
+
+    now_ms = time.time_ns() // 1_000_000
     causes: dict[str, dict[str, Any]] = {}
     for run_id, findings in judged:
-        headline = next((each for each in findings.findings if each.id == findings.verdict), None)
-        if headline is not None:
-            cause = causes.setdefault(headline.id, {"device_hours": 0.0, "runs": []})
-            cause["device_hours"] = round(cause["device_hours"] + headline.device_hours, 3)
-            cause["runs"].append(run_id)
+        hours = lost_hours(findings.findings, now_ms)
+        for each, lost in zip(findings.findings, hours, strict=True):
+            if lost <= 0:
+                continue
+            cause = causes.setdefault(each.id, {"device_hours": 0.0, "runs": []})
+            cause["device_hours"] = round(cause["device_hours"] + lost, 3)
+            if run_id not in cause["runs"]:
+                cause["runs"].append(run_id)
     return dict(sorted(causes.items(), key=lambda item: -item[1]["device_hours"]))
 
 
@@ -156,7 +215,7 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 def _overview(judged: list[tuple[str, Findings]]) -> str:
     rows = [["cause", "device-hours", "runs"]]
     rows += [
-        [cause, number(about["device_hours"]), ", ".join(map(inert, about["runs"][:5]))]
+        [cause, number(about["device_hours"]), ", ".join(map(inert, about["runs"][:_SHOWN_RUNS]))]
         for cause, about in _causes(judged).items()
     ]
     healthy = sum(findings.verdict == "healthy" for _, findings in judged)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from runvitals.cli.formatting import inert
 
 if TYPE_CHECKING:
-    from runvitals.server.accounts.secret_box import SecretBox
+    from runvitals.server.database.secret_box import SecretBox
     from runvitals.server.metadata_store import MetadataStore
 
 NAME = "mail-test"
@@ -52,7 +52,7 @@ def run(
         ValueError: a setting is invalid or missing, or this is no e-mail address.
         OSError: the mail server, the metadata store or the key file cannot be used.
     """
-    from runvitals.server.accounts.secret_box import SecretUnreadable, open_secret_box, temporary_secret_box
+    from runvitals.server.database.secret_box import SecretUnreadable, open_secret_box, temporary_secret_box
     from runvitals.server.mail.mailer import Mailer
     from runvitals.server.mail.smtp import MailRefused
     from runvitals.server.metadata_store import open_metadata_store

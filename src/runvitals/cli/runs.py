@@ -54,7 +54,8 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _print_runs(runs: RunList, arguments: argparse.Namespace) -> None:
     filter_ = Filter(project=arguments.project, terms=parse(" ".join(arguments.filter)))
-    matches = matching(listed := runs.runs(now_ms()), filter_, _statistics(listed, filter_, runs.directory))
+    listed = _judged(runs.runs(now_ms()), filter_, runs.directory)
+    matches = matching(listed, filter_, _statistics(listed, filter_, runs.directory))
     if arguments.json:
         print(json.dumps([finite(run_as_dict(run)) for run in matches], indent=1, allow_nan=False))
     elif matches:
@@ -107,6 +108,22 @@ def _statistics(runs: Sequence[Run], filter_: Filter, folder: str) -> SystemStat
     while summaries.read(runs, (), now_ms()):
         pass
     return summaries.statistics()
+
+
+def _judged(runs: list[Run], filter_: Filter, folder: str) -> list[Run]:
+    """Return the runs with their verdicts, if the filter needs them: their journals are read completely.
+
+    Raises:
+        ModuleNotFoundError: what judges them is not installed.
+    """
+    if not filter_.needs_findings:
+        return runs
+    from runvitals.readers.journals.verdicts import JournalVerdicts
+
+    verdicts = JournalVerdicts(folder)
+    while verdicts.read(runs, now_ms()):
+        pass
+    return verdicts.add_to(runs)
 
 
 def _row(run: Run) -> list[str]:

@@ -28,8 +28,8 @@ from runvitals.model.account_names import entity_name
 if TYPE_CHECKING:
     import socket
 
-    from runvitals.server.accounts.secret_box import SecretBox
     from runvitals.server.clock import Clock
+    from runvitals.server.database.secret_box import SecretBox
     from runvitals.server.files.received_files import ReceivedFiles
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.shared_server import SharedServer
@@ -213,7 +213,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _serve_by_workers(arguments: argparse.Namespace, listener: socket.socket) -> int:
     from runvitals.cli.worker_processes import WorkerProcesses
-    from runvitals.server.accounts.secret_box import open_secret_box
+    from runvitals.server.database.secret_box import open_secret_box
     from runvitals.server.http.logs import configure
 
     check_shared_stores(arguments)
@@ -229,11 +229,11 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
     Args:
         worker: the number of this process; what only one process does, the first does.
     """
-    from runvitals.server.accounts.secret_box import open_secret_box
     from runvitals.server.background.housekeeping import RetentionPolicy
     from runvitals.server.background.work import start_background
     from runvitals.server.build import ServerOptions, build_server
     from runvitals.server.clock import Clock
+    from runvitals.server.database.secret_box import open_secret_box
     from runvitals.server.http import serve
     from runvitals.server.http.logs import configure
 

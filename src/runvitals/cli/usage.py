@@ -22,6 +22,7 @@ _SHOWN = (
     "tracked_hours",
     "device_hours",
     "device_idle_hours",
+    "device_lost_hours",
     "energy_kwh",
     "storage_gb_month",
     "requests",

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from runvitals.model.run_verdict import UNKNOWN, RunSeverity, RunVerdict
+
 Severity = Literal["critical", "warning", "info"]
 Confidence = Literal["certain", "likely", "possible"]
-HEALTHY, UNKNOWN = "healthy", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,6 +123,21 @@ class Findings:
     findings: Sequence[Finding] = ()
     fine: Sequence[str] = ()
     undecided: Sequence[Undecided] = field(default=())
+
+    @property
+    def severity(self) -> RunSeverity:
+        """The severity of the worst finding."""
+        severities = {finding.severity for finding in self.findings}
+        if "critical" in severities:
+            return "critical"
+        if "warning" in severities:
+            return "warning"
+        return "unknown" if self.verdict == UNKNOWN else "healthy"
+
+    def about_run(self, lost_hours: float, judged_ms: int) -> RunVerdict:
+        """Return what lists of runs show of it."""
+        ids = tuple(finding.id for finding in self.findings)
+        return RunVerdict(self.verdict, self.text, self.severity, lost_hours, ids, judged_ms)
 
     def to_json(self) -> dict[str, Any]:
         """As in the API; other programs rely on this form."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from math import inf
 
-from runvitals.findings.finding import HEALTHY, UNKNOWN, Finding, Findings, Undecided
+from runvitals.findings.finding import Finding, Findings, Undecided
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rules import RULES
+from runvitals.model.run_verdict import HEALTHY, UNKNOWN
 
 MIN_RUN_S = 60.0
 """A shorter run is not judged, except by what needs no time."""
@@ -25,14 +26,26 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     "device_needs_reset": ("idle_devices", "straggler", "clock_limited", "launch_bound"),
     "held_memory_without_process": ("idle_devices",),
     "idle": ("slow_start", "idle_devices", "idle_tail"),
+    "idle_devices": ("input_bound_cpu", "input_bound_disk", "input_bound_network", "launch_bound"),
     "cpu_limit": ("input_bound_cpu",),
-    "thermal_throttling": ("clock_limited",),
-    "hw_slowdown": ("clock_limited", "thermal_throttling"),
+    "thermal_throttling": ("clock_limited", "straggler"),
+    "hw_slowdown": ("clock_limited", "thermal_throttling", "straggler"),
+    "straggler": ("clock_limited",),
     "swapping": ("input_bound_disk",),
     "checkpoint_stalls": ("input_bound_disk",),
     "loss_not_finite": ("loss_diverged",),
 }
 """Findings that another explains, at the same time and on the same devices, are left out."""
+
+CAUSED_BY: Mapping[str, tuple[str, ...]] = {
+    "device_needs_reset": ("hang", "idle", "idle_devices"),
+    "memory_errors": ("hang", "idle", "idle_devices"),
+    "held_memory_without_process": ("idle",),
+    "swapping": ("out_of_memory_near", "input_bound_disk"),
+}
+"""Both are findings, but the cause is the headline, whatever the consequence costs."""
+CAUSE_S = 30 * 60
+"""What begins so much before its cause is no consequence of it."""
 
 _SEVERITIES = ("critical", "warning", "info")
 _NEAR_COST = 0.5
@@ -108,12 +121,9 @@ def _overlaps(finding: Finding, cause: Finding) -> bool:
     common = min(end, cause_end) - max(finding.from_ms, cause.from_ms)
     if common < 0.5 * max(end - finding.from_ms, 1):
         return False
-    return (
-        not cause.devices
-        or not finding.devices
-        or set(finding.devices) <= set(cause.devices)
-        or cause.id == "hang"
-    )
+    if not cause.devices or not finding.devices or cause.id == "hang":
+        return True
+    return set(finding.devices) <= set(cause.devices) and set(finding.hosts) <= set(cause.hosts)
 
 
 def _importance(finding: Finding) -> tuple[int, float, int]:
@@ -129,8 +139,19 @@ def _headline(accused: Sequence[Finding]) -> Finding:
     A critical finding that costs no device time (memory, a disk, the loss) comes first if it ends the run or
     makes it worthless.
     """
-    fatal = [finding for finding in accused if finding.severity == "critical" and _ORDER[finding.id] <= 1]
-    candidates = fatal or accused
+    candidates = [finding for finding in accused if not _is_caused(finding, accused)]
+    fatal = [finding for finding in candidates if finding.severity == "critical" and _ORDER[finding.id] <= 1]
+    candidates = fatal or candidates
     most = max(finding.device_hours for finding in candidates)
     near = [finding for finding in candidates if finding.device_hours >= _NEAR_COST * most]
     return min(near, key=lambda finding: (_ORDER[finding.id], -finding.device_hours))
+
+
+def _is_caused(finding: Finding, accused: Sequence[Finding]) -> bool:
+    """Whether another finding of the same time is the cause of one."""
+    return any(
+        finding.id in CAUSED_BY.get(cause.id, ())
+        and finding.from_ms >= cause.from_ms - CAUSE_S * 1000
+        and (cause.to_ms is None or cause.to_ms > finding.from_ms)
+        for cause in accused
+    )

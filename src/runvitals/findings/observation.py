@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Any
 
 import numpy as np
@@ -62,7 +63,14 @@ def observe(
         state: of the run.
         ended_ms: None while it goes on; then it is judged up to its last sample, or `now_ms`.
         price_per_device_hour: None without prices.
+
+    Raises:
+        ValueError: the price is no finite number of 0 or more.
     """
+    if price_per_device_hour is not None and not 0 <= price_per_device_hour < inf:
+        raise ValueError(
+            f"price_per_device_hour is {price_per_device_hour}: expected a finite number of 0 or more"
+        )
     present = [host for host in hosts if host.series]
     first = [int(times[0]) for host in present for times, _ in host.series.values() if len(times)]
     last = [int(times[-1]) for host in present for times, _ in host.series.values() if len(times)]
@@ -98,8 +106,8 @@ def ranks_on(facts: Run, host: str) -> dict[int, int]:
 
 
 def marks_of(events: Iterable[Event]) -> list[Mark]:
-    """Return what the training marked, from the events of a run."""
-    return [Mark(event.time_ms, event.text) for event in events if event.name == "marker"]
+    """Return what the training marked, and errors of GPUs that the driver told (Xid), from a run's events."""
+    return [Mark(event.time_ms, event.text) for event in events if event.name in ("marker", "gpu_xid")]
 
 
 _READ = re.compile(

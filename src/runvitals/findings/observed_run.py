@@ -16,6 +16,7 @@ from runvitals.findings.windows import Bools, Floats, HostColumns, TimeWindows
 
 _AT_WORK = 0.20
 """A device at this utilisation does some work."""
+_MAY_BE_START_S = 600.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,6 +84,11 @@ class ObservedRun:
         return [device for host in self.hosts for device in host.devices]
 
     @property
+    def device_hours(self) -> float:
+        """The hours of all its devices."""
+        return len(self.devices) * self.duration_ms / 3_600_000
+
+    @property
     def duration_ms(self) -> int:
         """How long it is or was going on."""
         return max(1, (self.ended_ms or self.now_ms) - self.started_ms)
@@ -123,6 +129,28 @@ class ObservedRun:
             elif not self.devices:
                 inside[:] = True
         inside &= ~self.training.validation()
+        return inside
+
+    @cached_property
+    def training_so_far(self) -> Bools:
+        """The windows of the training, so that what comes later does not move its begin.
+
+        It begins with the first step, unless devices worked for ten minutes before it: then with their work,
+        as rows are rare. While no step was logged and those ten minutes last, nobody knows.
+        """
+        inside: Bools = self.training_windows.copy()
+        work, steps_ms = self.first_work, self.training.steps_ms
+        if not self.devices or work is None:
+            return inside
+        start = self.windows.number(_MAY_BE_START_S)
+        first = self.windows.index(int(steps_ms[0])) if len(steps_ms) else None
+        if first is None:
+            if self.ended_ms is None and self.windows.count - work < start:
+                inside[:] = False
+        elif first - work > start:
+            inside[work:first] = ~self.training.validation()[work:first]
+        elif not self.training.has_steps:
+            inside[:first] = False
         return inside
 
     @cached_property

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
+from math import isfinite
 
 import numpy as np
 
@@ -89,8 +90,8 @@ class FindingRule:
         windows = run.windows
         from_ms, to_ms = from_to_ms(windows, occurrence.spans)
         from_ms = max(occurrence.from_ms or from_ms, run.started_ms)
-        end_ms = run.ended_ms or run.now_ms
-        to_ms = min(occurrence.to_ms or to_ms, end_ms)
+        end_ms = max(run.ended_ms or run.now_ms, from_ms)
+        to_ms = max(min(occurrence.to_ms or to_ms, end_ms), from_ms)
         is_open = run.ended_ms is None and to_ms >= end_ms - 3 * windows.width_ms
         covered_ms = sum(len(span) for span in occurrence.spans) * windows.width_ms
         if len(occurrence.spans) == 1:
@@ -100,7 +101,7 @@ class FindingRule:
             share = covered_ms / run.duration_ms
         devices = occurrence.devices
         hosts = tuple(dict.fromkeys([*occurrence.hosts, *(device.host.name for device in devices)]))
-        hours = occurrence.cost_s / 3600
+        hours = max(occurrence.cost_s, 0.0) / 3600 if isfinite(occurrence.cost_s) else 0.0
         price = run.price_per_device_hour
         return Finding(
             id=self.id,
@@ -108,7 +109,7 @@ class FindingRule:
             confidence=occurrence.confidence,
             from_ms=from_ms,
             to_ms=None if is_open else to_ms,
-            share=min(max(share, 0.0), 1.0),
+            share=min(max(share, 0.0), 1.0) if isfinite(share) else 0.0,
             hosts=hosts or tuple(host.name for host in run.hosts),
             devices=tuple(sorted({device.index for device in devices})),
             ranks=tuple(sorted({device.rank for device in devices if device.rank is not None})),
@@ -203,23 +204,6 @@ def duration_text(seconds: float) -> str:
 def seconds_of(spans: Sequence[Span], windows: TimeWindows) -> float:
     """Return how long spans are together."""
     return sum(len(span) for span in spans) * windows.width_s
-
-
-def joined(occurrences: Iterable[Occurrence], run: ObservedRun) -> list[Occurrence]:
-    """Join the spans of an occurrence that lie near each other, and keep those apart that do not.
-
-    They are far from each other if more than a quarter of the run is between them.
-    """
-    result: list[Occurrence] = []
-    for occurrence in occurrences:
-        groups: list[list[Span]] = []
-        for span in occurrence.spans:
-            if groups and span.first - groups[-1][-1].last <= max(run.windows.count // 4, 2):
-                groups[-1].append(span)
-            else:
-                groups.append([span])
-        result += [replace(occurrence, spans=group) for group in groups]
-    return result
 
 
 def hosts_with(run: ObservedRun, *keys: str) -> list[ObservedHost]:

@@ -51,7 +51,7 @@ from runvitals.findings.screen import RunScreen
 from runvitals.findings.training import Mark, training_of
 from runvitals.findings.windows import MIN_WIDTH_S, Floats, Integers, windows_of
 
-LOOK_ROWS, LOOK_MS = 16, 20_000
+LOOK_ROWS, LOOK_MS = 16, 45_000
 """Samples are reduced once there are so many, or so long ago was the first of them."""
 MAX_MARKS = 10_000
 

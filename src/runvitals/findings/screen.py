@@ -15,7 +15,8 @@ import numpy as np
 from runvitals.findings.windows import MAX_VALUE, Bools, Floats, Integers
 from runvitals.model.metrics import DEFINITIONS
 
-_RELATIVE = 0.10
+_RELATIVE, _RELATIVE_OF_COUNTERS = 0.10, 0.5
+"""Traffic varies more than levels do."""
 _SPREADS = 5.0
 _FLOORS = {"%": 8.0, "bytes": 2.0**28, "MiB": 16.0, "MB": 256.0, "s": 0.1, "°C": 8.0, "MHz": 100.0, "W": 20.0}
 """Smaller changes of a level never count, by unit; those of counters are meant per second."""
@@ -44,6 +45,7 @@ class LevelScreen:
 
     def __init__(self, counters: Bools, floors: Floats) -> None:
         self._counters, self._floors = counters, floors
+        self._relative = np.where(counters, _RELATIVE_OF_COUNTERS, _RELATIVE)
         nothing = np.full(len(floors), np.nan)
         self._level, self._before, self._total = nothing.copy(), nothing.copy(), nothing.copy()
         self._spread = np.zeros(len(floors))
@@ -59,7 +61,7 @@ class LevelScreen:
             now = np.where(self._counters, np.where(growth >= 0, growth, np.nan), values)
             self._total, self._time_ms = np.where(np.isnan(values), self._total, values), time_ms
             away = np.abs(now - self._level)
-            limit = np.maximum(self._floors, _RELATIVE * np.abs(self._level))
+            limit = np.maximum(self._floors, self._relative * np.abs(self._level))
             outside = away > np.maximum(limit, _SPREADS * self._spread)
             new = outside & (self._outside | (self._floors == 0))
             noise = np.abs(now - self._before)

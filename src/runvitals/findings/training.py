@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,13 @@ from runvitals.findings.windows import Bools, Floats, TimeWindows
 
 MAX_START_S = 20 * 60
 """A first step that comes later is a slow start (SageMaker Debugger: MaxInitializationTime)."""
+
+MIN_STEPS = 5
+"""Fewer do not tell how fast a training goes."""
+MAX_MARKED_S = 60 * 60
+"""A validation of which only the begin is marked is longer only if one before was."""
+_RESUMED_STEPS = 3.0
+"""A step that is so many usual distances lower than the one before is that of a resumed training."""
 
 _WAIT_FOR_DATA = re.compile(
     r"(^|[/_.])(data|dataloader|loader|input|fetch|batch_load)[/_.]?(time|wait|load|fetch|sec|s|ms)", re.I
@@ -54,7 +62,7 @@ class LoggedTraining:
     @property
     def has_steps(self) -> bool:
         """Whether enough steps were logged to know how fast it goes."""
-        return len(self.steps_ms) >= 5
+        return len(self.steps_ms) >= MIN_STEPS
 
     @property
     def median_gap_ms(self) -> float:
@@ -84,38 +92,98 @@ class LoggedTraining:
         return marked
 
     def validation(self) -> Bools:
-        """The windows between the marks of a validation's begin and its end."""
+        """The windows between the marks of a validation's begin and its end, or of one that goes on."""
         inside = np.zeros(self.windows.count, dtype=np.bool_)
-        began: int | None = None
+        for began_ms, ended_ms in self._validations:
+            inside[self.windows.index(began_ms) : self.windows.index(ended_ms) + 1] = True
+        return inside
+
+    def validated_ms(self, from_ms: int, to_ms: int) -> int:
+        """How much of a time is marked as validation."""
+        return sum(
+            max(0, min(ended_ms, to_ms) - max(began_ms, from_ms)) for began_ms, ended_ms in self._validations
+        )
+
+    @cached_property
+    def _validations(self) -> list[tuple[int, int]]:
+        """When validations began and ended; an open one goes on until the next step, or for an hour."""
+        spans: list[tuple[int, int]] = []
+        began_ms: int | None = None
         for mark in self.marks:
             text = mark.text.lower()
             if "valid" not in text and "eval" not in text:
                 continue
             if "begin" in text or "start" in text:
-                began = mark.time_ms
-            elif began is not None and "end" in text:
-                inside[self.windows.index(began) : self.windows.index(mark.time_ms) + 1] = True
-                began = None
-        return inside
+                began_ms = mark.time_ms
+            elif began_ms is not None and "end" in text:
+                spans.append((began_ms, mark.time_ms))
+                began_ms = None
+        if began_ms is not None:
+            longest_ms = max((ended - began for began, ended in spans), default=0)
+            until_ms = began_ms + max(MAX_MARKED_S * 1000, 3 * longest_ms)
+            later = self.steps_ms[self.steps_ms > began_ms]
+            spans.append((began_ms, min(until_ms, int(later[0])) if len(later) else until_ms))
+        return spans
 
 
 def training_of(
     windows: TimeWindows, logged: Mapping[str, LoggedColumn], marks: Sequence[Mark] = ()
 ) -> LoggedTraining:
-    """Return the training whose rows these are."""
-    best: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+    """Return the training whose rows these are.
+
+    Its steps are those of the value that tells most of them: a loss of the training, else anything that the
+    training logs, else validation or what a thread beside it logs. Rows without a step count only if no value
+    has steps.
+    """
+    order = tuple(sorted(marks, key=lambda mark: mark.time_ms))
+    best: dict[int, NDArray[np.int64]] = {}
     for name, column in logged.items():
-        if name.startswith("_") and name != "_step":
-            continue
-        order = np.argsort(column.time_ms, kind="stable")
-        times, steps = column.time_ms[order], column.step[order]
-        if (steps >= 0).any():
-            highest = np.maximum.accumulate(np.where(steps >= 0, steps, -1))
-            fresh = np.concatenate([[True], np.diff(highest) > 0]) & (steps >= 0)
-            times = times[fresh]
-        if len(times) > len(best):
-            best = times
-    return LoggedTraining(windows, best, logged, tuple(sorted(marks, key=lambda mark: mark.time_ms)))
+        times = _step_times(column)
+        kind = distance_from_steps(name) if (column.step >= 0).any() else _WITHOUT_STEPS
+        if len(times) > len(best.get(kind, ())):
+            best[kind] = times
+    for kind in sorted(best):
+        if len(best[kind]) >= MIN_STEPS:
+            return LoggedTraining(windows, best[kind], logged, order)
+    longest = max(best.values(), key=len, default=np.empty(0, dtype=np.int64))
+    return LoggedTraining(windows, longest, logged, order)
+
+
+_LOSS, _OTHER, _BESIDE, _WITHOUT_STEPS = range(4)
+_TRAINING_LOSS = re.compile(r"loss|nll|perplexity|objective", re.I)
+_BESIDE_TRAINING = re.compile(
+    r"(^|[/_.\s-])(val|valid|validation|eval|evaluation|test|dev|system|sys|host|heartbeat|monitor|gpu|cpu)"
+    r"($|[/_.\s\d-])|^_(?!step$)",
+    re.I,
+)
+
+
+def distance_from_steps(name: str) -> int:
+    """Return how far the rows of a value are from the steps: 0 for a loss, 2 for what is beside it."""
+    if _BESIDE_TRAINING.search(name):
+        return _BESIDE
+    return _LOSS if _TRAINING_LOSS.search(name) else _OTHER
+
+
+def _step_times(column: LoggedColumn) -> NDArray[np.int64]:
+    """Return when a step higher than all before was logged, ascending; the times of all rows without steps.
+
+    A step that falls far back is that of a training that was resumed: higher ones after it count again.
+    """
+    order = np.argsort(column.time_ms, kind="stable")
+    times, steps = column.time_ms[order], column.step[order]
+    numbered = steps >= 0
+    if not numbered.any():
+        return times
+    times, steps = times[numbered], steps[numbered]
+    changes = np.diff(steps.astype(np.float64))
+    rising = changes[changes > 0]
+    usual = float(np.median(rising)) if len(rising) else 1.0
+    trainings = np.concatenate([[0], np.cumsum(changes < -_RESUMED_STEPS * usual)])
+    # Ranks of the steps, so that those of a later training are above all of an earlier one.
+    ranks = np.unique(steps, return_inverse=True)[1]
+    highest = np.maximum.accumulate(ranks + trainings * (len(ranks) + 1))
+    return np.asarray(times[np.concatenate([[True], np.diff(highest) > 0])])
 
 
 def data_wait_share(training: LoggedTraining) -> Floats | None:

@@ -20,6 +20,8 @@ LONG_S = 160 * 60.0
 CLOSE_S = 1800.0
 LEAST_PART, LAST_PART, LAST_STRETCH = 0.4, 0.7, 0.75
 """Rise of each quarter, of the mean; of the last, of the first; of a stretch, of that before it."""
+STILL = 0.25
+"""Of the mean rise of a quarter: the highest value of the last is above its mean, so it still rises."""
 TEETH = 2.0
 """A stretch must rise by twice what was given back at once before: else it is a tooth of a saw."""
 
@@ -140,6 +142,7 @@ def _stretch(values: Floats, length_s: float, bucket_s: float, least: float) -> 
     with np.errstate(invalid="ignore"):
         grows = (rise >= least) & (steps.min(axis=0) >= LEAST_PART * steps.mean(axis=0))
         grows &= steps[2] >= LAST_PART * steps[0]
+        grows &= _trailing_max(np.nan_to_num(values), part) - means[3] >= STILL * steps.mean(axis=0)
         before = np.concatenate([np.full(count, np.nan), rise[:-count]])
         grows &= ~(rise < LAST_STRETCH * before)
         grows &= rise >= TEETH * _given_back(values, 4 * count, max(2, round(3600 / bucket_s)))
@@ -156,7 +159,7 @@ def _given_back(values: Floats, memory: int, within: int) -> Floats:
 
 def _trailing_max(values: Floats, count: int) -> Floats:
     """The largest of the last `count` values, by doubling: each pass looks twice as far back."""
-    result = values.copy()
+    result: Floats = values.copy()
     reach = 1
     while reach < count:
         shift = min(reach, count - reach)

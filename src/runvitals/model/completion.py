@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from runvitals.model.run_verdict import FINDING_IDS, VERDICT_IDS
 from runvitals.model.state import STATES
 from runvitals.model.system_statistics import QUANTITIES
 
@@ -32,6 +33,9 @@ FIXED_CHOICES = (
     FieldChoice("last", "time"),
     FieldChoice("exit_code", "number"),
     FieldChoice("signal", "number"),
+    FieldChoice("finding", "text", FINDING_IDS),
+    FieldChoice("verdict", "text", VERDICT_IDS),
+    FieldChoice("lost_hours", "number"),
 )
 """Names whose values do not depend on the runs."""
 

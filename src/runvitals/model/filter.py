@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from string import ascii_lowercase, ascii_uppercase
 from typing import Any, Literal, Protocol
 
-from runvitals.model import fields, system_statistics
+from runvitals.model import fields, run_verdict, system_statistics
 from runvitals.model.fields import Scalar
 from runvitals.model.state import STATES
 
@@ -84,7 +84,7 @@ class Predicate:
             raise ValueError(
                 f'invalid filter expression {text!r:.200}; try config.lr > 0.1 or summary.note = "two words"'
             )
-        name = system_statistics.statistic_named(match[1]) or match[1]
+        name = run_verdict.finding_field(match[1]) or system_statistics.statistic_named(match[1]) or match[1]
         return cls(name, "=" if match[2] == "==" else match[2], literal(value))
 
 
@@ -110,17 +110,18 @@ def literal(text: str) -> float | str | bool:
 
 
 def is_field(name: str) -> bool:
-    """Return whether a name can be a configuration or summary field, or is a system statistic."""
+    """Return whether a name can be a configuration, summary, system or finding field."""
     section, dot, rest = name.partition(".")
     if section in fields.SECTIONS and dot and rest:
         return True
-    return system_statistics.is_statistic(name)
+    return system_statistics.is_statistic(name) or name in run_verdict.FINDING_FIELDS
 
 
 def allowed_fields() -> str:
     """List the fields that a filter can name, for messages."""
     sections = (*fields.SECTIONS, system_statistics.SECTION)
-    return ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS, *(f"{section}.…" for section in sections)))
+    of_sections = (f"{section}.…" for section in sections)
+    return ", ".join((*TEXT_COLUMNS, *NUMBER_COLUMNS, *of_sections, *run_verdict.FINDING_FIELDS))
 
 
 _ASCII_LOWER = str.maketrans(ascii_uppercase, ascii_lowercase)
@@ -145,6 +146,8 @@ Label = Literal[
     "note",
     "device",
     "sweep",
+    "finding",
+    "verdict",
 ]
 """Names that `name:value` in a filter text compares with texts of the run."""
 
@@ -236,6 +239,16 @@ class Term:
         if not isinstance(condition, FieldComparison):
             return ()
         return tuple(alternative.field for alternative in condition.alternatives)
+
+    @property
+    def needs_findings(self) -> bool:
+        """Whether it can only be decided by the findings about a run."""
+        condition = self.condition
+        if isinstance(condition, (AnyOf, AllOf)):
+            return any(term.needs_findings for term in condition.terms)
+        if isinstance(condition, Labelled):
+            return condition.label in ("finding", "verdict")
+        return any(name in run_verdict.FINDING_FIELDS for name in self.fields)
 
 
 class PlacedRun(Protocol):
@@ -341,3 +354,10 @@ class Filter:
         of_terms = [name for term in self.terms for name in term.fields]
         named = [*(predicate.field for predicate in self.where), *of_terms]
         return {name for name in named if is_field(name)}
+
+    @property
+    def needs_findings(self) -> bool:
+        """Whether it can only be decided by the findings about a run."""
+        return any(predicate.field in run_verdict.FINDING_FIELDS for predicate in self.where) or any(
+            term.needs_findings for term in self.terms
+        )

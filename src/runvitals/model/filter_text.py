@@ -37,6 +37,7 @@ from runvitals.model.filter import (
     is_field,
     literal,
 )
+from runvitals.model.run_verdict import FINDING_IDS, VERDICT_IDS, finding_field
 from runvitals.model.state import STATES
 from runvitals.model.system_statistics import SECTION, statistic_named
 
@@ -47,6 +48,7 @@ MAX_ALTERNATIVES: Final = 100
 LABELS: Final[tuple[Label, ...]] = get_args(Label)
 _OTHER_LABELS: Final[dict[str, Label]] = {"author": "user", "notes": "note", "run": "id", "tags": "tag"}
 _SUBSTRINGS: Final = ("name", "note")
+_IDS: Final = {"finding": FINDING_IDS, "verdict": VERDICT_IDS}
 TIMES: Final = {"started": "started_ms", "last": "last_ms"}
 DURATIONS: Final = {"duration": "duration_ms"}
 
@@ -240,6 +242,9 @@ def _label(name: str) -> Label:
 def _pattern(label: str, operator: str, value: _Value) -> TextPattern:
     if label == "state" and value.text not in STATES:
         raise ValueError(f"unknown state {value.text!r}; expected one of {', '.join(STATES)}")
+    ids = _IDS.get(label)
+    if ids is not None and value.text not in ids and not _is_glob(value):
+        raise ValueError(f"unknown {label} {value.text[:_MAX_SHOWN]!r}; expected one of {', '.join(ids)}")
     if _is_glob(value):
         return TextPattern(value.text, "glob")
     if label in _SUBSTRINGS and operator == ":":
@@ -263,9 +268,9 @@ def _field(name: str) -> str:
         return TIMES.get(name) or DURATIONS[name]
     if name in TEXT_COLUMNS or name in NUMBER_COLUMNS:
         return name
-    statistic = statistic_named(name)
-    if statistic is not None:
-        return statistic
+    known = finding_field(name) or statistic_named(name)
+    if known is not None:
+        return known
     if not is_field(name):
         raise ValueError(
             f"unknown name {name!r}; expected one of {_allowed_names()}; or quote it to search for it"
@@ -275,7 +280,7 @@ def _field(name: str) -> str:
 
 def _allowed_names() -> str:
     sections = (*(f"{section}.…" for section in SECTIONS), f"{SECTION}.…")
-    return ", ".join((*LABELS, *TIMES, *DURATIONS, "exit_code", "signal", *sections))
+    return ", ".join((*LABELS, *TIMES, *DURATIONS, "exit_code", "signal", "lost_hours", *sections))
 
 
 def _equal(field: str, name: str, value: _Value) -> Predicate | FieldMatch:

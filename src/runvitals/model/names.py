@@ -5,7 +5,7 @@ from __future__ import annotations
 from zlib import crc32
 
 from runvitals.base.unicode import is_unicode, unicode_text
-from runvitals.model.limits import NAME_CHARACTERS
+from runvitals.model.limits import LABEL_CHARACTERS, NAME_CHARACTERS
 
 STEP = "_step"
 """The column in which the server stores the step of `log()` rows."""
@@ -81,7 +81,13 @@ def shorten(text: str, longest: int) -> str:
     return plain_text(text[:longest])
 
 
+DEFAULT_PROJECT = "default"
 PROJECT_NAME_ALLOWED = "a name without / \\ or control characters that is not ., .. or -"
+
+
+def project_name(text: object) -> str:
+    """Return the project name given by a writer, shortened if it is too long; `default` if it gives none."""
+    return shorten(str(text), LABEL_CHARACTERS) if text else DEFAULT_PROJECT
 
 
 def can_be_addressed(project: str) -> bool:

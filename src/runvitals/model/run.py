@@ -8,6 +8,7 @@ from typing import Any
 from runvitals.model.ending import Ending
 from runvitals.model.host import Host
 from runvitals.model.run_state import State
+from runvitals.model.run_verdict import RunVerdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +84,7 @@ class Run:
         author: the user whose run it is; None without accounts, and if nobody is known.
         service_account: the service account that sent it; None if a user's own key did.
         defined_metrics: what `define_metric` chose, by name or pattern.
+        verdict: of the findings about it; None if it was not judged yet.
 
     A list of runs (`RunList`) reads only the start and end of the files, so its runs have only the `events`
     and `problems` found there.
@@ -116,6 +118,7 @@ class Run:
     author: RunAuthor | None = None
     service_account: RunServiceAccount | None = None
     defined_metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
+    verdict: RunVerdict | None = None
 
     @property
     def state(self) -> State:

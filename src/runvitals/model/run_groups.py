@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from runvitals.model.filter import is_field
+from runvitals.model.run_verdict import finding_field
 from runvitals.model.system_statistics import statistic_named
 
 GROUPED_COLUMNS: Final = (
@@ -77,7 +78,7 @@ def field_named(name: str) -> str:
     """
     if name.startswith("cfg."):
         name = f"config.{name[len('cfg.') :]}"
-    field = statistic_named(name) or name
+    field = finding_field(name) or statistic_named(name) or name
     if not is_field(field):
         raise ValueError(f"unknown column {name!r:.100}; expected config.…, summary.… or system.…")
     return field

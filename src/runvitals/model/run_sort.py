@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from runvitals.model.filter import is_field
+from runvitals.model.run_verdict import finding_field
 from runvitals.model.system_statistics import statistic_named
 
 SORTED_COLUMNS = (
@@ -53,7 +54,7 @@ class RunSort:
         if self.by not in SORTED_COLUMNS and not is_field(self.by):
             raise ValueError(
                 f"cannot sort runs by {self.by!r}; expected one of "
-                f"{', '.join(SORTED_COLUMNS)}, config.…, summary.… or system.…"
+                f"{', '.join(SORTED_COLUMNS)}, verdict, lost_hours, config.…, summary.… or system.…"
             )
 
     @property
@@ -97,7 +98,7 @@ def _name(name: str) -> str:
         return name
     if name.startswith("cfg."):
         name = f"config.{name[len('cfg.') :]}"
-    return statistic_named(name) or name
+    return finding_field(name) or statistic_named(name) or name
 
 
 def _is_sortable(name: str) -> bool:

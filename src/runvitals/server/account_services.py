@@ -19,9 +19,9 @@ from runvitals.server.accounts.passwords import (
     TooManySignIns,
     password_problem,
 )
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.sign_in import SignIn
 from runvitals.server.accounts.storage.emails import EmailRow
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.workers import Workers
 from runvitals.server.mail import messages

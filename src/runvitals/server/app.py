@@ -23,8 +23,8 @@ from runvitals.readers.journals.run_handle import now_ms
 from runvitals.server import routes as api
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
 from runvitals.server.access.permission import needs
-from runvitals.server.access.same_origin import LoopbackOnly
 from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
+from runvitals.server.findings.run_findings import JudgedViews
 from runvitals.server.http import page
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.component_names import use_plain_names
@@ -41,6 +41,7 @@ from runvitals.server.http.router import (
     lazy_routes,
     refuse_other_methods,
 )
+from runvitals.server.http.same_origin import LoopbackOnly
 from runvitals.server.http.secret_fields import is_secret_field
 from runvitals.server.library.local.run_library import JournalLibrary
 from runvitals.server.library.run_library import Library
@@ -81,6 +82,7 @@ def local_services(library: Library) -> Services:
         feeds=RunFeeds(closing),
         open_streams=OpenStreams(),
         response_memory=ResponseMemory(),
+        findings=JudgedViews(),
     )
 
 

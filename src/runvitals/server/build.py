@@ -17,17 +17,16 @@ from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.bound_cursors import BoundCursors
 from runvitals.server.access.idempotency_keys import IdempotencyKeys, describe_header
 from runvitals.server.access.recorded_changes import RecordedChanges
-from runvitals.server.access.server_access import Entrances
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passwords import Passwords
-from runvitals.server.accounts.secret_box import SecretBox, temporary_secret_box
 from runvitals.server.alerts.alerting import Alerting
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
+from runvitals.server.database.secret_box import SecretBox, temporary_secret_box
 from runvitals.server.doors.mlflow.door import MlflowDoor
 from runvitals.server.doors.otlp.http import OtlpEndpoint, StatusBodies
 from runvitals.server.doors.otlp.receiver import OtlpReceiver
@@ -40,6 +39,7 @@ from runvitals.server.doors.routers import DOOR_ROUTERS
 from runvitals.server.doors.wandb.resuming_clients import ResumingClients
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.routes import uploads
+from runvitals.server.findings.kept_findings import KeptFindings
 from runvitals.server.health.other_servers import OtherServers
 from runvitals.server.health.routes import health as health_routes
 from runvitals.server.health.self_metrics import SelfMetrics
@@ -59,6 +59,7 @@ from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outside_services import OutsideServices
+from runvitals.server.server_access import Entrances
 from runvitals.server.services import SharedServices
 from runvitals.server.shared_server import IngestFastPath, SharedServer
 from runvitals.server.usage.gauges import UsageGauges
@@ -153,6 +154,7 @@ def build_server(
     )
     automations = AutomationThread(metadata_store, directory, clock)
     alerting = services.alerting
+    services.findings.listeners.append(alerting.finding_events.note)
     others.start(recorder, services.library, alerting.rule_watch.queue, recorder.forget)
     alerting.start()
     own_threads = [
@@ -230,6 +232,9 @@ def _services_of(
         feeds=RunFeeds(closing),
         open_streams=OpenStreams(),
         response_memory=ResponseMemory(options.response_limits),
+        findings=KeptFindings(
+            metadata_store, clock, note_change=lambda number: recorder.note_change(number, has_facts=True)
+        ),
         access=control,
         changes=RecordedChanges(control),
         cursors=BoundCursors(metadata_store.accounts.cursor_key),

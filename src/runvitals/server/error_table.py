@@ -9,7 +9,7 @@ from starlette.exceptions import HTTPException
 
 from runvitals.base.deadline import ClientLeft, TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
-from runvitals.server.health.disk_space import NO_SPACE
+from runvitals.server.files.disk_space import NO_SPACE
 from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import DEADLINE_S, Busy

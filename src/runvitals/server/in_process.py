@@ -25,7 +25,7 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.directory import Directory
 from runvitals.server.access.principals import CommandLine
 from runvitals.server.access.requester import SCOPE_KEY, Requester
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.http.errors import field_name
 from runvitals.server.http.router import LazyRoute, Router
 from runvitals.server.mail.notices import Notices

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from sqlalchemy import Connection
 
+from runvitals.server.access.storage.tokens import TokenTable
 from runvitals.server.alerts.storage.alert_store import AlertStore
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.run_lineage import RunLineageTable
@@ -19,6 +20,8 @@ from runvitals.server.doors.mlflow.storage.experiments import MlflowExperimentTa
 from runvitals.server.doors.wandb.storage.clients import WandbClientTable
 from runvitals.server.files.storage.mlflow_files import MlflowFileTable
 from runvitals.server.files.storage.stored_files import StoredFileTable
+from runvitals.server.findings.storage.lost_time import LostTimeReading
+from runvitals.server.findings.storage.results import FindingResults
 from runvitals.server.projects.storage.projects import ProjectTable
 from runvitals.server.projects.storage.routing_rules import RoutingRuleTable
 from runvitals.server.registry.storage.logged_model_metrics import LoggedModelMetricTable
@@ -34,7 +37,6 @@ from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.server.runs.storage.run_statistics import RunStatisticsTable
 from runvitals.server.runs.storage.runs import RunTable
 from runvitals.server.runs.storage.sections import SectionTable
-from runvitals.server.runs.storage.tokens import TokenTable
 from runvitals.server.runs.storage.writers import WriterTable
 from runvitals.server.sweeps.storage.sweep_store import SweepStore
 from runvitals.server.usage.storage.usage_store import UsageStore
@@ -56,7 +58,9 @@ class MetadataStore:
     Attributes:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
             devices, routing_rules, tokens, wandb_clients: the tables.
+        findings: what is wrong with runs.
         usage: what runs used and what it costs.
+        findings, lost_time: what is wrong with runs, and which device-hours they lost by it.
         pending_summaries: rows that are stored, but not yet in the summaries of their runs.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
@@ -69,6 +73,7 @@ class MetadataStore:
         self.projects = ProjectTable(database)
         self.runs = RunTable(database, self.pending_summaries)
         self.run_statistics = RunStatisticsTable(database)
+        self.findings = FindingResults(database)
         self.writers = WriterTable(database)
         self.sections = SectionTable(database, self.pending_summaries)
         self.events = EventTable(database)
@@ -88,6 +93,8 @@ class MetadataStore:
         self.wandb_clients = WandbClientTable(database)
         self.issued_ids = IssuedIds(database)
         self.usage = UsageStore(database)
+        self.findings = FindingResults(database)
+        self.lost_time = LostTimeReading(database)
 
     @cached_property
     def accounts(self) -> AccountStore:

@@ -9,9 +9,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.slack_app import SlackApp
 from runvitals.server.audit.audit_webhook import AuditWebhook
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.http.workers import Workers
 from runvitals.server.mail.settings import URL_ENVIRONMENT, server_url
 from runvitals.server.metadata_store import MetadataStore

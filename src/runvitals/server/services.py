@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from runvitals.server.doors.remote_write.receiver import RemoteWrite
     from runvitals.server.doors.wandb.resuming_clients import ResumingClients
     from runvitals.server.files.received_files import ReceivedFiles
+    from runvitals.server.findings.kept_findings import KeptFindings
+    from runvitals.server.findings.run_findings import FindingSource
     from runvitals.server.health.server_health import ServerHealth
     from runvitals.server.http.response_memory import ResponseMemory
     from runvitals.server.library.run_library import Library
@@ -53,6 +55,7 @@ class Services:
         cursors: binds cursors to who gets them; None on the local server.
         closing: is set when the server ends.
         response_memory: what responses that are being sent hold.
+        findings: what is wrong with runs.
     """
 
     library: Library
@@ -60,6 +63,7 @@ class Services:
     feeds: RunFeeds
     open_streams: OpenStreams
     response_memory: ResponseMemory
+    findings: FindingSource
     access: AccessControl | None = None
     changes: RecordedChanges | None = None
     cursors: BoundCursors | None = None
@@ -76,6 +80,7 @@ class SharedServices(Services):
     """
 
     library: StoredLibrary
+    findings: KeptFindings
     access: AccessControl
     changes: RecordedChanges
     cursors: BoundCursors

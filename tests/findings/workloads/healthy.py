@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tests.findings.workloads.workload import GIB, HOUR, MINUTE, Workload, pauses_of
+from tests.findings.workloads.workload import GIB, HOUR, MINUTE, Floats, Workload, pauses_of
 
 HEALTHY: dict[str, Callable[[], Workload]] = {}
 
@@ -384,10 +384,10 @@ def amp_nan_rows_skipped() -> Workload:
     run.gpu("node0", 0, run.busy(97, 2))
     run.host("node0", 12)
 
-    def loss(progress):
-        validating = 1 + np.exp(-6 * progress)
-        validating[run.noise.integers(0, len(progress), 7)] = np.nan
-        return validating
+    def loss(progress: Floats) -> Floats:
+        values = 1 + np.exp(-6 * progress)
+        values[run.noise.integers(0, len(progress), 7)] = np.nan
+        return values
 
     run.steps(
         1 * MINUTE,

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from _pytest.mark import ParameterSet
 
 from runvitals.findings.finding import Finding, Findings
 from runvitals.findings.judge import judge
@@ -17,29 +16,8 @@ from tests.findings.workloads.sick import SICK
 from tests.findings.workloads.workload import MOMENTS, START_MS, Workload
 
 Build = Callable[[], Workload]
-MISJUDGED = (
-    *("rl_ppo_losses", "warm_restarts_and_curriculum", "page_cache_95_percent", "gb10_unified"),
-    *("laptop_link_saves_power", "desktop_user", "recompile_7min", "detection_cpu_eval_unmarked"),
-    *("validation_marked_long", "transformers_eval_end_marks_only", "load_checkpoint_18min", "tpu_v5e"),
-    *("dataset_download_first", "amp_nan_rows_skipped", "dataset_fills_memory", "memory_epoch_sawtooth"),
-    *("disk_full_squashfs_and_rotation", "disk_fills_then_stops", "optuna_trials", "finetune_warmup_bump"),
-    *("trains_on_cpu_though_gpu_there", "input_disk_nfs_quarter", "pcie_x4_late", "fell_off_the_bus"),
-    *("swaps", "hang_but_rows_go_on", "disk_fills_late", "tail_upload", "slow_start_tokenising"),
-    "slow_start_xla_compile_tpu",
-)
-"""Workloads that the rules do not judge rightly yet."""
-
-
-def cases(builds: dict[str, Build]) -> list[ParameterSet]:
-    """The workloads as parameters of a test."""
-    failing = pytest.mark.xfail(reason="not judged rightly yet", strict=False)
-    return [
-        pytest.param(build, id=name, marks=[failing] if name in MISJUDGED else [])
-        for name, build in builds.items()
-    ]
-
-
-HEALTHY_RUNS, SICK_RUNS = cases(HEALTHY), cases(SICK)
+HEALTHY_RUNS = [pytest.param(build, id=name) for name, build in HEALTHY.items()]
+SICK_RUNS = [pytest.param(build, id=name) for name, build in SICK.items()]
 TOLERANCE_S = 300.0
 
 

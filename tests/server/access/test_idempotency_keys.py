@@ -16,8 +16,8 @@ from sqlalchemy import select
 from runvitals.server.access.idempotency_keys import MAX_RESPONSE
 from runvitals.server.access.permission import needs
 from runvitals.server.access.storage.idempotent_requests import KEPT_MS, LEASE_MS
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.database.tables.requests import idempotent_request
 from runvitals.server.http.router import Router
 from tests.patience import PATIENCE_S

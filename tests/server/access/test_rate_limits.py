@@ -5,7 +5,7 @@ import pytest
 from runvitals.server.access import rate_limits
 from runvitals.server.access.rate_limits import VERIFICATION_MAILS, RateLimit, RateLimiter
 from runvitals.server.accounts.known_browsers import KnownBrowser, known_browser, new_known_browser
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.database.secret_box import SecretBox
 
 
 class Clock:

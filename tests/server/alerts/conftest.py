@@ -10,10 +10,10 @@ import pytest
 
 from runvitals.model.ending import Ending
 from runvitals.server.access.directory import Directory
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.alerts.run_alerts import LOST_MS, RunAlerts
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.events import StoredEvent

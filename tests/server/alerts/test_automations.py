@@ -15,6 +15,8 @@ FAILED = EventFacts(
 )
 MODEL = EventFacts("artifact.alias", "artifact:1", "k", alias="production", collection="mnist", type="model")
 
+HANG = replace(FAILED, kind="finding.opened", finding="hang", finding_severity="critical")
+
 
 def definition(event: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"event": event, "actions": [{"kind": "slack", "destination": 1}], **more}
@@ -54,6 +56,8 @@ def test_what_is_left_out_is_filled_in() -> None:
         (definition({"kind": "run.tag", "tag": "a"}, cooldown_h=169), "cooldown_h"),
         (definition({"kind": "metric.z_score", "metric": "loss", "value": 0}), "event.value"),
         (definition({"kind": "usage.threshold", "percent": 0}), "event.percent"),
+        (definition({"kind": "finding.opened", "findings": ["hangs"]}), "event.findings"),
+        (definition({"kind": "finding.closed", "severity": "error"}), "event.severity"),
         (definition({"kind": "usage.threshold"}, filter={"projects": ["digits"]}), "filter"),
     ],
 )
@@ -114,6 +118,17 @@ def test_filters(run_filter: dict[str, Any], is_meant: bool) -> None:
         ({"kind": "usage.threshold"}, EventFacts("usage.threshold", "team:1", "k", percent=85), True),
         ({"kind": "usage.threshold"}, EventFacts("usage.threshold", "team:1", "k", percent=84), False),
         ({"kind": "device.silent"}, replace(FAILED, kind="device.silent"), True),
+        ({"kind": "finding.opened"}, HANG, True),
+        ({"kind": "finding.opened", "findings": ["idle", "hang"], "severity": "critical"}, HANG, True),
+        ({"kind": "finding.opened", "findings": ["idle"]}, HANG, False),
+        (
+            {"kind": "finding.opened", "severity": "critical"},
+            replace(HANG, finding_severity="warning"),
+            False,
+        ),
+        ({"kind": "finding.opened"}, replace(HANG, finding_severity="info"), False),
+        ({"kind": "finding.closed"}, HANG, False),
+        ({"kind": "finding.closed"}, replace(HANG, kind="finding.closed"), True),
         (
             {"kind": "device.silent", "host": "^node2"},
             replace(FAILED, kind="device.silent", host="node1"),

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink, mute_link
 from runvitals.server.alerts.run_alerts import ALERTS_A_MINUTE, LOST_MS, OLD_MS, RunAlerts
 from runvitals.server.alerts.storage.alert_settings import AlertSubject
 from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.events.outbox import Notification
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.sections import SectionUpdate

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from sqlalchemy import update
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.audit_webhook import PURPOSE, AuditWebhook, NotDelivered
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.audit.storage.audit_webhook import SETTLED_MS
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.database.tables.requests import audit_webhook
 from runvitals.server.metadata_store import MetadataStore
 from tests.server.database.conftest import address, empty, kind, metadata_store, postgresql

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.background.account_housekeeping import (
@@ -14,6 +13,7 @@ from runvitals.server.background.account_housekeeping import (
     UNCONFIRMED_MS,
     AccountHousekeeping,
 )
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from runvitals.store.errors import NotFound
 from tests.empty_metadata import new_metadata_store

@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.audit_file import AuditFile
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.build import ServerOptions, build_server
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.health.self_metrics import SelfMetrics
 from runvitals.server.http import cached_read
 from runvitals.server.library.stored.statistics_updater import StatisticsUpdater

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from tests.certificates import self_signed

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail import messages
 from runvitals.server.mail.mailer import MAX_AN_HOUR, Mailer
 from runvitals.server.mail.message import Message

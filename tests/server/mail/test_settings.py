@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.mail.settings import (
     SmtpServer,
     mail_settings,

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.settings import opened_smtp_url
 from runvitals.server.organisation.settings_file import read_settings_file
 from runvitals.server.sign_on.providers import providers_of

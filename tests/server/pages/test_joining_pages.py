@@ -6,8 +6,8 @@ from importlib.resources import files
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from tests.server.accounts.routes.people import People
 from tests.server.browser import Browser

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from runvitals.server.account_store import AccountStore
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.sign_on.providers import stored_providers
 from runvitals.server.sign_on.sign_on import SingleSignOn

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.sign_on.providers import providers_of, shown_providers, stored_providers
 
 BOX = SecretBox({"k": bytes(32)})

@@ -11,8 +11,8 @@ import pytest
 from pypdf import PdfReader
 
 from runvitals.cli import main
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from tests.server.accounts_server import AccountsServer, accounts_server
 from tests.server.usage.used import HOUR_MS, use

@@ -19,7 +19,7 @@ export type TeamTab = (typeof TEAM_TABS)[number];
 export const BILLING_TABS = ['plan', 'usage', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
 export type BillingTab = (typeof BILLING_TABS)[number];
 
-export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'sweeps', 'artifacts', 'settings'] as const;
+export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'findings', 'sweeps', 'artifacts', 'settings'] as const;
 export type ProjectTab = (typeof PROJECT_TABS)[number];
 
 /** Pages of a server with accounts. */

@@ -970,6 +970,12 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Runs that lost device-hours, the most first; a run is there once for each cause. */
+        LosingRunsPage: {
+            runs: components["schemas"]["LosingRun"][];
+            total: number;
+            next: string | null;
+        };
         /** @description The mail server took the mail. */
         MailSent: {
             /** @constant */
@@ -1997,6 +2003,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
+            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+            verdict: components["schemas"]["RunVerdict"] | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             notes: string;
@@ -2578,6 +2586,8 @@ export interface components {
             device_hung_hours: number;
             device_failed_hours: number;
             device_wasted_hours: number;
+            /** @description Lost by what was found to be wrong with runs. */
+            device_lost_hours: number;
             energy_kwh: number | null;
             energy_measured_share: number | null;
             energy_unknown_hours: number;
@@ -2592,6 +2602,8 @@ export interface components {
             wasted: number | null;
             wasted_failed: number | null;
             wasted_hung: number | null;
+            /** @description What the lost device-hours cost. */
+            lost: number | null;
         };
         /** @description Usage by some dimensions, and in all. */
         UsageReport: {
@@ -3324,6 +3336,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
+            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+            verdict: components["schemas"]["RunVerdict"] | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             /**
@@ -3349,6 +3363,39 @@ export interface components {
             sparklines: {
                 [key: string]: (number | null)[];
             };
+        };
+        /** @description A run that lost device-hours to a cause. */
+        LosingRun: {
+            run: string;
+            name: string;
+            entity: string | null;
+            project: string;
+            cause: string;
+            text: string;
+            device_hours: number;
+            money: number | null;
+        };
+        /** @description Device-hours that runs lost, by cause, the most first. No hour counts twice. */
+        LostHours: {
+            since_ms: number;
+            until_ms: number;
+            /** @description Of the organisation's prices; null: these are not used. */
+            currency: string | null;
+            device_hours: number;
+            money: number | null;
+            causes: components["schemas"]["LostTimeCause"][];
+            judged_runs: number;
+            /** @description Runs of the period that are not judged yet. */
+            waiting_runs: number;
+        };
+        /** @description What was lost to findings of one id. */
+        LostTimeCause: {
+            id: string;
+            title: string;
+            device_hours: number;
+            /** @description null: nothing has a price, or you may not see prices. */
+            money: number | null;
+            runs: number;
         };
         /** @description A key under which a run logged media. */
         MediaKey: {
@@ -3725,7 +3772,7 @@ export interface components {
             /** @description The `after` of the next page; None on the last. */
             next: string | null;
             /**
-             * @description Runs whose system statistics are not computed yet: they have none for now.
+             * @description Runs whose system statistics or verdicts are not computed yet: they have none for now.
              * @default 0
              */
             pending: number;
@@ -3784,6 +3831,8 @@ export interface components {
             author: components["schemas"]["RunAuthor"] | null;
             /** @description None if a user's own key sent the run. */
             service_account: components["schemas"]["RunServiceAccount"] | null;
+            /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
+            verdict: components["schemas"]["RunVerdict"] | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
         };
@@ -3792,6 +3841,22 @@ export interface components {
             id: number;
             name: string;
             deleted: boolean;
+        };
+        /** @description What the findings about a run come to. */
+        RunVerdict: {
+            /** @description Of the finding that costs most, `healthy` or `unknown`. */
+            id: string;
+            text: string;
+            /**
+             * @description Of the worst finding; `healthy` if there is only information.
+             * @enum {string}
+             */
+            severity: "critical" | "warning" | "healthy" | "unknown";
+            lost_device_hours: number;
+            /** @description The ids of all findings, the most important first. */
+            findings: string[];
+            /** @description ms UTC. */
+            judged_ms: number;
         };
         /** @description A file that a run saved. */
         SavedFile: {
@@ -4207,6 +4272,7 @@ export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
+export type LosingRunsPage = components['schemas']['LosingRunsPage'];
 export type MailSent = components['schemas']['MailSent'];
 export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
@@ -4444,6 +4510,9 @@ export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
+export type LosingRun = components['schemas']['LosingRun'];
+export type LostHours = components['schemas']['LostHours'];
+export type LostTimeCause = components['schemas']['LostTimeCause'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
@@ -4477,6 +4546,7 @@ export type RunPage = components['schemas']['RunPage'];
 export type RunPlan = components['schemas']['RunPlan'];
 export type RunRow = components['schemas']['RunRow'];
 export type RunServiceAccount = components['schemas']['RunServiceAccount'];
+export type RunVerdict = components['schemas']['RunVerdict'];
 export type SavedFile = components['schemas']['SavedFile'];
 export type ServiceAccount = components['schemas']['ServiceAccount'];
 export type Session = components['schemas']['Session'];

@@ -33,5 +33,5 @@ RULES: tuple[FindingRule, ...] = (
     *coverage.RULES,
 )
 
-VERSION = 1
+VERSION = 2
 """Of the rules. It changes when a run may be judged differently: kept results are then computed again."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from runvitals.findings.devices import Device
-from runvitals.findings.finding import Confidence
+from runvitals.findings.finding import Confidence, Severity
 from runvitals.findings.host_load import network_rates, read_rate
-from runvitals.findings.observed_run import ObservedRun, mean_of
+from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rule import (
     Abstention,
     FindingRule,
@@ -16,21 +16,30 @@ from runvitals.findings.rule import (
     capitalised,
     duration_text,
     evidence,
-    joined,
     names_of,
     seconds_of,
 )
-from runvitals.findings.rules.hang import BUSY_KEYS, step_is_late
+from runvitals.findings.rules.hang import BUSY_KEYS, find_standstills
 from runvitals.findings.spans import Span, above, below, find_spans, known, median
 from runvitals.findings.training import MAX_START_S
 from runvitals.findings.windows import Bools
 
 IDLE_BUSY, IDLE_ACTIVE = 0.05, 2.0
 """Utilisation below 5 % and SM activity below 2 %: the alert of all-smi, the audit of AI-Ocean."""
-IDLE_S = 10 * 60
+IDLE_S = 15 * 60
+UNSEEN_IDLE_S = 10 * 60
+"""Where no host tells what it does: there is no start to wait for."""
 LONG_IDLE_S = 60 * 60
+TAIL_S = 10 * 60
+MIN_TAIL_SHARE = 0.02
+"""A shorter tail of a run is information."""
+LONG_START_S = 2 * 60 * 60
+"""A run that has not begun to work after so long is idle, whatever it prepares."""
+MIN_TRANSFER_MIB_S = 5.0
 HELD_MEMORY = 5.0
 """Percent of a device's memory that tell that something is loaded."""
+PREPARING_CPU = 10.0
+"""Percent of the processors; one of many is enough."""
 
 
 def is_idle(device: Device) -> tuple[Bools, Bools]:
@@ -54,50 +63,52 @@ def judge_idle(run: ObservedRun) -> Judgement:
         return Abstention(
             "no device reports its utilisation" if run.devices else "the run has no devices that report"
         )
-    groups = _idle_together(run, telling)
-    late = step_is_late(run)
-    occurrences = []
-    for span, devices in groups:
-        if len(devices) < len(telling) or _is_tail(run, span):
-            continue
-        if run.training.has_steps and run.training.steps_per_window()[span.slice].sum() > len(span) / 2:
-            continue  # steps go on without the devices
-        if (
-            late is not None
-            and run.state != "finished"
-            and min(late.last, span.last) - max(late.first, span.first) > 0.7 * len(span)
-        ):
-            continue  # it hangs: one finding
-        seconds = len(span) * run.windows.width_s
-        devices = [device for device in devices if _was_used(device) or not any(map(_was_used, telling))]
-        devices = [device for device in devices if not held_by_nobody(device, span)] or devices
-        occurrences.append(_idle(run, devices, [span], seconds))
-    return joined_by_time(occurrences, run)
+    spans = [
+        span
+        for span in _idle_together(run, telling)
+        if not _is_tail(run, span) and not _steps_go_on(run, span) and not _is_hang(run, span)
+    ]
+    if not spans:
+        return []
+    used = [device for device in telling if _was_used(device)] or telling
+    return [_idle(run, [each for each in used if not held_by_nobody(each, spans[-1])] or used, spans)]
 
 
-def joined_by_time(occurrences: list[Occurrence], run: ObservedRun) -> list[Occurrence]:
-    """Join occurrences of the same devices that lie near each other."""
-    if len(occurrences) < 2:
-        return occurrences
-    first = occurrences[0]
-    spans = [span for occurrence in occurrences for span in occurrence.spans]
+def _steps_go_on(run: ObservedRun, span: Span) -> bool:
+    """Whether steps are logged without the devices."""
+    return bool(run.training.has_steps and run.training.steps_per_window()[span.slice].sum() > len(span) / 2)
+
+
+def _is_hang(run: ObservedRun, span: Span) -> bool:
+    """Whether most of a span is a hang, which is a finding of its own."""
+    return any(
+        min(each.span.last, span.last) - max(each.span.first, span.first) > 0.7 * len(span)
+        for each in find_standstills(run)
+    )
+
+
+def _idle(run: ObservedRun, devices: list[Device], spans: list[Span]) -> Occurrence:
+    """Return that devices do nothing: still, for an hour and more, or, as information, in pauses."""
     seconds = seconds_of(spans, run.windows)
-    return joined([_idle(run, list(first.devices), spans, seconds)], run)
-
-
-def _idle(run: ObservedRun, devices: list[Device], spans: list[Span], seconds: float) -> Occurrence:
+    longest = max(len(span) for span in spans) * run.windows.width_s
+    goes_on = run.ended_ms is None and spans[-1].last >= run.windows.index(run.now_ms) - 2
+    severity: Severity = "critical" if longest >= LONG_IDLE_S else "warning"
+    if longest < LONG_IDLE_S and not goes_on and _worked_after(run, spans[-1]):
+        severity = "info"
     loaded = [device for device in devices if median(device.mean("memory"), spans[0].slice) > HELD_MEMORY]
     kept = ", their memory is still in use" if loaded and len(loaded) == len(devices) else ""
+    if len(devices) == 1:
+        kept = kept.replace("their", "its")
     verb = "does" if len(devices) == 1 else "do"
-    since = run.windows.start_ms + spans[0].first * run.windows.width_ms - run.started_ms
+    since = clock_text((run.windows.start_ms + spans[0].first * run.windows.width_ms - run.started_ms) / 1000)
+    times = f", in {len(spans)} pauses since {since}" if len(spans) > 1 else f", since {since}"
     device = devices[0]
     return Occurrence(
-        "critical" if seconds >= LONG_IDLE_S else "warning",
-        "certain" if seconds >= LONG_IDLE_S else "likely",
+        severity,
+        "certain" if longest >= LONG_IDLE_S else "likely" if severity == "warning" else "possible",
         spans,
-        f"{capitalised(names_of(devices, run))} {verb} nothing for "
-        f"{duration_text(seconds)}, since "
-        f"{clock_text(since / 1000)} into the run{kept}.",
+        f"{capitalised(names_of(devices, run))} {verb} nothing for {duration_text(seconds)}{times} "
+        f"into the run{kept}.",
         evidence(device.host, device.key("busy"), spans)
         + evidence(device.host, device.key("watts"), spans)
         + evidence(device.host, device.key("memory"), spans),
@@ -106,32 +117,64 @@ def _idle(run: ObservedRun, devices: list[Device], spans: list[Span], seconds: f
     )
 
 
+def _worked_after(run: ObservedRun, span: Span) -> bool:
+    """Whether a device worked after a span: it was a pause, as of somebody at a notebook."""
+    return bool(above(run.work[span.last + 1 :], IDLE_BUSY).any())
+
+
 def clock_text(seconds: float) -> str:
     """Write a time since the begin of a run: `00:20`, `31:05`."""
     minutes = round(max(seconds, 0) / 60)
     return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
-def _idle_together(run: ObservedRun, devices: list[Device]) -> list[tuple[Span, list[Device]]]:
-    """Return spans in which the same devices are idle, each with these devices."""
+def _idle_together(run: ObservedRun, devices: list[Device]) -> list[Span]:
+    """Return spans in which all devices are idle, without the start of the run and marked validations."""
     states = [is_idle(device) for device in devices]
     every = np.logical_and.reduce([idle | ~decidable for idle, decidable in states])
     decidable = np.logical_or.reduce([decidable for _, decidable in states])
-    minimum = run.windows.number(IDLE_S)
+    least_s = IDLE_S
     if run.training.has_steps and run.first_work is not None:
         every[: run.first_work] = False  # a slow start has a rule of its own
     elif run.first_work is None:
-        every &= ~(run.start_windows & _prepares(run))
-    return [(span, devices) for span in find_spans(every & decidable, decidable, min_windows=minimum)]
+        preparing = _starts(run)
+        if preparing is None:
+            least_s = UNSEEN_IDLE_S
+        else:
+            every &= ~preparing
+    every &= ~run.training.validation()
+    return find_spans(every & decidable, decidable, min_windows=run.windows.number(least_s))
 
 
-def _prepares(run: ObservedRun) -> Bools:
-    """The windows in which hosts compile, read or receive, as in the start of a run."""
+def _starts(run: ObservedRun) -> Bools | None:
+    """The windows in which a run that never worked may still start; None if no host tells what it does.
+
+    20 minutes are granted to any, two hours to one whose hosts compute, read or receive.
+    """
     prepares = np.zeros(run.windows.count, dtype=np.bool_)
+    tells = False
     for host in run.hosts:
         received, _ = network_rates(host)
-        prepares |= above(host.columns.mean("cpu"), 30) | above(read_rate(host), 50) | above(received, 20)
-    return prepares
+        cpu, rate = host.columns.mean("cpu"), read_rate(host)
+        tells = tells or bool(known(cpu).any() or known(received).any() or known(rate).any())
+        one_processor = min(100 / (host.cpus or 100), PREPARING_CPU)
+        prepares |= (
+            above(cpu, 0.8 * one_processor)
+            | above(rate, MIN_TRANSFER_MIB_S)
+            | above(received, MIN_TRANSFER_MIB_S)
+        )
+    if not tells:
+        return None
+    if run.ended_ms is not None and run.first_work is None:
+        prepares[:] = False  # it ended without ever having worked
+    starts = np.zeros(run.windows.count, dtype=np.bool_)
+    starts[: run.windows.number(MAX_START_S)] = True
+    prepared = find_spans(prepares, min_windows=2, close_windows=run.windows.number(MAX_START_S / 2))
+    if prepared and prepared[0].first <= run.windows.number(MAX_START_S):
+        until = prepared[0].last + 1
+        if until * run.windows.width_s <= LONG_START_S:
+            starts[:until] = True
+    return starts
 
 
 def _was_used(device: Device) -> bool:
@@ -167,15 +210,19 @@ def judge_idle_devices(run: ObservedRun) -> Judgement:
     steps = run.training.steps_per_window() > 0
     minimum = run.windows.number(IDLE_S)
     started = np.arange(run.windows.count) >= (run.first_work or 0)
+    stacked = np.vstack([device.work for device in telling])
+    total, count = np.nansum(stacked, axis=0), (~np.isnan(stacked)).sum(axis=0)
     idle_devices: list[Device] = []
     spans_of: dict[int, list[Span]] = {}
     for place, device in enumerate(telling):
         idle, decidable = is_idle(device)
-        others = [each.work for each in telling if each is not device]
-        others_work = above(mean_of(others, run.windows.count), 0.1) if others else np.zeros_like(idle)
+        others_work = above(
+            (total - np.nan_to_num(device.work)) / np.maximum(count - known(device.work), 1), 0.1
+        )
         never = not _was_used(device) and (others_work.any() or any(map(_was_used, telling)))
         going_on = others_work | _filled(steps, run) | never
-        spans = find_spans(idle & going_on & started, decidable, min_windows=minimum)
+        idle &= going_on & started & ~run.training.validation()
+        spans = find_spans(idle, decidable, min_windows=minimum)
         if spans:
             idle_devices.append(device)
             spans_of[place] = spans
@@ -191,12 +238,13 @@ def _idle_devices(
     spans = max(spans_of.values(), key=lambda each: seconds_of(each, run.windows))
     seconds = sum(seconds_of(each, run.windows) for each in spans_of.values())
     unused = [device for device in idle_devices if not _was_used(device)]
-    subject = names_of(idle_devices, run)
     never_text = "nothing ever ran there" if len(unused) == len(idle_devices) else "the others work"
     if len(idle_devices) == len(telling):
-        never_text = "steps are logged without them"
-    count = f"{len(idle_devices)} of {len(telling)} {telling[0].plural}"
-    text = f"{count} are allocated and do nothing ({subject}): {never_text}."
+        never_text = f"steps are logged without {'it' if len(telling) == 1 else 'them'}"
+    verbs = "is allocated and does" if len(idle_devices) == 1 else "are allocated and do"
+    subject = capitalised(names_of(idle_devices, run))
+    count = f" ({len(idle_devices)} of {len(telling)})" if 1 < len(idle_devices) < len(telling) else ""
+    text = f"{subject}{count} {verbs} nothing: {never_text}."
     device = idle_devices[0]
     busy_device = next((each for each in telling if each not in idle_devices), device)
     return [
@@ -247,20 +295,20 @@ def judge_idle_tail(run: ObservedRun) -> Judgement:
     last_step = run.windows.index(int(run.training.steps_ms[-1]))
     end = run.windows.index(run.ended_ms)
     idle = np.logical_and.reduce([is_idle(device)[0] for device in telling])
-    spans = find_spans(idle[last_step : end + 1], min_windows=run.windows.number(IDLE_S / 2), close_windows=3)
+    spans = find_spans(idle[last_step : end + 1], min_windows=run.windows.number(TAIL_S), close_windows=3)
     if not spans or last_step + spans[-1].last < end - 2:
         return []
     span = Span(last_step + spans[-1].first, last_step + spans[-1].last)
     seconds = len(span) * run.windows.width_s
-    if seconds < max(IDLE_S / 2, 0.02 * run.duration_ms / 1000):
+    if seconds < TAIL_S:
         return []
+    kept = f"{capitalised(names_of(telling, run))} {'was' if len(telling) == 1 else 'were'} kept"
     return [
         Occurrence(
-            "warning",
+            "warning" if seconds >= MIN_TAIL_SHARE * run.duration_ms / 1000 else "info",
             "certain",
             [span],
-            f"The {telling[0].plural} were kept for {duration_text(seconds)} after the last step, without "
-            "work.",
+            f"{kept} for {duration_text(seconds)} after the last step, without work.",
             evidence(telling[0].host, telling[0].key("busy"), [span]),
             telling,
             cost_s=seconds * len(telling),
@@ -278,29 +326,38 @@ def judge_slow_start(run: ObservedRun) -> Judgement:
     elif run.first_work is not None:
         first_ms = run.windows.start_ms + run.first_work * run.windows.width_ms
     until_ms = first_ms if first_ms is not None else (run.ended_ms or run.now_ms)
-    if until_ms - run.started_ms <= MAX_START_S * 1000:
+    if until_ms - run.started_ms <= MAX_START_S * 1000 or not run.devices:
         return []
-    if first_ms is None and (run.devices == [] or not run.training.has_steps):
-        return []  # never begun: idle
-    confidence: Confidence = "likely" if len(run.training.steps_ms) else "possible"
     span = Span(0, max(run.windows.index(until_ms) - 1, 1))
-    at_work = median(run.work, span.slice)
-    if at_work > 0.5:
+    if first_ms is None:
+        starts = _starts(run)
+        if starts is None or not starts[span.slice].all() or not known(run.work).any():
+            return []  # it never began: idle
+    if median(run.work, span.slice) > 0.5:
         return []  # it works without logging: a long first epoch
-    seconds = (until_ms - run.started_ms) / 1000
-    return [
-        Occurrence(
-            "warning",
-            confidence,
-            [span],
-            f"The first step took {duration_text(seconds)}.",
-            [item for device in run.devices[:1] for item in evidence(device.host, device.key("busy"), [span])]
-            + [item for host in run.hosts[:1] for item in evidence(host.columns, "cpu", [span])],
-            run.devices,
-            cost_s=seconds * len(run.devices),
-            to_ms=until_ms,
-        )
-    ]
+    return [_slow_start(run, span, first_ms)]
+
+
+def _slow_start(run: ObservedRun, span: Span, first_ms: int | None) -> Occurrence:
+    """Return that a run takes long until its first step, or has not made one yet."""
+    confidence: Confidence = "likely" if len(run.training.steps_ms) else "possible"
+    seconds = ((first_ms or run.ended_ms or run.now_ms) - run.started_ms) / 1000
+    text = f"The first step took {duration_text(seconds)}."
+    if first_ms is None:
+        text = f"No step and no work of the devices in the first {duration_text(seconds)}: it still starts."
+    elif not len(run.training.steps_ms):
+        text = f"The devices began to work after {duration_text(seconds)}."
+    return Occurrence(
+        "warning",
+        confidence,
+        [span],
+        text,
+        [item for device in run.devices[:1] for item in evidence(device.host, device.key("busy"), [span])]
+        + [item for host in run.hosts[:1] for item in evidence(host.columns, "cpu", [span])],
+        run.devices,
+        cost_s=seconds * len(run.devices),
+        to_ms=first_ms,
+    )
 
 
 RULES = (
@@ -308,9 +365,10 @@ RULES = (
         "idle",
         "The devices do nothing",
         "All devices of the run have been without work for long, though they worked before or hold memory.",
-        "Utilisation below 5 % and SM activity below 2 % for 10 minutes (all-smi: 15 minutes; "
-        "Northeastern's IdleBot mails "
-        "after 15). The start of a run is left out, as are tails of runs that end by themselves.",
+        "Utilisation below 5 % and SM activity below 2 % for 15 minutes (all-smi, Northeastern's IdleBot). "
+        "The start of a run is left out: 20 minutes, or while its hosts compute, read or receive; so are "
+        "marked validations and tails of runs that end by themselves. Pauses of less than an hour, after "
+        "which the devices worked again, are information: somebody works at a notebook.",
         "Find what the process waits for (py-spy dump); if nothing, end the run so that others can use the "
         "devices.",
         BUSY_KEYS,
@@ -321,9 +379,8 @@ RULES = (
         "idle_devices",
         "Some devices are allocated and unused",
         "The run holds devices that do nothing while others work, or that it never used at all.",
-        "Utilisation below 5 % for 10 minutes while other devices of the run work or steps are logged; or "
-        "nothing was ever "
-        "loaded on the device.",
+        "Utilisation below 5 % for 15 minutes while other devices of the run work or steps are logged; or "
+        "nothing was ever loaded on the device.",
         "Ask for fewer devices, or start a process for each: check the launcher's number of processes and "
         "CUDA_VISIBLE_DEVICES.",
         BUSY_KEYS,
@@ -335,8 +392,8 @@ RULES = (
         "The devices are kept after the last step",
         "The run goes on after its training has ended, for example to upload or to evaluate on the "
         "processors, and keeps its devices.",
-        "No device works between the last logged step and the end of the run, for 5 minutes and 2 % of the "
-        "run.",
+        "No device works between the last logged step and the end of the run, for 10 minutes. Less than 2 % "
+        "of the run is information.",
         "Do what follows the training in a job without accelerators, or end the run before it.",
         ("a logged row per step", *BUSY_KEYS),
         judge_idle_tail,

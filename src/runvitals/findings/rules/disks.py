@@ -30,12 +30,12 @@ def judge_full(run: ObservedRun) -> Judgement:
             has_signal = True
             used = host.columns.mean(key)
             spans = _full(run, used)
+            growths = [each for each in growths_of(used, run.windows, LIMITS) if each.level > WORTH_TELLING]
             if spans:
-                full.setdefault(key, []).append((host, spans))
+                full.setdefault(key, []).append((host, [*(each.span for each in growths), *spans]))
                 continue
-            for growth in growths_of(used, run.windows, LIMITS):
-                if growth.level > WORTH_TELLING:
-                    filling.setdefault(key, []).append(((host, growth), [growth.span]))
+            for growth in growths:
+                filling.setdefault(key, []).append(((host, growth), [growth.span]))
     if not has_signal:
         return Abstention("how full the file systems are is unknown", ("disk.{path}.usagePercent",))
     found = [

@@ -9,6 +9,7 @@ import numpy as np
 from runvitals.findings.devices import Device
 from runvitals.findings.host_load import network_rates, write_rate
 from runvitals.findings.observed_run import ObservedHost, ObservedRun
+from runvitals.findings.persistence import persisting, recurrences
 from runvitals.findings.rule import (
     Abstention,
     FindingRule,
@@ -90,7 +91,7 @@ def communicates(run: ObservedRun, host: ObservedHost) -> tuple[Bools, str | Non
     fabric, fabric_key = _fabric(host)
     if len(run.hosts) > 1 and fabric_key is not None:
         busy = above(fabric, MIN_TRAFFIC_MIB_S / 4)
-        if busy[run.training_windows].sum() > 0.5 * max(run.training_windows.sum(), 1):
+        if 2 * busy[run.training_windows].sum() > run.training_windows.sum():
             return busy, fabric_key, fabric
     best, best_key = host.columns.nothing(), None
     for device in host.devices[:1]:
@@ -131,11 +132,19 @@ def judge_launch(run: ObservedRun) -> Judgement:
                 continue
             low, decidable = _low_use(device)
             low &= ~talks & ~_draws_much(device)
-            spans = _longest(run, device, low, decidable)
+            spans = _lasting(run, low, decidable)
             if spans:
                 small.append((device, spans))
-    if not small:
-        return []
+    return [_small_kernels(run, time, members) for time, members in recurrences(run, small)]
+
+
+def _lasting(run: ObservedRun, where: Bools, decidable: Bools) -> list[Span]:
+    inside = decidable & run.training_windows
+    return persisting(run, where & inside, inside)
+
+
+def _small_kernels(run: ObservedRun, time: list[Span], small: list[tuple[Device, list[Span]]]) -> Occurrence:
+    """Report devices that run small kernels."""
     device, spans = small[0]
     devices = [each for each, _ in small]
     host = next(host for host in run.hosts if host.columns is device.host)
@@ -146,22 +155,20 @@ def judge_launch(run: ObservedRun) -> Judgement:
         if 0.6 <= used <= 1.6:
             thread = " while one thread of each process is fully used to launch them"
     active = median(device.mean("active"), where)
-    seconds = seconds_of(spans, run.windows)
-    return [
-        Occurrence(
-            "warning",
-            "likely" if thread or not run.training.has_steps else "possible",
-            spans,
-            f"Small kernels: {names_of(devices, run)} are occupied "
-            f"{median(device.mean('occupied'), where):.0f} % of the time and use {active:.0f} % of the "
-            f"chip{thread}.",
-            evidence(device.host, device.key("active"), spans, 80.0)
-            + evidence(device.host, device.key("occupied"), spans)
-            + evidence(device.host, "cpu", spans),
-            devices,
-            cost_s=min(1 - active / 80, 1.0) * 0.5 * seconds * len(devices),
-        )
-    ]
+    seconds = sum(seconds_of(each, run.windows) for _, each in small)
+    return Occurrence(
+        "warning",
+        "likely" if thread or not run.training.has_steps else "possible",
+        time,
+        f"Small kernels: {names_of(devices, run)} are occupied "
+        f"{median(device.mean('occupied'), where):.0f} % of the time and use {active:.0f} % of the "
+        f"chip{thread}.",
+        evidence(device.host, device.key("active"), spans, 80.0)
+        + evidence(device.host, device.key("occupied"), spans)
+        + evidence(device.host, "cpu", spans),
+        devices,
+        cost_s=min(1 - active / 80, 1.0) * 0.5 * seconds,
+    )
 
 
 def _draws_much(device: Device) -> Bools:
@@ -181,7 +188,7 @@ def judge_communication(run: ObservedRun) -> Judgement:
         return Abstention(
             "neither activity nor power tell a device that waits from one that computes", PROFILE_KEYS
         )
-    bound: list[tuple[Device, list[Span], str, Floats]] = []
+    bound: list[tuple[tuple[Device, str, Floats], list[Span]]] = []
     has_traffic = False
     for host in run.hosts:
         talks, key, rate = communicates(run, host)
@@ -198,45 +205,47 @@ def judge_communication(run: ObservedRun) -> Judgement:
                 waits &= ~above(device.mean("dram"), MEMORY_BOUND_DRAM) & ~above(tensor, 25)
             else:
                 waits &= below(power, 60)
-            spans = _longest(run, device, waits & talks, known(device.mean("busy")))
+            spans = _lasting(run, waits & talks, known(device.mean("busy")))
             if spans:
-                bound.append((device, spans, key, rate))
+                bound.append(((device, key, rate), spans))
     if not has_traffic:
         return Abstention(
             "what devices and hosts send to each other is unknown",
             ("gpu.{i}.nvlinkBytes", "network.ib.{dev}.{port}.xmitBytes", "network.sent"),
         )
-    if len(bound) < max(2, len(telling) // 2):
-        return []
-    return _communication(run, bound)
+    return [
+        _communication(run, time, members)
+        for time, members in recurrences(run, bound)
+        if len(members) >= max(2, len(telling) // 2)
+    ]
 
 
-def _communication(run: ObservedRun, bound: list[tuple[Device, list[Span], str, Floats]]) -> list[Occurrence]:
-    """Return that devices wait for each other."""
-    device, spans, key, rate = bound[0]
-    devices = [each for each, *_ in bound]
+def _communication(
+    run: ObservedRun, time: list[Span], bound: list[tuple[tuple[Device, str, Floats], list[Span]]]
+) -> Occurrence:
+    """Report that devices wait for each other."""
+    (device, key, rate), spans = bound[0]
+    devices = [each for (each, *_), _ in bound]
     where = mask_of(spans, run.windows.count)
     signal = "active" if device.has("active") else "power"
     share = median(device.mean(signal), where)
-    seconds = seconds_of(spans, run.windows)
-    return [
-        Occurrence(
-            "warning",
-            "likely" if signal == "active" else "possible",
-            spans,
-            f"{capitalised(names_of(devices, run))} mostly wait for each other: "
-            f"{median(rate, where):.0f} MiB/s are exchanged, and "
-            + (
-                f"{share:.0f} % of the chip compute."
-                if signal == "active"
-                else f"they draw {share:.0f} % of their power limit."
-            ),
-            evidence(device.host, key, spans, value=rate, unit="MiB/s")
-            + evidence(device.host, device.key(signal), spans, 80.0),
-            devices,
-            cost_s=0.5 * min(1 - share / 80, 1.0) * seconds * len(devices),
-        )
-    ]
+    seconds = sum(seconds_of(each, run.windows) for _, each in bound)
+    return Occurrence(
+        "warning",
+        "likely" if signal == "active" else "possible",
+        time,
+        f"{capitalised(names_of(devices, run))} mostly wait for each other: "
+        f"{median(rate, where):.0f} MiB/s are exchanged, and "
+        + (
+            f"{share:.0f} % of the chip compute."
+            if signal == "active"
+            else f"they draw {share:.0f} % of their power limit."
+        ),
+        evidence(device.host, key, spans, value=rate, unit="MiB/s")
+        + evidence(device.host, device.key(signal), spans, 80.0),
+        devices,
+        cost_s=0.5 * min(1 - share / 80, 1.0) * seconds,
+    )
 
 
 Bound = Callable[[Device], tuple[Bools, Bools]]
@@ -357,21 +366,26 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
     spans = recurring_spans(mask_of(whole, run.windows.count), known(work))
     if not spans:
         return []
-    lost = (
-        float(np.nansum((usual - work[mask_of(spans, run.windows.count)]).clip(0) / usual))
-        * run.windows.width_s
-    )
-    total = float(inside.sum()) * run.windows.width_s
+    where = mask_of(spans, run.windows.count)
+    lost = float(np.nansum((usual - work[where]).clip(0) / usual)) * run.windows.width_s
+    # Of the time from the first to one period after the last: they may have begun late, or have ended.
+    covered = spans[-1].last - spans[0].first + 1
+    total = covered * len(spans) / (len(spans) - 1) * run.windows.width_s
     if lost < 0.05 * total:
         return []
-    return _stalls(run, telling, spans, lost, usual, rates)
+    return _stalls(run, telling, spans, lost, total, usual, rates)
 
 
 def _stalls(
-    run: ObservedRun, telling: list[Device], spans: list[Span], lost: float, usual: float, rates: list[Floats]
+    run: ObservedRun,
+    telling: list[Device],
+    spans: list[Span],
+    lost: float,
+    total: float,
+    usual: float,
+    rates: list[Floats],
 ) -> list[Occurrence]:
     """Return that checkpoints stop the training."""
-    total = float(run.training_windows.sum()) * run.windows.width_s
     mean_s = seconds_of(spans, run.windows) / len(spans)
     device = telling[0]
     return [
@@ -380,7 +394,7 @@ def _stalls(
             "likely" if run.training.is_marked("checkpoint", "save").any() else "possible",
             spans,
             f"The devices stand still for about {mean_s:.0f} s while a checkpoint is written, {len(spans)} "
-            f"times: {100 * lost / total:.0f} % of the training.",
+            f"times: {100 * lost / total:.0f} % of the time meanwhile.",
             evidence(device.host, device.key("busy"), spans, 100 * usual)
             + (
                 evidence(run.hosts[0].columns, "disk.out", spans, value=rates[0], unit="MiB/s")
@@ -426,7 +440,8 @@ RULES = (
         "Checkpoints stop the training",
         "The devices stand still while a checkpoint is written.",
         "Pauses in which utilisation falls to half come again at about equal distances, while disks are "
-        "written or a callback marks a checkpoint, and take 5 % of the training or more.",
+        "written or a callback marks a checkpoint, and take 5 % of the time between the first and the last "
+        "or more.",
         "Write checkpoints in the background (torch.distributed.checkpoint async_save, Orbax), less often, "
         "or to a local disk first.",
         ("gpu.{i}.gpu", "disk.out"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from runvitals.findings.devices import Device
@@ -20,6 +22,11 @@ from runvitals.findings.rules import links
 from runvitals.findings.rules.activity import held_by_nobody, is_idle
 from runvitals.findings.spans import Span, above, below, find_spans, known, mask_of, median
 from runvitals.findings.windows import Floats
+
+# https://docs.nvidia.com/deploy/xid-errors/: double-bit errors, remapped rows, contained ones and others.
+XIDS_OF_MEMORY = frozenset((48, 63, 64, 92, 94, 95, 140))
+NEAR_MS = 60_000
+_XID = re.compile(r"GPU (\d+): Xid (\d+)")
 
 RECOVERY = {
     1: "a reset",
@@ -47,15 +54,13 @@ def judge_memory_errors(run: ObservedRun) -> Judgement:
         return Abstention("no device counts errors of its memory", ("gpu.{i}.unCorrectedMemoryErrors",))
     failing: list[tuple[Device, int, str, float]] = []
     for device in telling:
-        for signal in ("uncorrected", "critical"):
-            growth = device.growth(signal)
-            first = above(growth, 0.5)
-            total = float(np.nansum(growth))
-            if signal == "critical" and device.has("critical") and not first.any():
-                value = device.high("critical")
-                first, total = above(value, 0.5), float(np.nanmax(value)) if known(value).any() else 0.0
-            if first.any():
-                failing.append((device, int(np.argmax(first)), str(device.key(signal)), total))
+        growth = device.growth("uncorrected")
+        if above(growth, 0.5).any():
+            first = int(np.argmax(above(growth, 0.5)))
+            failing.append((device, first, str(device.key("uncorrected")), float(np.nansum(growth))))
+        error = critical_error(device)
+        if error is not None and is_of_memory(run, device, error[0]):
+            failing.append((device, error[0], str(device.key("critical")), error[1]))
         for name in names:
             value = device.value(name)
             present = value[known(value)]
@@ -73,13 +78,7 @@ def _memory_errors(run: ObservedRun, failing: list[tuple[Device, int, str, float
     """Return that memory of devices fails."""
     device, first_window, key, total = min(failing, key=lambda each: each[1])
     devices = list({id(each): each for each, *_ in failing}.values())
-    what = (
-        "errors that the driver calls critical (Xid)"
-        if "critical" in key
-        else "errors of memory that could not be corrected"
-    )
-    if "remap" in key:
-        what = "rows of memory that failed"
+    what = "rows of memory that failed" if "remap" in key else "errors of memory that could not be corrected"
     span = Span(first_window, run.windows.count - 1)
     return [
         Occurrence(
@@ -93,35 +92,101 @@ def _memory_errors(run: ObservedRun, failing: list[tuple[Device, int, str, float
     ]
 
 
+def critical_error(device: Device) -> tuple[int, float] | None:
+    """Return the window of a device's first critical error, and how many it had; None without."""
+    growth = device.growth("critical")
+    first, total = above(growth, 0.5), float(np.nansum(growth))
+    if not first.any():
+        # The counter is absent before the first.
+        value = device.high("critical")
+        first, total = above(value, 0.5), float(np.nanmax(value)) if known(value).any() else 0.0
+    return (int(np.argmax(first)), total) if first.any() else None
+
+
+def xids_of(run: ObservedRun, device: Device, window: int) -> set[int]:
+    """Return the numbers of the errors that the driver told about a device near a window."""
+    near_ms = 2 * run.windows.width_ms + NEAR_MS
+    at_ms = run.windows.start_ms + window * run.windows.width_ms
+    return {
+        int(match[2])
+        for mark in run.training.marks
+        if abs(mark.time_ms - at_ms) <= near_ms
+        and (match := _XID.match(mark.text))
+        and int(match[1]) == device.index
+    }
+
+
+def is_of_memory(run: ObservedRun, device: Device, window: int) -> bool:
+    """Whether a critical error is one of memory: by its number, else by counters of memory errors."""
+    xids = xids_of(run, device, window)
+    if xids:
+        return bool(xids & XIDS_OF_MEMORY)
+    around = slice(max(window - run.windows.number(300), 0), window + run.windows.number(300))
+    counters = [device.growth("uncorrected")]
+    counters += [
+        np.diff(device.value(name), prepend=np.nan) for name in ("remappedRowsUncorrectable", "remapFailed")
+    ]
+    return any(bool(above(counter[around], 0.5).any()) for counter in counters)
+
+
 def judge_needs_reset(run: ObservedRun) -> Judgement:
     """Find devices that the driver, or the vendor's tool, says are broken."""
+    names = ("recoveryAction", "healthy", "remapPending")
     telling = [
         device
         for device in run.devices
-        if any(
-            device.host.has(device.prefix + name) for name in ("recoveryAction", "healthy", "remapPending")
-        )
+        if device.has("critical") or any(device.host.has(device.prefix + name) for name in names)
     ]
     if not telling:
         return Abstention(
             "no driver tells whether a device needs a reset", ("gpu.{i}.recoveryAction", "gpu.{i}.healthy")
         )
-    broken = []
+    broken, failed = [], []
     for device in telling:
-        action, healthy, pending = (
-            device.value("recoveryAction"),
-            device.value("healthy"),
-            device.value("remapPending"),
-        )
+        action, healthy, pending = (device.value(name) for name in names)
         bad = above(action, 0.5) | below(healthy, 0.5)
         spans = find_spans(bad, known(action) | known(healthy), min_windows=2)
         if not spans and above(pending, 0.5).any():
             spans = find_spans(above(pending, 0.5), known(pending), min_windows=2)
+        error = critical_error(device)
         if spans:
             broken.append((device, spans))
-    if not broken:
-        return []
-    return _needs_reset(run, broken)
+        elif error is not None and not is_of_memory(run, device, error[0]):
+            failed.append((device, [Span(error[0], run.windows.count - 1)], error[1]))
+    if broken:
+        return _needs_reset(run, broken)
+    return _failed(run, failed) if failed else []
+
+
+def _failed(run: ObservedRun, failed: list[tuple[Device, list[Span], float]]) -> list[Occurrence]:
+    """Return that devices had critical errors that are not of their memory."""
+    device, spans, total = failed[0]
+    devices = [each for each, *_ in failed]
+    numbers = sorted(xids_of(run, device, spans[0].first))
+    which = f" (Xid {', '.join(map(str, numbers))})" if numbers else " (Xid)"
+    works = above(device.work[spans[0].first + 1 :], 0.2).any()
+    return [
+        Occurrence(
+            "warning" if works else "critical",
+            "likely",
+            spans,
+            f"The driver reported {total:.0f} critical {'error' if total == 1 else 'errors'}{which} of "
+            f"{names_of(devices, run)}" + ("." if works else ", which does nothing since: reset it."),
+            evidence(
+                device.host, device.key("critical"), spans, 0.0, value=np.full(run.windows.count, total)
+            ),
+            devices,
+            cost_s=0.0 if works else _lost_s(run, spans, devices),
+        )
+    ]
+
+
+def _lost_s(run: ObservedRun, spans: list[Span], devices: list[Device]) -> float:
+    """The device-seconds that broken devices cost: those of all, if no step was logged since."""
+    begin_ms = run.windows.start_ms + spans[0].first * run.windows.width_ms
+    steps_ms = run.training.steps_ms
+    stopped = run.training.has_steps and int(steps_ms[-1]) < begin_ms + 2 * run.windows.width_ms
+    return seconds_of(spans, run.windows) * len(run.devices if stopped else devices)
 
 
 def _needs_reset(run: ObservedRun, broken: list[tuple[Device, list[Span]]]) -> list[Occurrence]:
@@ -150,7 +215,7 @@ def _needs_reset(run: ObservedRun, broken: list[tuple[Device, list[Span]]]) -> l
             evidence(device.host, key, spans, 0.0 if "recovery" in key else 1.0)
             + (evidence(device.host, device.key("busy"), spans) if contradiction else []),
             devices,
-            cost_s=seconds_of(spans, run.windows) * len(devices),
+            cost_s=_lost_s(run, spans, devices),
         )
     ]
 
@@ -248,7 +313,8 @@ RULES = (
         "A device needs a reset",
         "The driver says that a device must be reset, or its host rebooted, before it can be trusted again.",
         "The driver's recovery action is not “none”, the vendor's tool reports the device as unhealthy, or "
-        "memory rows wait for replacement, in two windows or more.",
+        "memory rows wait for replacement, in two windows or more; or the driver reported a critical error "
+        "(Xid) that is none of memory and none of a program.",
         "Drain the host, reset the device (nvidia-smi --gpu-reset) or reboot, and run its diagnostics "
         "before the next job.",
         ("gpu.{i}.recoveryAction", "gpu.{i}.healthy"),
@@ -258,9 +324,9 @@ RULES = (
     FindingRule(
         "memory_errors",
         "A device's memory fails",
-        "A device reported errors that it could not correct, or critical errors (Xid).",
-        "The counters of uncorrected errors or of critical errors grow during the run, or the replacement "
-        "of a row failed.",
+        "A device reported errors of its memory that it could not correct.",
+        "The counters of uncorrected errors grow during the run, the replacement of a row failed, or the "
+        "driver reported an Xid of memory (48, 63, 64, 92, 94, 95, 140).",
         "Stop using the device, keep the last checkpoint from before the error, run the vendor's "
         "diagnostics (dcgmi diag -r 3).",
         ("gpu.{i}.unCorrectedMemoryErrors",),

@@ -65,14 +65,14 @@ def wait_of(run: ObservedRun, host: ObservedHost) -> Wait | None:
     """Return where a host's devices wait during the training; None if nothing tells."""
     said = data_wait_share(run.training)
     if said is not None:
-        where = run.training_windows & above(said, MIN_SHARE)
+        where = run.training_so_far & above(said, MIN_SHARE)
         return Wait(where, known(said), said, True)
     telling = [device for device in host.devices if device.has("busy")]
     if not telling:
         return None
     work = mean_of([device.work for device in telling], run.windows.count)
     in_use = recently(above(work, USED), run.windows.number(USED_S))
-    where = run.training_windows & below(work, 0.75) & in_use & ~of_checkpoints(run) & ~pauses_of_steps(run)
+    where = run.training_so_far & below(work, 0.75) & in_use & ~of_checkpoints(run) & ~pauses_of_steps(run)
     return Wait(where, known(work), 1 - np.nan_to_num(work, nan=1.0), False)
 
 
@@ -158,7 +158,7 @@ def judge(
             continue
         has_load = True
         holds, keys = cause(host)
-        inside = wait.decidable & run.training_windows
+        inside = wait.decidable & run.training_so_far
         spans = persisting(run, wait.where & holds & inside, inside, leak=LEAK)
         if spans:
             found.append(((host, wait, keys), spans))

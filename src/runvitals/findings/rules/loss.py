@@ -271,7 +271,7 @@ def _recovers(part: Floats, best: float) -> bool:
     before, after = since[:half], since[-half:]
     error = float(np.hypot(before.std(), after.std())) / np.sqrt(half)
     fall = float(before.mean() - after.mean())
-    return fall > max(2 * error, RECOVERING * rise)
+    return bool(fall > max(2 * error, RECOVERING * rise))
 
 
 def _divergence(

@@ -15,16 +15,21 @@ from runvitals.findings.rule import (
     FindingRule,
     Judgement,
     Occurrence,
+    capitalised,
     evidence,
     names_of,
     seconds_of,
 )
-from runvitals.findings.spans import Span, above, find_spans, known, mask_of, median
+from runvitals.findings.spans import Span, above, below, find_spans, known, mask_of, median
 from runvitals.findings.windows import Bools, Floats
 
 MADS, MIN_DIFFERENCE = 3.0, 0.10
 """Outside of the median ± 3 MAD and 10 % off (TraceML: a score of 10 %), over minutes."""
-MIN_S = 180.0
+MIN_S, UNEXPLAINED_S = 180.0, 600.0
+"""It must differ for so long with a cause, and without one."""
+MOSTLY = 0.7
+"""Of the windows of a span it must differ in so many."""
+SLOW_CLOCK = 0.8
 SIGNALS: Mapping[str, str] = {
     "clock": "low",
     "watts": "either",
@@ -46,79 +51,139 @@ def judge(run: ObservedRun) -> Judgement:
             return Abstention("the run has fewer than two devices that report")
         return Abstention("with two devices, which of them is the slow one is unknown")
     groups = [[device] for device in telling]
-    occurrences = _slow_groups(run, groups)
     by_host = [[device for device in telling if device.host is host.columns] for host in run.hosts]
     by_host = [devices for devices in by_host if devices]
+    occurrences = _slow_groups(run, groups)
     if not occurrences and len(by_host) >= 3 and len(telling) > len(by_host):
         occurrences = _slow_groups(run, by_host)
-    return occurrences
+    if not occurrences and len(by_host) >= 4:
+        occurrences = _slow_half(run, by_host)
+    return occurrences or _slow_half(run, groups)
 
 
 def _slow_groups(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[Occurrence]:
     """Find groups of devices, each one device or those of one host, that differ from all other groups."""
     outliers: dict[int, dict[str, Difference]] = {}
+    at_work = _all_at_work(run, groups)
     for signal, side in SIGNALS.items():
-        if not all(device.has(signal) for group in groups for device in group):
+        table = _table(run, groups, signal)
+        if table is None:
             continue
-        names = {device.facts.get("name") for group in groups for device in group}
-        if signal in ("watts", "clock") and len(names) > 1:
-            continue
-        table = np.vstack(
-            [mean_of([device.mean(signal) for device in group], run.windows.count) for group in groups]
-        )
-        work = np.vstack([mean_of([device.work for device in group], run.windows.count) for group in groups])
-        # A device that does nothing is no slow one.
-        at_work = (
-            run.training_windows
-            & above(np.nan_to_num(work, nan=-1.0).min(axis=0), 0.1)
-            & above(run.work, 0.4)
-        )
         for place, difference in _outside(run, table, at_work, side):
             outliers.setdefault(place, {})[signal] = difference
     occurrences = []
     for place, signals in outliers.items():
         cause = _cause(run, groups[place][0], signals)
-        if _is_slow(signals, cause):
+        longest = max(seconds_of(spans, run.windows) for spans, _, _ in signals.values())
+        if _is_slow(signals, cause) and (cause or longest >= UNEXPLAINED_S):
             occurrences.append(_occurrence(run, groups[place], signals, cause))
     # Half of the devices cannot be the exception.
     return occurrences if len(occurrences) <= max(1, len(groups) // 4) else []
 
 
+def _all_at_work(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> Bools:
+    """The windows of the training in which all groups work: a device that does nothing is no slow one."""
+    work = np.vstack([mean_of([device.work for device in group], run.windows.count) for group in groups])
+    return np.asarray(
+        run.training_windows & above(np.nan_to_num(work, nan=-1.0).min(axis=0), 0.1) & above(run.work, 0.4)
+    )
+
+
+def _table(run: ObservedRun, groups: Sequence[Sequence[Device]], signal: str) -> Floats | None:
+    """Return a signal with a row for each group; None if it cannot be compared."""
+    if not all(device.has(signal) for group in groups for device in group):
+        return None
+    names = {device.facts.get("name") for group in groups for device in group}
+    if signal in ("watts", "clock") and len(names) > 1:
+        return None
+    return np.vstack(
+        [mean_of([device.mean(signal) for device in group], run.windows.count) for group in groups]
+    )
+
+
+def _slow_half(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[Occurrence]:
+    """Find up to half of the groups whose clock is a fifth below that of the others for ten minutes."""
+    table = _table(run, groups, "clock") if len(groups) >= 4 else None
+    if table is None:
+        return []
+    at_work = _all_at_work(run, groups) & known(*table)
+    top = np.full(run.windows.count, np.nan)
+    if at_work.any():
+        top[at_work] = np.percentile(table[:, at_work], 75, axis=0)
+    slow: list[int] = []
+    spans: list[Span] = []
+    for place, row in enumerate(table):
+        low = at_work & below(row, SLOW_CLOCK * top)
+        its_spans = find_spans(low, at_work, min_windows=run.windows.number(UNEXPLAINED_S), close_windows=3)
+        if its_spans:
+            slow.append(place)
+            spans = spans or its_spans
+    if not slow or len(slow) > len(groups) // 2:
+        return []
+    where = mask_of(spans, run.windows.count) & at_work
+    value, usual = median(table[slow[0]], where), median(top, where)
+    devices = [device for place in slow for device in groups[place]]
+    rest = len(run.devices) - len(devices)
+    seconds = seconds_of(spans, run.windows)
+    return [
+        Occurrence(
+            "warning",
+            "likely",
+            spans,
+            f"{capitalised(names_of(devices, run))} {'runs' if len(devices) == 1 else 'run'} at "
+            f"{value:.0f} MHz, the other {rest} {devices[0].plural} at {usual:.0f} MHz; all ranks wait for "
+            "the slowest.",
+            evidence(devices[0].host, devices[0].key("clock"), spans, round(usual, 1)),
+            devices,
+            cost_s=(1 - value / usual) * seconds * len(run.devices),
+        )
+    ]
+
+
 def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list[tuple[int, Difference]]:
     """Return the rows of a table that lie outside of all others for minutes, each with how they differ."""
-    if table.shape[0] < 3:
-        return []
-    result: list[tuple[int, Difference]] = []
     columns = at_work & known(*table)
-    if not columns.any():
+    if table.shape[0] < 3 or not columns.any():
         return []
     inner = table[:, columns]
-    for row in range(table.shape[0]):
-        others = np.delete(inner, row, axis=0)
-        middle = np.median(others, axis=0)
-        spread = 1.4826 * np.median(np.abs(others - middle), axis=0)
-        difference = inner[row] - middle
-        far = np.abs(difference) > np.maximum(MADS * spread, MIN_DIFFERENCE * np.abs(middle))
-        far &= np.abs(middle) > 1e-9
-        if side == "low":
-            far &= difference < 0
-        # All samples of the others lie on one side too: an outlier, not the end of a spectrum.
-        nearest = np.maximum(others.min(axis=0) - inner[row], inner[row] - others.max(axis=0))
-        far &= nearest > MIN_DIFFERENCE / 2 * np.abs(middle)
+    middle, least, most = _of_others(inner)
+    difference = inner - middle
+    spread = 1.4826 * np.median(np.abs(difference), axis=0)
+    far = np.abs(difference) > np.maximum(MADS * spread, MIN_DIFFERENCE * np.abs(middle))
+    far &= np.abs(middle) > 1e-9
+    if side == "low":
+        far &= difference < 0
+    # All samples of the others lie on one side too: an outlier, not the end of a spectrum.
+    far &= np.maximum(least - inner, inner - most) > MIN_DIFFERENCE / 2 * np.abs(middle)
+    minimum = run.windows.number(MIN_S)
+    decidable: Bools = np.zeros(run.windows.count, dtype=np.bool_)
+    decidable[columns] = True
+    result: list[tuple[int, Difference]] = []
+    for row in np.flatnonzero(far.sum(axis=1) >= minimum):
         holds: Bools = np.zeros(run.windows.count, dtype=np.bool_)
-        decidable: Bools = np.zeros(run.windows.count, dtype=np.bool_)
-        holds[columns], decidable[columns] = far, True
-        spans = find_spans(holds, decidable, min_windows=run.windows.number(MIN_S), close_windows=3)
-        covered = sum(int(holds[span.slice].sum()) for span in spans)
-        if covered < max(0.1 * columns.sum(), 0.7 * sum(len(span) for span in spans), 1):
-            continue
+        holds[columns] = far[row]
+        spans = find_spans(holds, decidable, min_windows=minimum, close_windows=3)
+        spans = [span for span in spans if holds[span.slice].sum() >= MOSTLY * decidable[span.slice].sum()]
         where = mask_of(spans, run.windows.count)[columns]
-        same_sign = np.sign(difference[where])
-        if abs(same_sign.mean()) < 0.9:
+        if not where.any() or abs(np.sign(difference[row][where]).mean()) < 0.9:
             continue
-        value, usual = float(np.median(inner[row][where])), float(np.median(middle[where]))
-        result.append((row, (spans, value, usual)))
+        value, usual = float(np.median(inner[row][where])), float(np.median(middle[row][where]))
+        result.append((int(row), (spans, value, usual)))
     return result
+
+
+def _of_others(table: Floats) -> tuple[Floats, Floats, Floats]:
+    """Return, for each value, the median, the smallest and the largest of the others in its column."""
+    count = table.shape[0]
+    ordered = np.sort(table, axis=0)
+    ranks = np.argsort(np.argsort(table, axis=0, kind="stable"), axis=0, kind="stable")
+
+    def other(place: int) -> Floats:
+        """The value at a place of the others, in order."""
+        return np.asarray(np.where(place < ranks, ordered[place], ordered[place + 1]))
+
+    middle = (other((count - 2) // 2) + other((count - 1) // 2)) / 2
+    return middle, other(0), other(count - 2)
 
 
 def _is_slow(signals: Mapping[str, Difference], cause: str) -> bool:
@@ -215,8 +280,9 @@ RULES = (
         "One device is slower than the others",
         "Ranks that train together wait for the slowest of them. Usually it is the one that does not wait.",
         "A device differs from the median of its peers by 3 MAD and 10 % for 3 minutes or more (TraceML; "
-        "Minder, FALCON) in clock, power or activity. It is accused with "
-        "a cause from its own hardware or host; without one it is only possible.",
+        "Minder, FALCON) in clock, power or activity. It is accused with a cause from its own hardware or "
+        "host; without one it must differ for 10 minutes and is only possible. Up to half of the hosts or "
+        "devices are slow if their clock is a fifth below that of the others for 10 minutes.",
         "Compare its temperatures, clocks, link and host with the others; exclude the host and run the "
         "vendor's diagnostics if it comes back.",
         ("gpu.{i}.gpu", "gpu.{i}.smClock"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -199,9 +200,9 @@ def judge_clock(run: ObservedRun) -> Judgement:
     if not telling:
         return Abstention("no device reports clock and utilisation", ("gpu.{i}.smClock", "gpu.{i}.gpu"))
     limited: list[tuple[tuple[Device, float], list[Span]]] = []
-    compared = False
+    compared, peers = False, _clocks_of_peers(telling)
     for device in telling:
-        usual = _usual_clock(device, telling)
+        usual = device.max_clock or peers.get(device.facts.get("name"), float("nan"))
         if np.isnan(usual):
             continue
         compared = True
@@ -224,16 +225,18 @@ def judge_clock(run: ObservedRun) -> Judgement:
     return [_limited_clock(run, time, members) for time, members in recurrences(run, limited)]
 
 
-def _usual_clock(device: Device, telling: Sequence[Device]) -> float:
-    """The highest clock by the facts, else what others of its name have at work; NaN if unknown."""
-    if device.max_clock is not None:
-        return device.max_clock
-    peers = [
-        median(each.mean("clock"), above(each.work, 0.5))
-        for each in telling
-        if each is not device and each.facts.get("name") == device.facts.get("name")
-    ]
-    return float(np.nanmedian(peers)) if len(peers) >= 2 and not np.isnan(peers).all() else float("nan")
+def _clocks_of_peers(devices: Sequence[Device]) -> dict[Any, float]:
+    """The usual clock at work of devices of the same name, where three or more tell."""
+    by_name: dict[Any, list[float]] = {}
+    for device in devices:
+        if device.max_clock is None:
+            clock = median(device.mean("clock"), above(device.work, 0.5))
+            by_name.setdefault(device.facts.get("name"), []).append(clock)
+    return {
+        name: float(np.nanmedian(clocks))
+        for name, clocks in by_name.items()
+        if len(clocks) >= 3 and not np.isnan(clocks).all()
+    }
 
 
 def _limited_clock(

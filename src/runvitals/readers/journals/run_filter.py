@@ -27,6 +27,7 @@ from runvitals.model.filter import (
 )
 from runvitals.model.run import Run
 from runvitals.model.run_sort import RunSort, decode_cursor, encode_cursor, invalid_cursor
+from runvitals.model.run_verdict import FINDING_FIELDS
 from runvitals.model.search_text import MAX_NOTES, search_text
 from runvitals.model.system_statistics import is_statistic
 from runvitals.readers.journals.globs import star_glob
@@ -116,6 +117,8 @@ def _labels(run: Run, condition: Labelled) -> list[str]:
         "note": lambda: [run.notes[:MAX_NOTES]] if run.notes else [],
         "device": lambda: _devices(run),
         "sweep": list,  # only a server runs sweeps
+        "finding": lambda: [] if run.verdict is None else list(run.verdict.findings),
+        "verdict": lambda: [] if run.verdict is None else [run.verdict.id],
     }
     return of_run[condition.label]()
 
@@ -192,6 +195,8 @@ def value_of(run: Run, name: str, statistics: SystemStatistics) -> Scalar | None
     """Return the value of a column or field of a run in comparable form; None if it is missing."""
     if is_statistic(name):
         return fields.scalar(statistics.get(run.id, {}).get(name))
+    if name in FINDING_FIELDS:
+        return None if run.verdict is None else fields.scalar(run.verdict.fields[name])
     if is_field(name):
         section = name.partition(".")[0]
         return fields.leaves(section, getattr(run, section)).get(name)

@@ -24,6 +24,7 @@ from runvitals.readers.journals.statistics import Statistics, of_columns
 
 if TYPE_CHECKING:
     from runvitals.findings.finding import Findings
+    from runvitals.findings.observed_run import ObservedRun
 
 Names = Literal["runvitals", "mlflow"]
 
@@ -162,12 +163,15 @@ class OpenRun:
             'input_bound_cpu'
         """
         from runvitals.findings.judge import judge
+
+        return judge(self.observe(price_per_device_hour))
+
+    def observe(self, price_per_device_hour: float | None = None) -> ObservedRun:
+        """Return what the rules of `findings` see of the run. Needs numpy."""
         from runvitals.readers.journals.findings import observe_run
 
-        return judge(
-            observe_run(
-                self.facts, self.metrics().series, self.history(), self._clock(), price_per_device_hour
-            )
+        return observe_run(
+            self.facts, self.metrics().series, self.history(), self._clock(), price_per_device_hour
         )
 
     def history(self) -> list[LoggedRow]:

@@ -10,9 +10,10 @@ from typing import Any, Literal
 
 from runvitals.base import stored_keys
 from runvitals.model.artifacts import ArtifactAddress
-from runvitals.readers.servers import responses
+from runvitals.readers.servers import lost_hours, responses
 from runvitals.readers.servers.artifacts import ServerArtifacts
 from runvitals.readers.servers.connection import ApiConnection
+from runvitals.readers.servers.lost_hours import LostHours, RunLoss
 from runvitals.readers.servers.remote_run import RemoteRun
 from runvitals.readers.servers.responses import FleetSeries, Latest
 from runvitals.sdk.artifacts.artifact import Artifact
@@ -181,6 +182,57 @@ class Client:
         filters = _filter(project, state, tag, text, where)
         return responses.fleet(self._connection.get("/aggregate", [*parameters, *filters]))
 
+    def lost_hours(
+        self,
+        project: str | None = None,
+        entity: str | None = None,
+        *,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        price_per_device_hour: float | None = None,
+        filter: str = "",
+    ) -> LostHours:
+        """Return the device-hours that runs lost, by cause, as a shared server has judged them.
+
+        Args:
+            project: only runs of this project.
+            entity: only runs of this team or user.
+            since_ms, until_ms: the period, ms UTC; default: the last 7 days.
+            price_per_device_hour: to tell them in money, instead of the server's prices.
+            filter: only runs that match these terms, as the page has them.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> [(cause.id, cause.device_hours) for cause in client.lost_hours("digits").causes]
+            [('input_bound_cpu', 51.2), ('idle', 8.0)]
+        """
+        period = _period(project, entity, since_ms, until_ms, price_per_device_hour, filter)
+        return lost_hours.lost_hours(self._connection, period)
+
+    def run_losses(
+        self,
+        project: str | None = None,
+        entity: str | None = None,
+        *,
+        cause: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        price_per_device_hour: float | None = None,
+        filter: str = "",
+    ) -> Iterator[RunLoss]:
+        """Iterate over the runs behind `lost_hours`, those that lost most first; pages as needed.
+
+        Args:
+            cause: only what was lost to this finding, such as `idle`. The others are as in `lost_hours`.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        period = _period(project, entity, since_ms, until_ms, price_per_device_hour, filter)
+        return lost_hours.run_losses(self._connection, [*period, ("cause", cause)], PAGE_SIZE)
+
     def close(self) -> None:
         """Close the connection. The next call opens a new one."""
         self._connection.close()
@@ -195,6 +247,18 @@ class Client:
 
     def __repr__(self) -> str:
         return f"<runvitals client of {self._connection.url}>"
+
+
+def _period(
+    project: str | None,
+    entity: str | None,
+    since_ms: int | None,
+    until_ms: int | None,
+    price: float | None,
+    filter: str,
+) -> list[tuple[str, Any]]:
+    times = [("since", since_ms), ("until", until_ms), ("price", price)]
+    return [("project", project), ("entity", entity), ("filter", filter or None), *times]
 
 
 def _filter(

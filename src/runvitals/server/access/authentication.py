@@ -23,11 +23,11 @@ from runvitals.server.access.long_request import LongRequest
 from runvitals.server.access.principals import Anonymous, Operator, Principal
 from runvitals.server.access.request_ids import request_id_of
 from runvitals.server.access.requester import SCOPE_KEY, Requester
-from runvitals.server.access.same_origin import LoopbackNames, is_for_loopback, names_own_origin
 from runvitals.server.access.token_required import METRICS_PATH, OPEN_PATHS, TokenRequired, token_of
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.http.request_errors import HttpRejection
+from runvitals.server.http.same_origin import LoopbackNames, is_for_loopback, names_own_origin
 from runvitals.server.live.open_streams import CLIENT_KEY
 
 CHECKS_KEY: Final = "runvitals.checks"

@@ -13,7 +13,7 @@ from fastapi import HTTPException, Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import ReadableRuns
-from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
+from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, project_name
 from runvitals.model.run import Run
 from runvitals.server.access.actions import (
     ACCOUNT,
@@ -36,11 +36,10 @@ from runvitals.server.access.principals import Anonymous, KeyScope, Operator, Pr
 from runvitals.server.access.refusals import Refusals, beyond_key
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Project, ProjectItem, Resource
-from runvitals.server.access.same_origin import is_for_loopback
 from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
+from runvitals.server.http.same_origin import is_for_loopback
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.projects.storage.projects import project_name
 from runvitals.store.errors import NotFound
 
 _MAX_CHECKS: Final = 8

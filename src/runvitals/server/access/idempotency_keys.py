@@ -26,7 +26,7 @@ from runvitals.server.access.storage.idempotent_requests import (
     IdempotentRequestTable,
     RequestLease,
 )
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.http.buffered_body import error_response, replayed
 from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.store.errors import MetadataStoreError

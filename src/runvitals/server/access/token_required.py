@@ -22,11 +22,11 @@ from runvitals.server.access import login_page
 from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.access.credentials import cookie_of
 from runvitals.server.access.long_request import LongRequest
+from runvitals.server.access.storage.tokens import TokenTable
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection, unavailable
-from runvitals.server.runs.storage.tokens import TokenTable
 from runvitals.store.errors import MetadataStoreUnavailable
 
 COOKIE = "runvitals_token"

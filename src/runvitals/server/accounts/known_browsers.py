@@ -12,7 +12,7 @@ import secrets
 from dataclasses import dataclass
 from typing import Final
 
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 
 _PURPOSE: Final = "known browser"
 _ID_BYTES: Final = 12

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from runvitals.server.accounts.passkeys import PasskeyRefused, PasskeyResponse, Passkeys, RelyingParty
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.totp import matching_step, recovery_digest
+from runvitals.server.database.secret_box import SecretBox
 
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore

@@ -24,7 +24,7 @@ from runvitals.server.accounts.known_browsers import KnownBrowser
 from runvitals.server.accounts.passkeys import PasskeyRefused, PasskeyResponse, Passkeys, RelyingParty
 from runvitals.server.accounts.passwords import Passwords, TooManySignIns
 from runvitals.server.accounts.second_factors import FactorKind, FactorProof, SecondFactors
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.store.errors import NotFound
 

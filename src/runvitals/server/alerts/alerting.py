@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.alerts.finding_events import FindingEvents
+from runvitals.server.alerts.finding_watch import FindingWatch
 from runvitals.server.alerts.rule_notices import RuleNotices
 from runvitals.server.alerts.rule_watch import RuleWatch
 from runvitals.server.alerts.run_alerts import RunAlerts
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
@@ -21,6 +23,8 @@ class Alerting:
         run_alerts: ends, losses and alerts of runs.
         rule_notices: what happens when a rule fires.
         rule_watch: evaluates rules on what its queue gets.
+        finding_watch: evaluates rules about findings.
+        finding_events: lets automations react to findings.
     """
 
     def __init__(
@@ -43,11 +47,16 @@ class Alerting:
             leads,
             self.rule_notices.watches_all,
         )
+        self.finding_watch = FindingWatch(
+            metadata_store, self.rule_notices.note, clock, leads, self.rule_notices.watches_all
+        )
+
+        self.finding_events = FindingEvents(metadata_store, clock)
 
     @property
     def threads(self) -> list[SupervisedThread]:
         """The threads, which run."""
-        return [self.run_alerts.thread, self.rule_watch.thread]
+        return [self.run_alerts.thread, self.rule_watch.thread, self.finding_watch.thread]
 
     def start(self) -> None:
         """Start the threads."""
@@ -56,5 +65,6 @@ class Alerting:
 
     def close(self) -> None:
         """Finish what is being decided. What was not is decided after the next start."""
+        self.finding_watch.thread.close()
         self.rule_watch.close()
         self.run_alerts.thread.close()

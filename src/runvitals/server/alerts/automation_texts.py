@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from runvitals.server.alerts.automations import EventFacts
+from runvitals.server.alerts.texts import one_line
 
 _LEVELS = {"failed": "error", "crashed": "error", "lost": "warning", "stopped": "warning"}
+_FINDING_LEVELS = {"critical": "error", "warning": "warning"}
+_MAX_FINDING = 2000
 
 
 def text_of(facts: EventFacts, team: str, automation: str) -> str:
     """Return the title of an event, and which automation reports it."""
     prefix = f"[{team}/{facts.project}]" if facts.project else f"[{team}]"
-    return f"{prefix} {_what(facts)}\nYou get this by the automation “{automation}” of team {team}."
+    advice = one_line(str(facts.values.get("finding_advice") or ""), _MAX_FINDING)
+    what_to_do = f"What to do: {advice}\n" if advice and facts.kind == "finding.opened" else ""
+    return (
+        f"{prefix} {_what(facts)}\n{what_to_do}You get this by the automation “{automation}” of team {team}."
+    )
 
 
 def level_of(facts: EventFacts) -> str:
     """Return how serious an event is: info, warning or error."""
+    if facts.kind == "finding.opened":
+        return _FINDING_LEVELS.get(facts.finding_severity, "info")
     if facts.kind in ("finding", "device.silent", "usage.threshold"):
         return "warning"
     return _LEVELS.get(facts.state, "info")
@@ -39,6 +48,10 @@ def _what(facts: EventFacts) -> str:
         "device.silent": f"{name}: nothing arrives of {_silent_part(facts)}",
         "usage.threshold": f"the plan is used to {facts.percent} % ({values.get('usage_category')})",
     }
+    if facts.kind.startswith("finding."):
+        told = one_line(str(values.get("finding_text") or ""), _MAX_FINDING)
+        over = " – over" if facts.kind == "finding.closed" else ""
+        return f"{name}: {told.removesuffix('.')}{over}"
     if facts.kind.startswith("metric."):
         return f"{name}: {values.get('metric_name')} is {values.get('metric_value')}"
     return texts[facts.kind]

@@ -13,7 +13,7 @@ True
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Final, Literal, get_args
@@ -22,6 +22,8 @@ import msgspec
 from msgspec import Meta, Struct
 
 from runvitals.base.regular_expressions import finder
+from runvitals.model.run_verdict import FINDING_IDS
+from runvitals.server.alerts.rules import FINDING_SEVERITIES
 
 MAX_COOLDOWN_H: Final = 168
 _MAX_PATTERN: Final = 200
@@ -35,6 +37,8 @@ Id = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 Window = Annotated[int, Meta(ge=1, le=_MAX_WINDOW)]
 State = Literal["running", "finished", "failed", "crashed", "stopped", "lost"]
 Direction = Literal["up", "down", "either"]
+FindingNames = Annotated[tuple[str, ...], Meta(max_length=len(FINDING_IDS))]
+FindingSeverity = Literal["info", "warning", "critical"]
 
 
 class InvalidAutomation(ValueError):
@@ -141,6 +145,25 @@ class UsageThreshold(_Part, tag="usage.threshold", frozen=True):
     percent: Annotated[int, Meta(ge=1, le=1000)] = 85
 
 
+class OpenedFinding(_Part, tag="finding.opened", frozen=True):
+    """Something is found to be wrong with a run.
+
+    Attributes:
+        findings: ids; none: any.
+        severity: at least this one.
+    """
+
+    findings: FindingNames = ()
+    severity: FindingSeverity = "warning"
+
+
+class ClosedFinding(_Part, tag="finding.closed", frozen=True):
+    """What was found to be wrong with a run is over, or the run has ended. Attributes as `OpenedFinding`."""
+
+    findings: FindingNames = ()
+    severity: FindingSeverity = "warning"
+
+
 Event = (
     StateReached
     | TagAdded
@@ -153,6 +176,8 @@ Event = (
     | RuleFired
     | DeviceSilent
     | UsageThreshold
+    | OpenedFinding
+    | ClosedFinding
 )
 MetricEvent = MetricThreshold | MetricChange | MetricZScore
 
@@ -224,6 +249,8 @@ _OF_RUNS: Final = (
     MetricZScore,
     RuleFired,
     DeviceSilent,
+    OpenedFinding,
+    ClosedFinding,
 )
 """Events of runs: only these can stop or tag one."""
 
@@ -274,6 +301,8 @@ class EventFacts:
     rule: str = ""
     host: str = ""
     percent: int = 0
+    finding: str = ""
+    finding_severity: str = ""
     automation_id: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
 
@@ -297,6 +326,8 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
             pattern = getattr(part, attribute, "") if is_pattern else ""
             if pattern:
                 _checked_pattern(f"{name}.{attribute}", pattern)
+    if isinstance(automation.event, (OpenedFinding, ClosedFinding)):
+        _check_findings(automation.event.findings)
     changes_run = any(isinstance(action, (StopRun, TagRun, RunCommand)) for action in automation.actions)
     if changes_run and not isinstance(automation.event, _OF_RUNS):
         raise InvalidAutomation(
@@ -305,6 +336,13 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
     if isinstance(automation.event, UsageThreshold) and automation.filter != AutomationFilter():
         raise InvalidAutomation("filter", "the usage of a team belongs to no run; expected no filter")
     return automation
+
+
+def _check_findings(ids: Iterable[str]) -> None:
+    unknown = next((name for name in ids if name not in FINDING_IDS), None)
+    if unknown is not None:
+        allowed = f"expected some of {', '.join(FINDING_IDS)}"
+        raise InvalidAutomation("event.findings", f"there is no finding {unknown[:60]!r}; {allowed}")
 
 
 def _allowed_kinds(field: str) -> str:
@@ -350,6 +388,10 @@ def _is_meant(event: Event, facts: EventFacts) -> bool:
         return facts.state in event.states
     if isinstance(event, UsageThreshold):
         return facts.percent >= event.percent
+    if isinstance(event, (OpenedFinding, ClosedFinding)):
+        severities = FINDING_SEVERITIES.index
+        is_meant = not event.findings or facts.finding in event.findings
+        return is_meant and severities(facts.finding_severity) >= severities(event.severity)
     pairs: tuple[tuple[str, str], ...] = ()
     if isinstance(event, TagAdded):
         pairs = ((event.tag, facts.tag),)

@@ -17,9 +17,11 @@ from runvitals.model.filter_text import parse
 from runvitals.model.state import LOST, MONITOR
 from runvitals.readers.journals.rates import rate_of
 from runvitals.server.alerts.evaluation import Transition
+from runvitals.server.alerts.finding_watch import is_about
 from runvitals.server.alerts.rules import AlertRule
 from runvitals.server.alerts.silence import FRESH_MS, rank_key
 from runvitals.server.alerts.spread import SpreadWatch
+from runvitals.server.alerts.storage.findings import WatchedFinding
 from runvitals.server.alerts.storage.rules import WatchedLane
 from runvitals.server.alerts.watched_series import WatchedHost, WatchedSeries, pattern
 from runvitals.server.metadata_store import MetadataStore
@@ -100,6 +102,9 @@ def dry_run(
     ][:MAX_RUNS]
     firings: list[PastFiring] = []
     metrics: list[EvaluatedMetric] = []
+    if rule.condition.kind == "finding":
+        of_runs = metadata_store.alerts.findings.of_runs([row.id for row in chosen])
+        return DryRun(_past_findings(rule, of_runs, from_ms), len(chosen), [])
     past = _PastSamples(metadata_store, samples, from_ms, to_ms)
     evaluate = {"silence": past.silent, "spread": past.spread}.get(rule.condition.kind, past.beyond)
     for row in chosen:
@@ -117,8 +122,36 @@ def dry_run(
         metrics += [
             EvaluatedMetric(lane.uid, lane.project, key, lane.host) for lane, key in evaluated[:MAX_METRICS]
         ]
-    firings.sort(key=lambda firing: firing.fired_ms, reverse=True)
+    firings.sort(key=_by_time, reverse=True)
     return DryRun(firings, len(chosen), metrics[:MAX_METRICS])
+
+
+def _by_time(firing: PastFiring) -> int:
+    return firing.fired_ms
+
+
+def _past_findings(rule: AlertRule, of_runs: Iterable[WatchedFinding], from_ms: int) -> list[PastFiring]:
+    """Return when a rule about findings would have fired, the newest first.
+
+    It fires once at a time for each run and id.
+    """
+    firings: dict[tuple[int, str], list[PastFiring]] = {}
+    for found in sorted(of_runs, key=lambda each: each.from_ms):
+        fired_ms = found.from_ms + rule.for_ms
+        is_over = found.to_ms is not None and found.to_ms < from_ms
+        if is_over or found.lasted_ms < rule.for_ms or not is_about(rule, found):
+            continue
+        before = firings.setdefault((found.run_id, found.id), [])
+        fired = PastFiring(
+            found.uid, found.project, found.id, ", ".join(found.hosts[:1]), None, fired_ms, found.to_ms
+        )
+        if before and (before[-1].ended_ms is None or fired_ms <= before[-1].ended_ms):
+            last = before.pop()
+            ends = (last.ended_ms, fired.ended_ms)
+            ended_ms = None if None in ends else max(end for end in ends if end is not None)
+            fired = replace(last, ended_ms=ended_ms)
+        before.append(fired)
+    return sorted((each for of_run in firings.values() for each in of_run), key=_by_time, reverse=True)
 
 
 Evaluated = list[tuple[WatchedLane, str]]

@@ -91,6 +91,7 @@ class Transition:
 
     Args:
         value: what the rule compares; of a change over points, the mean of the newer ones.
+        text: of a finding, the sentences that tell it.
     """
 
     rule: AlertRule
@@ -98,6 +99,7 @@ class Transition:
     firing: bool
     time_ms: int
     value: float
+    text: str = ""
 
 
 class Evaluation:

@@ -26,6 +26,12 @@ NAMES: Final = (
     "metric_value",
     "rule_name",
     "host_name",
+    "finding",
+    "finding_id",
+    "finding_severity",
+    "finding_text",
+    "finding_advice",
+    "finding_device_hours",
 )
 """Names that stand for values of the event; `ACCESS_TOKEN` stands for the webhook's access token."""
 _PLACE: Final = re.compile(r"\$\{([^{}]*)\}")
@@ -96,7 +102,11 @@ def _fill_part(part: Any, values: Mapping[str, Any]) -> Any:
     whole = _PLACE.fullmatch(part)
     if whole is not None:
         return values.get(whole[1], "")
-    return _PLACE.sub(lambda match: str(values.get(match[1], "")), part)
+    return _PLACE.sub(lambda match: _text(values.get(match[1], "")), part)
+
+
+def _text(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, dict) else str(value)
 
 
 def _no_constant(name: str) -> Any:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -92,6 +92,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
     data = event.data
     collection, version = str(data.get("collection", "")), data.get("version")
     project = str(data.get("project", "")) or event.project
+    found = data.get("found") or {}
     values = {
         "event_type": event.kind,
         "event_author": event.author,
@@ -106,6 +107,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         "usage_category": str(data.get("category", "")).replace("_", " "),
         "metric_name": data.get("metric_name", ""),
         "metric_value": data.get("metric_value", ""),
+        **_values_of_finding(found),
         "artifact_collection_name": collection,
         "artifact_version": "" if version is None else f"v{version}",
         "artifact_version_string": f"{collection}:v{version}" if collection else "",
@@ -127,9 +129,17 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         rule=str(data.get("finding", "")),
         host=str(data.get("host", "")),
         percent=int(data.get("percent", 0)),
+        finding=str(found.get("id", "")),
+        finding_severity=str(found.get("severity", "info")),
         automation_id=event.automation_id,
         values=values,
     )
+
+
+def _values_of_finding(found: Mapping[str, Any]) -> dict[str, Any]:
+    texts = {f"finding_{name}": str(found.get(name, "")) for name in ("id", "severity", "text", "advice")}
+    hours = found.get("cost", {}).get("device_hours", "")
+    return {**texts, "finding_device_hours": hours, "finding": found or ""}
 
 
 def _subject(event: RaisedEvent) -> str:
@@ -137,6 +147,8 @@ def _subject(event: RaisedEvent) -> str:
     data = event.data
     if event.kind == "usage.threshold":  # each category and percentage
         return f"usage:{event.team_id}:{data.get('category', '')}:{data.get('percent', 0)}"
+    if data.get("found"):  # each finding of a run
+        return f"run:{event.run_number}:{data['found'].get('id', '')}"
     if data.get("collection"):
         return f"artifact:{data.get('project', '')}/{data['collection']}:v{data.get('version')}"
     return f"run:{event.run_number}" if event.run_number is not None else f"team:{event.team_id}"

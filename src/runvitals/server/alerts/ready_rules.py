@@ -158,4 +158,53 @@ READY_RULES: Final[tuple[dict[str, Any], ...]] = (
         "resolve": False,
         "condition": {"kind": "not_finite", "metric": "*loss*"},
     },
+    {
+        "name": "Training hangs",
+        "description": "A run makes no steps any more, or its ranks wait for each other, for 5 minutes.",
+        "severity": "error",
+        "for": "5m",
+        "condition": {"kind": "finding", "findings": ["hang"], "severity": "warning"},
+    },
+    {
+        "name": "Devices of a run are idle",
+        "description": "A run has left its devices idle, all or some of them, for 15 minutes.",
+        "severity": "warning",
+        "for": "15m",
+        "condition": {
+            "kind": "finding",
+            "findings": ["idle", "idle_devices", "idle_tail", "held_memory_without_process"],
+            "severity": "warning",
+        },
+    },
+    {
+        "name": "Devices wait for data",
+        "description": "The devices of a run have waited for its data loader for 15 minutes: for processors, "
+        "a disk, the network, or because a container's limit slows it down.",
+        "severity": "warning",
+        "for": "15m",
+        "condition": {
+            "kind": "finding",
+            "findings": ["input_bound_cpu", "input_bound_disk", "input_bound_network", "cpu_limit"],
+            "severity": "warning",
+        },
+    },
+    {
+        "name": "Hardware slows a run down",
+        "description": "A device of a run is throttled, has a degraded link or memory errors, or needs a "
+        "reset.",
+        "severity": "error",
+        "for": "2m",
+        "condition": {
+            "kind": "finding",
+            "findings": [
+                "thermal_throttling",
+                "hw_slowdown",
+                "clock_limited",
+                "pcie_degraded",
+                "memory_errors",
+                "device_needs_reset",
+            ],
+            "severity": "warning",
+        },
+    },
 )

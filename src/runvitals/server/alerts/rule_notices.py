@@ -25,6 +25,7 @@ from runvitals.server.runs.storage.run_places import RunPlace
 
 MAX_PER_MINUTE: Final = 20
 """Of one rule and run: a rule about GPUs may fire for thousands at once."""
+MAX_FINDING_TEXT: Final = 2000
 USERS: Final = ("author", "members")
 """Who of a rule's `tell` is a user; the rest are channels."""
 EVENT: Final = "rule"
@@ -209,6 +210,8 @@ def _place_text(place: RunPlace) -> str:
 def transition_text(rule: AlertRule, transition: Transition) -> str:
     """Return what a rule found, in a sentence without a full stop."""
     condition, key = rule.condition, one_line(transition.series.key)
+    if condition.kind == "finding":
+        return one_line(transition.text, MAX_FINDING_TEXT).removesuffix(".")
     where = f" on {one_line(transition.series.host)}" if transition.series.host else ""
     duration = f" for {duration_text(rule.for_ms)}" if rule.for_ms else ""
     if condition.kind == "silence":

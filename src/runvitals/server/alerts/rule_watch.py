@@ -153,9 +153,12 @@ class RuleWatch:
             if not stored.enabled:
                 continue
             try:
-                rules[stored.id] = (stored, rule(stored.definition, stored.id))
+                alert_rule = rule(stored.definition, stored.id)
             except InvalidRule as error:  # written by a later version
                 log.warning("rule %d cannot be evaluated: %s", stored.id, error)
+                continue
+            if alert_rule.condition.kind != "finding":  # `FindingWatch` evaluates it
+                rules[stored.id] = (stored, alert_rule)
         self._rules = rules
         self.queue.has_rules = bool(rules)
         self._ignored.clear()
@@ -184,7 +187,7 @@ class RuleWatch:
                 firing.fired_ms,
             )
             for firing in self._store.alerts.firings.open()
-            if (firing.rule_id, firing.lane_id, firing.key) not in kept
+            if firing.rule_id in self._rules and (firing.rule_id, firing.lane_id, firing.key) not in kept
         ]
         lanes = {state.lane_id for state in self._saved}
         self._learn(lanes, self._clock())

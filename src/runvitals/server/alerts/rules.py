@@ -1,4 +1,4 @@
-"""Rules on metrics: what a rule is, how it is written, and what is valid.
+"""Alert rules, on metrics and findings: what a rule is, how it is written, and what is valid.
 
 A rule is a JSON object, or a table of a TOML file:
 
@@ -25,19 +25,22 @@ from typing import Any, Final, Literal
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.model.filter_text import FilterError, parse
+from runvitals.model.run_verdict import FINDING_IDS
 from runvitals.server.alerts.maintenance import Maintenance, maintenance_windows
 
 Severity = Literal["info", "warning", "error"]
 Statistic = Literal["last", "mean", "min", "max"]
-Kind = Literal["threshold", "change", "spread", "silence", "not_finite", "points"]
+Kind = Literal["threshold", "change", "spread", "silence", "not_finite", "finding", "points"]
 """`points`: what an automation about a metric waits for; it cannot be written as a rule."""
 SEVERITIES: Final = ("info", "warning", "error")
 STATISTICS: Final = ("last", "mean", "min", "max")
 OPERATORS: Final = (">", ">=", "<", "<=")
-KINDS: Final = ("threshold", "change", "spread", "silence", "not_finite")
+KINDS: Final = ("threshold", "change", "spread", "silence", "not_finite", "finding")
 SILENT: Final = ("metric", "host", "rank", "steps")
 """Of what there may be nothing: a metric, a host, a rank while others log, or steps of the training."""
 DIRECTIONS: Final = ("up", "down", "either")
+FINDING_SEVERITIES: Final = ("info", "warning", "critical")
+"""Of findings, in ascending order."""
 MAX_WINDOW_MS: Final = 7 * DAY_MS
 MAX_NAME: Final = 100
 MAX_METRIC: Final = 200
@@ -101,6 +104,8 @@ class RuleCondition:
         absolute: the sign of the feature does not count.
         busy_metric, busy_value: of a silence: only while a series of the run is above this value.
         of: of a silence: one of `SILENT`.
+        findings: ids of findings; none: any.
+        finding_severity: of findings, at least this one of `FINDING_SEVERITIES`.
     """
 
     kind: Kind
@@ -112,6 +117,8 @@ class RuleCondition:
     of: str = ""
     busy_metric: str = ""
     busy_value: float = 0.0
+    findings: tuple[str, ...] = ()
+    finding_severity: str = "info"
 
 
 @dataclass(frozen=True, slots=True)
@@ -395,10 +402,21 @@ def _not_finite(reader: _Reader) -> RuleCondition:
     return RuleCondition("not_finite", Feature(_metric(reader), "not_finite"), ">", 0.5, 0.5)
 
 
+def _finding(reader: _Reader) -> RuleCondition:
+    ids = reader.texts("findings")
+    unknown = next((name for name in ids if name not in FINDING_IDS), None)
+    if unknown is not None:
+        allowed = f"expected some of {', '.join(FINDING_IDS)}"
+        reader.wrong("findings", f"there is no finding {unknown[:60]!r}; {allowed}")
+    severity = reader.choice("severity", FINDING_SEVERITIES, "warning")
+    return RuleCondition("finding", findings=ids, finding_severity=severity)
+
+
 _CONDITIONS: Final = {
     "threshold": _threshold,
     "change": _change,
     "spread": _spread,
     "silence": _silence,
     "not_finite": _not_finite,
+    "finding": _finding,
 }

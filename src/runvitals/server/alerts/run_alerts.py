@@ -16,7 +16,6 @@ from urllib.parse import quote
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.server.access.directory import Directory
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.audience import is_of_interest, may_read_run, team_may_read
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.server.alerts.receivers import (
@@ -30,6 +29,7 @@ from runvitals.server.alerts.run_facts import run_facts
 from runvitals.server.alerts.settings import due_ms, personal_alerts, team_alerts, zone_named
 from runvitals.server.alerts.storage.alert_settings import Scope
 from runvitals.server.alerts.texts import AlertText, event_text
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.events.outbox import Notification
 from runvitals.server.events.run_events import DONE, HELD, NEW, RunEvent, WaitingAlert
 from runvitals.server.metadata_store import MetadataStore

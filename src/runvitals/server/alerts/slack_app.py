@@ -11,7 +11,7 @@ from typing import Any, Final
 from urllib.parse import urlencode
 
 from runvitals.model.durations import MINUTE_MS
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.outbound.fetcher import Fetcher, FetchFailed
 from runvitals.server.outbound.policy import Blocked
 

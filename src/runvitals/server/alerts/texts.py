@@ -92,10 +92,10 @@ def duration_text(duration_ms: int) -> str:
     return " ".join(f"{number} {unit}" for number, unit in parts if number)
 
 
-def one_line(text: str) -> str:
+def one_line(text: str, most: int = _MAX_SHOWN) -> str:
     """Return a user's text on one line, without characters that are invisible or reverse text."""
     shown = "".join(" " if unicodedata.category(letter).startswith(("C", "Z")) else letter for letter in text)
-    return " ".join(shown.split())[:_MAX_SHOWN]
+    return " ".join(shown.split())[:most]
 
 
 def console_lines(pieces: Sequence[str]) -> tuple[str, ...]:

@@ -7,9 +7,9 @@ import secrets
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import AuditEvent, event_as_dict
 from runvitals.server.audit.storage.audit_webhook import AuditWebhookRow, AuditWebhookTable
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.outbound.fetcher import Fetcher, FetchFailed
 from runvitals.server.outbound.policy import Blocked
 from runvitals.server.outbound.webhook_signature import signed_headers

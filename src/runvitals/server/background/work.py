@@ -1,4 +1,4 @@
-"""The work that a server does beside answering requests: housekeeping, statistics of runs, usage."""
+"""The work that a server does beside answering requests: housekeeping, statistics, usage, findings."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
 from runvitals.server.clock import Clock
 from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.findings.judge_thread import JudgeThread
 from runvitals.server.library.stored.statistics_updater import StatisticsUpdater
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.shared_server import SharedServer
@@ -47,6 +48,8 @@ def start_background(
         leads,
     )
     health.housekeeping = housekeeping.totals
-    for work in (housekeeping, StatisticsUpdater(store, metadata_store, clock, leads=leads), usage):
+    statistics = StatisticsUpdater(store, metadata_store, clock, leads=leads)
+    judge = JudgeThread(store, metadata_store, services.findings, clock, leads=leads)
+    for work in (housekeeping, statistics, usage, judge):
         health.threads.append(work.thread)
         stack.enter_context(work)

@@ -308,3 +308,33 @@ def _logged_groups(process: LoggedColumns, max_points: int | None) -> list[dict[
             groups[times_key] = {"step": buckets.t.tolist(), "t": newest.tolist(), **_columns(buckets)}
         _add(groups[times_key], key, buckets, buckets.mean)
     return list(groups.values())
+
+
+def summary(series: Series) -> SeriesSummary:
+    """Return the summary of a series. Without values its times are 0."""
+    has_value = ~np.isnan(series.values)
+    t, values = series.t[has_value], series.values[has_value]
+    labels = (series.key, series.host, series.role)
+    if not len(values):
+        return SeriesSummary(*labels, 0, 0, 0, None, None, None)
+    extremes = float(values.min()), float(values.max()), float(values[-1])
+    return SeriesSummary(*labels, len(values), int(t[0]), int(t[-1]), *extremes)
+
+
+def within(series: Series, t0: int, t1: int) -> Series:
+    """Return the part of a series from `t0` to `t1`, both included."""
+    first, last = np.searchsorted(series.t, t0, side="left"), np.searchsorted(series.t, t1, side="right")
+    return Series(series.key, series.host, series.role, series.t[first:last], series.values[first:last])
+
+
+def check_value_count(at_most: int | None, total: int) -> None:
+    """Check how many values a response would hold.
+
+    Raises:
+        TooMuch: `total` is more than `at_most`.
+    """
+    if at_most is not None and total > at_most:
+        raise TooMuch(
+            f"{total:,} values at full resolution; a response holds at most {at_most:,}: "
+            "request fewer keys or a shorter time, or use `runvitals export`"
+        )

@@ -22,11 +22,14 @@ from runvitals.server.database.tables.artifacts import (
     artifact_version,
 )
 from runvitals.server.database.tables.runs import project, run, run_tag
+from runvitals.server.events.finding_changes import FindingChange, FindingClosed, FindingOpened
 
 RUN_STATE: Final = "run.state"
 RUN_TAG: Final = "run.tag"
 FINDING: Final = "finding"
 DEVICE_SILENT: Final = "device.silent"
+FINDING_OPENED: Final = "finding.opened"
+FINDING_CLOSED: Final = "finding.closed"
 USAGE_THRESHOLD: Final = "usage.threshold"
 ARTIFACT_ALIAS: Final = "artifact.alias"
 
@@ -66,6 +69,31 @@ def raise_for_run(
     if teams:
         row = _row(teams[run_id], kind, data, time_ms, key=key, run_id=run_id)
         add_rows(connection, raised_event, [row])
+
+
+def raise_findings(connection: Connection, changes: Iterable[FindingChange]) -> None:
+    """Write that findings about runs opened or closed."""
+    by_kind: dict[str, list[FindingChange]] = {FINDING_OPENED: [], FINDING_CLOSED: []}
+    for change in changes:
+        if isinstance(change, FindingOpened):
+            by_kind[FINDING_OPENED].append(change)
+        elif isinstance(change, FindingClosed):
+            by_kind[FINDING_CLOSED].append(change)
+    for kind, of_kind in by_kind.items():
+        teams = _teams(connection, kind, {change.run_id for change in of_kind}) if of_kind else {}
+        rows = [
+            _row(
+                teams[change.run_id],
+                kind,
+                {"found": change.finding.to_json(), "host": ", ".join(change.finding.hosts[:1])},
+                change.up_to_ms,
+                key=f"{change.run_id}:{change.number}:{change.up_to_ms}",
+                run_id=change.run_id,
+            )
+            for change in of_kind
+            if change.run_id in teams
+        ]
+        add_rows(connection, raised_event, rows)
 
 
 def raise_for_team(

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from runvitals.model.limits import FILE_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
+from runvitals.server.files.disk_space import DiskSpace, FileNotStored
 from runvitals.server.files.storage.stored_files import StoredFile
-from runvitals.server.health.disk_space import DiskSpace, FileNotStored
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.library.run_library import OpenedContent
 from runvitals.server.metadata_store import MetadataStore

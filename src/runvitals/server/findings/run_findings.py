@@ -2,22 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from threading import Lock
+from typing import Protocol
 
 import numpy as np
+from cachetools import LRUCache
 
 from runvitals.base.buckets import Buckets, Grid
 from runvitals.findings.finding import Findings
 from runvitals.findings.judge import judge
 from runvitals.findings.observation import DEFAULT_INTERVAL_S, marks_of, ranks_on, reads, reads_logged
 from runvitals.findings.observed_run import ObservedRun, host_of
-from runvitals.findings.training import LoggedColumn, training_of
+from runvitals.findings.training import LoggedColumn, distance_from_steps, training_of
 from runvitals.findings.windows import MAX_VALUE, HostColumns, TimeWindows, WindowColumn, windows_of
+from runvitals.model.state import RUNNING
 from runvitals.readers.journals.rates import rate_of
 from runvitals.server.library.run_library import BucketedSeries, LoggedColumns, RunView, SeriesSelection
 
 MAX_EVENTS = 10_000
 MAX_LOGGED_NAMES = 20
+_MAX_KEPT = 100
+
+
+class FindingSource(Protocol):
+    """Gives the findings about a run."""
+
+    def findings(self, view: RunView, now_ms: int) -> Findings:
+        """Return the findings about a run, without prices."""
+
+
+class JudgedViews:
+    """Judges runs when they are asked for; a `FindingSource`. Thread-safe.
+
+    The findings about the last runs are kept in memory until there is something new of them.
+    """
+
+    def __init__(self) -> None:
+        self._kept: LRUCache[str, tuple[Mapping[str, int], Findings]] = LRUCache(_MAX_KEPT)
+        self._lock = Lock()
+
+    def findings(self, view: RunView, now_ms: int) -> Findings:
+        """Return the findings about a run, without prices."""
+        position = dict(view.position())
+        with self._lock:
+            kept = self._kept.get(view.run_id)
+        if kept is not None and kept[0] == position and view.run(now_ms).state != RUNNING:
+            return kept[1]
+        findings = judge_view(view, now_ms)
+        with self._lock:
+            self._kept[view.run_id] = position, findings
+        return findings
 
 
 def judge_view(view: RunView, now_ms: int, price_per_device_hour: float | None = None) -> Findings:
@@ -91,10 +126,11 @@ def _column(buckets: Buckets, positions: np.ndarray, count: int) -> WindowColumn
 
 
 def _logged(view: RunView) -> dict[str, LoggedColumn]:
-    """The logged values that rules read, and one more, which tells the steps, of all processes."""
+    """The logged values that rules read, and one more at least, which tells the steps, of all processes."""
     names = sorted(view.logged_names())
     chosen = [name for name in names if reads_logged(name)][:MAX_LOGGED_NAMES]
-    chosen += [name for name in names if name not in chosen][: max(1, 3 - len(chosen))]
+    telling = sorted((name for name in names if name not in chosen), key=distance_from_steps)
+    chosen += telling[: max(1, 3 - len(chosen))]
     if not chosen:
         return {}
     return join_processes(view.logged_columns(chosen))

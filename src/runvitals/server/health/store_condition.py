@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Final
 
 from runvitals.server.events.outbox import OutboxLength
-from runvitals.server.health.disk_space import DiskSpace
+from runvitals.server.files.disk_space import DiskSpace
 from runvitals.server.http.latest_reading import LatestReading
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import MetadataStoreUnavailable

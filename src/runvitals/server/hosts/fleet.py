@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from runvitals.base.buckets import Buckets, Grid, combine, reduce
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.readers.journals.series import Series
-from runvitals.server.library.local.journal_run import within
+from runvitals.server.charts.series import within
 from runvitals.server.library.run_library import AggregatedSeries
 from runvitals.store.samples.interface import MetricAggregate
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 
 class RequestBody(BaseModel):
@@ -18,3 +18,9 @@ class ResponseBody(BaseModel):
     """
 
     model_config = ConfigDict(from_attributes=True, json_schema_serialization_defaults_required=True)
+
+
+class ErrorAnswer(ResponseBody):
+    """Why a request failed."""
+
+    error: str = Field(description="What is wrong, where, and what is allowed.")

@@ -12,7 +12,7 @@ from fastapi.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
 from runvitals.model.media_types import BINARY, PLAIN_TEXT
-from runvitals.server.access.same_origin import FRAMED_POLICY, INERT_POLICY
+from runvitals.server.http.same_origin import FRAMED_POLICY, INERT_POLICY
 from runvitals.server.library.run_library import OpenedContent
 
 _BLOCK_BYTES: Final = 256 * 1024

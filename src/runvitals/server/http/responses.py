@@ -12,23 +12,23 @@ from fastapi.responses import Response
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.server.http.bodies import ErrorAnswer
 from runvitals.server.library.run_library import OpenedRun, RunView
-from runvitals.server.runs.routes import models
 
 ErrorResponses = dict[int | str, dict[str, Any]]
 INVALID_PARAMETER: ErrorResponses = {
     422: {
-        "model": models.ErrorAnswer,
+        "model": ErrorAnswer,
         "description": "A parameter is wrong; the text says which, and what is allowed.",
     }
 }
-UNKNOWN_RUN: ErrorResponses = {404: {"model": models.ErrorAnswer, "description": "There is no such run."}}
+UNKNOWN_RUN: ErrorResponses = {404: {"model": ErrorAnswer, "description": "There is no such run."}}
 RUN_ERRORS: ErrorResponses = {**INVALID_PARAMETER, **UNKNOWN_RUN}
 EDIT_ERRORS: ErrorResponses = {
-    400: {"model": models.ErrorAnswer, "description": "The body is not valid JSON."},
-    403: {"model": models.ErrorAnswer, "description": "Neither JSON nor a token."},
-    405: {"model": models.ErrorAnswer, "description": "Not on this machine's own journals."},
-    409: {"model": models.ErrorAnswer, "description": "The run has ended; the name is taken."},
+    400: {"model": ErrorAnswer, "description": "The body is not valid JSON."},
+    403: {"model": ErrorAnswer, "description": "Neither JSON nor a token."},
+    405: {"model": ErrorAnswer, "description": "Not on this machine's own journals."},
+    409: {"model": ErrorAnswer, "description": "The run has ended; the name is taken."},
 }
 SHARED_ERRORS: ErrorResponses = {
     # Not `"model": ErrorAnswer`: for each of them and of more than a hundred routes, FastAPI would build a

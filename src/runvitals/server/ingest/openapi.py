@@ -7,9 +7,9 @@ from typing import Annotated, Any
 import msgspec
 from fastapi import FastAPI
 
+from runvitals.server.http.bodies import ErrorAnswer
 from runvitals.server.ingest.endpoint import PATH
 from runvitals.server.ingest.envelope import Ack, Number, WriterDescription
-from runvitals.server.runs.routes import models
 
 
 def _description(text: str) -> msgspec.Meta:
@@ -70,7 +70,7 @@ def describe(app: FastAPI) -> None:
             (envelope, ack), parts = msgspec.json.schema_components(
                 [JsonEnvelope, Ack], ref_template="#/components/schemas/Ingest{name}"
             )
-            error = models.ErrorAnswer.model_json_schema()
+            error = ErrorAnswer.model_json_schema()
             schemas = document.setdefault("components", {}).setdefault("schemas", {})
             schemas.setdefault("ErrorAnswer", error)
             schemas |= {f"Ingest{name}": part for name, part in parts.items()}

@@ -17,6 +17,7 @@ import numpy as np
 
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import OLDEST_SENT_MS
+from runvitals.model.names import project_name
 from runvitals.server.access.principals import Principal
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection, out_of_range, unavailable
@@ -35,7 +36,6 @@ from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterRegistry, sent_interval_s
 from runvitals.server.library.run_library import RunVersion
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.projects.storage.projects import project_name
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.metrics import KeyList
 from runvitals.server.runs.storage.pending_summaries import IDLE_S
@@ -141,7 +141,8 @@ class Recorder:
         version, added = self._versions.get(run_id, _FIRST_VERSION), self._all_versions
         return RunVersion(version.all + added, version.facts + added) if added else version
 
-    def _increment_version(self, run_id: int, has_facts: bool) -> None:
+    def note_change(self, run_id: int, has_facts: bool) -> None:
+        """Something new of a run was stored here: tell open pages, also of other servers. Thread-safe."""
         self.changed_elsewhere(run_id, has_facts)
         if self.on_change is not None:
             self.on_change(run_id, has_facts)
@@ -264,7 +265,7 @@ class Recorder:
             if is_new:
                 self._note_usage(sender, valid)
                 self._gather(rows)
-            self._increment_version(sender.run_id, False)
+            self.note_change(sender.run_id, False)
 
     def _note_usage(self, sender: RegisteredWriter, valid: ValidEnvelope) -> None:
         run_id, lane_id, columns = sender.run_id, sender.lane_id, valid.columns
@@ -334,7 +335,7 @@ class Recorder:
                     self._note_usage(*sent)
                     self._gather(rows)
         for run_id, has_facts in request.runs.items():
-            self._increment_version(run_id, has_facts)
+            self.note_change(run_id, has_facts)
         return request.acks
 
     def _add(

@@ -212,6 +212,10 @@ class RunView(Protocol):
     def run_id(self) -> str:
         """The id that users see."""
 
+    @property
+    def number(self) -> int | None:
+        """Its number in the metadata store; None for a journal."""
+
     def run(self, now_ms: int) -> Run:
         """Everything known about the run except its series."""
 

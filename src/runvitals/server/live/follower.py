@@ -151,6 +151,8 @@ def _stable_facts(run: Run) -> bytes:
         del plain[name]
     for host in plain["hosts"]:
         del host["last_ms"]
+    if plain["verdict"] is not None:
+        del plain["verdict"]["judged_ms"]
     return to_json(plain, inf_nan_mode="null", fallback=str)
 
 

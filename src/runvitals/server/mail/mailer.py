@@ -17,7 +17,7 @@ from typing import Final
 
 from runvitals.model.account_names import address_key, domain_key
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.mail.message import (
     MAX_DIGEST_MAILS,
     MUTE_BY_MAIL_PROGRAM,

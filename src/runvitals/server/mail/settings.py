@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from runvitals.model.account_names import address_key
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 
 Encryption = Literal["starttls", "tls", "none"]
 SMTP_URL_ENVIRONMENT: Final = "RUNVITALS_SMTP_URL"

@@ -14,8 +14,8 @@ from __future__ import annotations
 import sys
 from typing import Any, Final
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.alerts.slack_app import ID_SETTING, SECRET_SETTING, sealed_slack_secret
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.settings import sealed_smtp_url, server_url
 from runvitals.server.organisation.settings import checked_settings
 from runvitals.server.sign_on.providers import stored_providers

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from runvitals.model.account_names import domain_key
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 
 GITHUB: Final = "https://github.com"
 MAX_PROVIDERS: Final = 20

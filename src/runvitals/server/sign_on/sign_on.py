@@ -14,9 +14,9 @@ from typing import Any, Final
 from runvitals.model.account_names import MAX_DISPLAY_NAME, address_key
 from runvitals.model.account_names import display_name as checked_display_name
 from runvitals.model.local_path import local_path
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outbound.fetcher import Fetcher

@@ -26,6 +26,7 @@ from runvitals.server.usage.charges import (
     cost,
 )
 from runvitals.server.usage.days import Month
+from runvitals.server.usage.lost_time import lost_by_day, share_lost_time
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.server.usage.storage.reading import UsageReading, UsedDay, UsedDevices
 
@@ -98,10 +99,12 @@ class Atom:
     ingest_bytes: int = 0
     points: int = 0
     requests: int = 0
+    lost_ms: int = 0
     costs: dict[str, int] = field(default_factory=dict)
     wasted_micro: int | None = None
     failed_micro: int | None = None
     hung_micro: int | None = None
+    lost_micro: int | None = None
 
     def amounts(self) -> dict[str, int]:
         """Return the quantities that can have a price, by category; zeros are left out."""
@@ -169,6 +172,10 @@ class Labels:
 def atoms(metadata_store: MetadataStore, settings: UsageSettings, selection: UsageSelection) -> list[Atom]:
     """The usage of a range of days, with its cost."""
     used = _used_atoms(metadata_store, settings, selection)
+    calendar = settings.calendar
+    from_ms, until_ms = calendar.day(selection.first).start_ms, calendar.day(selection.last).end_ms
+    spans = metadata_store.usage.reading.lost_time(from_ms, until_ms)
+    share_lost_time(used, lost_by_day(spans, calendar, selection.first, selection.last))
     for atom, priced in charges_of(used, metadata_store):
         if priced.amount_micro is not None:
             atom.costs[priced.used.category] = priced.amount_micro
@@ -176,6 +183,7 @@ def atoms(metadata_store: MetadataStore, settings: UsageSettings, selection: Usa
                 month = Month.of(priced.used.day)
                 atom.wasted_micro = cost(atom.wasted_ms, DEVICE_HOURS, month, priced.price_micro)
                 atom.failed_micro = cost(atom.failed_ms, DEVICE_HOURS, month, priced.price_micro)
+                atom.lost_micro = cost(atom.lost_ms, DEVICE_HOURS, month, priced.price_micro)
                 atom.hung_micro = cost(atom.hung_ms, DEVICE_HOURS, month, priced.price_micro)
     return [atom for atom in used if _fits(atom, selection)]
 
@@ -397,6 +405,7 @@ def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
         "device_hung_hours": sum(atom.hung_ms for atom in of) / HOUR_MS,
         "device_failed_hours": sum(atom.failed_ms for atom in of) / HOUR_MS,
         "device_wasted_hours": sum(atom.wasted_ms for atom in of) / HOUR_MS,
+        "device_lost_hours": sum(atom.lost_ms for atom in of) / HOUR_MS,
         "energy_kwh": kwh,
         "energy_measured_share": measured / energy if energy else None,
         "energy_unknown_hours": unknown_ms / HOUR_MS,
@@ -419,6 +428,7 @@ def figures(of: Sequence[Atom], settings: UsageSettings) -> dict[str, Any]:
         "wasted": _money(atom.wasted_micro for atom in of),
         "wasted_failed": _money(atom.failed_micro for atom in of),
         "wasted_hung": _money(atom.hung_micro for atom in of),
+        "lost": _money(atom.lost_micro for atom in of),
     }
 
 

@@ -61,6 +61,8 @@ CSV_COLUMNS: Final = (
     "device_hung_hours",
     "wasted_hung",
     "requests",
+    "device_lost_hours",
+    "lost",
 )
 
 

@@ -13,13 +13,13 @@ from typing import Final
 
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.events.usage_marks import DirtyDay, UsageMarks
-from runvitals.server.library.stored.storage import storage_of
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.usage.day_computation import DayComputation, run_days
 from runvitals.server.usage.days import LATEST_MS, Day, Month
 from runvitals.server.usage.host_lanes import UsageRun, UsageRunReader
 from runvitals.server.usage.settings import UsageSettings, usage_settings
 from runvitals.server.usage.storage.figures import StorageRow
+from runvitals.server.usage.stored_bytes import storage_of
 from runvitals.server.usage.windows import Rules
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread

@@ -110,6 +110,11 @@ class FilteredScreen(Screen[None]):
         """The pane that keys apply to if none has the focus."""
 
     @property
+    def hint(self) -> str:
+        """The keys that apply now."""
+        return self.HINT
+
+    @property
     def pane(self) -> Pane:
         """The pane in focus."""
         return cast(Pane, self.focused) if isinstance(self.focused, RowsWidget) else self.default_pane
@@ -117,7 +122,7 @@ class FilteredScreen(Screen[None]):
     def show_footer(self) -> None:
         """Show a message, what is edited, what cannot be read, or which keys there are."""
         problem = "" if self._edited is not None else next(iter(self._problems.values()), "")
-        shown = self.HINT if self._edited is None else f" {self._prompt(self._edited)}"
+        shown = self.hint if self._edited is None else f" {self._prompt(self._edited)}"
         text = self.message or problem
         self.footer.show([[(f" {text}", "bad")] if text else [(shown, "dim")]])
 

@@ -96,6 +96,8 @@ RUN = (
     *MEDIA,
     Key("4", "digit(4)", "4", "show or hide console logs"),
     Key("left_square_bracket", "overview", "[", "show or hide the overview"),
+    Key("f", "findings", "f 5", "show or hide the findings: what is wrong, what it costs, what to do"),
+    Key("e", "deciding", "e", "the charts that decided a finding, at its time; again: the next finding"),
     Key("space", "pause", "space", "replay: pause or go on; at the end, start again"),
     Key("left_curly_bracket", "seek(-0.05)", "{", "replay: back by a twentieth of the run"),
     Key("right_curly_bracket", "seek(0.05)", "}", "replay: forward by a twentieth of the run"),

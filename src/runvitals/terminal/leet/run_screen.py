@@ -13,15 +13,20 @@ from textual.containers import Horizontal
 from textual.message import Message
 
 from runvitals.base.terminal_text import inert
+from runvitals.findings.finding import Findings
 from runvitals.readers.journals.console import ConsoleText
 from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.chart_grid import ChartGrid, ChartValues
 from runvitals.terminal.leet.charts import Chart
 from runvitals.terminal.leet.config import Config, ProjectState
 from runvitals.terminal.leet.console_lines import console_lines
+from runvitals.terminal.leet.deciding_charts import DecidingCharts
 from runvitals.terminal.leet.filtered_screen import READ_ERRORS
+from runvitals.terminal.leet.finding_rows import verdict_row
+from runvitals.terminal.leet.findings_pane import FindingsPane
 from runvitals.terminal.leet.images.media_pane import MediaPane
 from runvitals.terminal.leet.images.terminal_graphics import Graphics
+from runvitals.terminal.leet.judging import Judging
 from runvitals.terminal.leet.keys import RUN, bindings
 from runvitals.terminal.leet.line_filter import GRAMMAR, LineFilter
 from runvitals.terminal.leet.overview import ending, overview
@@ -58,12 +63,13 @@ class RunScreen(RunPanesScreen):
     RunScreen #system { width: 2fr; }
     RunScreen #console { height: 20%; min-height: 4; }
     RunScreen #media { height: 40%; min-height: 6; }
+    RunScreen #findings { height: 50%; min-height: 6; }
+    RunScreen #verdict { height: 1; }
     RunScreen.narrow #charts { layout: vertical; }
     RunScreen.narrow #metrics, RunScreen.narrow #system { width: 1fr; height: 1fr; }
     RunScreen.narrow #overview { width: 24; }
-    RunScreen.full #body > *, RunScreen.full #charts > *, RunScreen.full #console, RunScreen.full #media {
-        display: none;
-    }
+    RunScreen.full #body > *, RunScreen.full #charts > *, RunScreen.full #console, RunScreen.full #media,
+    RunScreen.full #findings { display: none; }
     RunScreen.full #charts, RunScreen.full #charts > .full, RunScreen.full #media.full {
         display: block; width: 1fr; height: 1fr;
     }
@@ -96,6 +102,8 @@ class RunScreen(RunPanesScreen):
         self._printed_ms: list[float] = []
         self._wake = asyncio.Event()
         self._is_loading = True
+        self._judging = Judging(data, self.report, self._show_findings)
+        self._deciding = DecidingCharts(self)
 
     def compose(self) -> ComposeResult:
         """Yield the panes; images are hidden at first."""
@@ -105,12 +113,18 @@ class RunScreen(RunPanesScreen):
         self.console = TextPane("Console", follows=True, id="console")
         self.media = MediaPane(self.data.source, self._graphics, id="media")
         self.media.add_class("hidden")
+        self.verdict = RowsWidget(id="verdict")
+        self.findings = FindingsPane(id="findings")
+        for hidden in (self.verdict, self.findings):
+            hidden.add_class("hidden")
         yield self.header
+        yield self.verdict
         with Horizontal(id="body"):
             yield self.overview
             with Horizontal(id="charts"):
                 yield self.metrics
                 yield self.system
+        yield self.findings
         yield self.media
         yield self.console
         yield self.footer
@@ -149,6 +163,7 @@ class RunScreen(RunPanesScreen):
 
     def _keep(self) -> None:
         """Save what the user chose, for the next run of the project."""
+        self._deciding.leave()
         if self._state_of is None or self.data.run is None:
             return
         self._state_of(self.data.run.project).write({**self.state(), "lines": self.data.only.text})
@@ -170,6 +185,7 @@ class RunScreen(RunPanesScreen):
             self.overview.set_class(is_narrow, "hidden")
             self._set_borders()
         self.call_after_refresh(self._show_header)
+        self.call_after_refresh(self._show_verdict)
         self.call_after_refresh(self.show_footer)
 
     def _set_borders(self) -> None:
@@ -197,6 +213,7 @@ class RunScreen(RunPanesScreen):
                 if not (self._is_loading and self.replay) and (self._has_moved() or is_new):
                     self._update()
                 self._show_header()
+                self._judge_if_due()
             self._wake.clear()
             if not self.data.source.wants_more():
                 is_moving = self.data.is_running or self.replay is not None
@@ -256,6 +273,41 @@ class RunScreen(RunPanesScreen):
     def _start(self) -> float:
         return 0.0 if self.data.run is None else float(self.data.run.started_ms)
 
+    # -- findings
+
+    def _judge_if_due(self) -> None:
+        """Have the run judged beside the screen; a replay shows what was known then, and has no verdict."""
+        if not self._is_loading and self.replay is None and self._judging.begin():
+            self.run_worker(self._judging.judge(), group="findings")
+
+    def _show_findings(self, findings: Findings, now_ms: float) -> None:
+        self.findings.set_findings(findings, now_ms)
+        self._show_verdict()
+
+    def _show_verdict(self) -> None:
+        if self.findings.findings is not None:
+            self.verdict.remove_class("hidden")
+            row = verdict_row(self.findings.findings, self.size.width)
+            self.call_after_refresh(self.verdict.show, [row])
+
+    def action_findings(self) -> None:
+        """Show or hide the findings."""
+        self.press_digit(5)
+
+    @property
+    def hint(self) -> str:
+        """The keys of the charts of a finding while they are shown."""
+        return self._deciding.hint or self.HINT
+
+    def action_deciding(self) -> None:
+        """Show the charts that decided a finding, at its time; again: of the next."""
+        finding = self.findings.next_finding()
+        if finding is None:
+            self.message = "nothing was found that charts would show"
+        else:
+            self._deciding.show(finding)
+        self.show_footer()
+
     # -- the lines above and below
 
     def _show_header(self) -> None:
@@ -280,11 +332,13 @@ class RunScreen(RunPanesScreen):
         """Show or hide a pane; 0 gives all their usual sizes."""
         if digit == 0:
             self.reset_sizes()
-        panes: dict[int, RowsWidget] = {1: self.metrics, 2: self.system, 3: self.media, 4: self.console}
+        panes = dict[int, RowsWidget](
+            enumerate((self.metrics, self.system, self.media, self.console, self.findings), 1)
+        )
         if digit in panes:
             self._toggle(panes[digit])
-            if digit == 3 and not self.media.has_class("hidden"):
-                self.media.focus()
+            if digit in (3, 5) and not panes[digit].has_class("hidden"):
+                panes[digit].focus()
 
     def action_overview(self) -> None:
         """Show or hide the overview."""
@@ -304,8 +358,12 @@ class RunScreen(RunPanesScreen):
             self.toggle_full(self.pane)
 
     def leave(self) -> None:
-        """Leave the full screen, then the pane, then the run."""
+        """Leave the full screen, then the charts of a finding, then the pane, then the run."""
         if self.leave_full():
+            return
+        if self._deciding.leave():
+            self.findings.begin_again()
+            self.show_footer()
             return
         if not self.metrics.has_focus and not self.metrics.has_class("hidden"):
             self.metrics.focus()

@@ -98,6 +98,8 @@ class ListedRuns:
         filter_ = Filter(terms=parse(text))
         if not self._catalogue.filters_itself and any(map(is_statistic, filter_.fields)):
             raise ValueError("this list knows no system statistics; `runvitals runs` filters by them")
+        if not self._catalogue.filters_itself and filter_.needs_findings:
+            raise ValueError("this list knows no findings; `runvitals runs` filters by them")
         self._filter, self.text = filter_, text
         self._match()
 

@@ -81,6 +81,11 @@ class XWindow:
         by = max(min(by, extent[1] - high), extent[0] - low)
         self._show(low + by, high + by, extent)
 
+    def show(self, low: float, high: float) -> None:
+        """Show a part, and stay there."""
+        if high > low:
+            self._frozen = (low, high)
+
     def follow(self) -> None:
         """Show the newest part again."""
         self._frozen = None

@@ -19,8 +19,8 @@ from runvitals.model.limits import PIECE_BYTES
 from runvitals.relay.destination import Unfinished
 from runvitals.relay.destinations.runvitals import uploads
 from runvitals.sdk.media.run_files import RunFiles
+from runvitals.server.files.disk_space import RETRY_AFTER_S
 from runvitals.server.files.received_files import FileLimits, ReceivedFiles
-from runvitals.server.health.disk_space import RETRY_AFTER_S
 from runvitals.server.metadata_store import open_metadata_store
 from tests.patience import PATIENCE_S
 from tests.relay.journals import HOST, MEDIA, RUN, Journal, MediaJournal, Sender

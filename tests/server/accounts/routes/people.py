@@ -14,9 +14,9 @@ from argon2 import PasswordHasher
 
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.passwords import Passwords
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.database.secret_box import SecretBox
 from tests.patience import PATIENCE_S
 from tests.server.mail.receiver import Receiver
 from tests.server.serving import Served, serving

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.metadata_store import MetadataStore
 from tests.empty_metadata import new_metadata_store
 from tests.server.mail.conftest import SetClock

@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox, apprise_purpose
 from runvitals.server.alerts.delivery import apprise_process
 from runvitals.server.alerts.delivery.apprise import AppriseChannel
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.storage.destinations import SealedUrl
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import SecretBox, apprise_purpose
 from runvitals.server.metadata_store import MetadataStore
 from tests.patience import PATIENCE_S
 from tests.server.mail.conftest import T0

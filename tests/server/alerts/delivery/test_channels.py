@@ -15,16 +15,16 @@ from typing import Any
 import pytest
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.accounts.secret_box import (
+from runvitals.server.alerts.delivery.channels import Channels
+from runvitals.server.alerts.delivery.delivery import NotificationDelivery
+from runvitals.server.alerts.storage.destinations import SealedUrl
+from runvitals.server.audit.storage.audit import CLI, Actor
+from runvitals.server.database.secret_box import (
     SecretBox,
     slack_purpose,
     team_secret_purpose,
     user_slack_purpose,
 )
-from runvitals.server.alerts.delivery.channels import Channels
-from runvitals.server.alerts.delivery.delivery import NotificationDelivery
-from runvitals.server.alerts.storage.destinations import SealedUrl
-from runvitals.server.audit.storage.audit import CLI, Actor
 from runvitals.server.events.outbox import Notification, StoredNotification, add
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore

@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.accounts.secret_box import apprise_purpose, slack_purpose, user_slack_purpose
 from runvitals.server.alerts.storage.destinations import Kind
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import apprise_purpose, slack_purpose, user_slack_purpose
 from tests.server.accounts_server import T0, AccountsServer
 
 SLACK_URL = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"

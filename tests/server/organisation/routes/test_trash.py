@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.background.housekeeping import Housekeeping, RetentionPolicy
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store

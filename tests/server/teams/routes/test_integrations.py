@@ -6,9 +6,9 @@ import json
 
 import pytest
 
-from runvitals.server.accounts.secret_box import team_secret_purpose
 from runvitals.server.alerts.payload_template import MAX_BYTES
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.database.secret_box import team_secret_purpose
 from tests.server.accounts_server import T0, AccountsServer
 
 SECRETS, WEBHOOKS, SLACK = (f"teams/vision/{name}" for name in ("secrets", "webhooks", "slack-destinations"))

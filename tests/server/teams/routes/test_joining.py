@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from tests.server.accounts_server import AccountsServer
 from tests.server.teams.routes.test_notices import ENVIRONMENT, waiting

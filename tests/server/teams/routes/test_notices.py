@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from tests.server.accounts_server import T0, AccountsServer
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.mailer import Mailer
 from tests.server.accounts_server import AccountsServer
 from tests.server.projects.routes.conftest import add_run

@@ -29,6 +29,8 @@ describe('the form of a rule', () => {
     [{ kind: 'silence', of: 'steps', busy_metric: 'gpu.*.gpu', busy_value: 94 }, 'no step is logged for 90s while gpu.*.gpu > 94'],
     [{ kind: 'silence', of: 'host' }, 'nothing is heard of a host for 90s'],
     [{ kind: 'not_finite', metric: '*loss*' }, '*loss* is not a number'],
+    [{ kind: 'finding', findings: ['hang', 'idle'], severity: 'critical' }, 'finding hang or idle, critical or worse for 90s'],
+    [{ kind: 'finding', severity: 'warning' }, 'finding of any kind, warning or worse for 90s'],
   ])('keeps a condition and says it: %o', (condition, text) => {
     const rule = { name: 'a', severity: 'error', for: 90, condition } as RuleDefinition;
     expect(definitionOf(formOf(rule))).toEqual({ ...rule, for: '90s' });

@@ -3,7 +3,7 @@
 import type { ListedRule } from '../../base/wire';
 import type { Level } from './alerts';
 
-export type RuleKind = 'threshold' | 'change' | 'spread' | 'silence' | 'not_finite';
+export type RuleKind = 'threshold' | 'change' | 'spread' | 'silence' | 'not_finite' | 'finding';
 
 /** As in a file of rules. */
 export type RuleDefinition = { name: string; description?: string; severity?: Level; condition: Record<string, unknown> } & Record<string, unknown>;
@@ -15,6 +15,7 @@ export const KINDS: readonly (readonly [RuleKind, string])[] = [
   ['spread', 'A series differs from others of the run'],
   ['silence', 'Nothing arrives'],
   ['not_finite', 'A value is not a number'],
+  ['finding', 'Something is found to be wrong with a run'],
 ];
 export const STATISTICS = [
   ['last', 'last value'],
@@ -35,6 +36,11 @@ export const SILENT = [
   ['steps', 'of the training: no step is logged'],
 ] as const;
 export const SEVERITIES = ['info', 'warning', 'error'].map((one) => [one, one] as const);
+export const FINDING_SEVERITIES = [
+  ['warning', 'warning'],
+  ['critical', 'critical'],
+  ['info', 'info: also what only describes a run'],
+] as const;
 export const DAYS = [
   ['mon', 'Mon'],
   ['tue', 'Tue'],
@@ -76,6 +82,9 @@ export interface RuleForm {
   of: string;
   busy_metric: string;
   busy_value: string;
+  /** Ids of findings, separated by commas; empty: any. */
+  findings: string;
+  finding_severity: string;
   for: string;
   cooldown: string;
   resolve: boolean;
@@ -106,6 +115,8 @@ export const EMPTY_RULE: RuleForm = {
   of: 'metric',
   busy_metric: '',
   busy_value: '',
+  findings: '',
+  finding_severity: 'warning',
   for: '',
   cooldown: '',
   resolve: true,
@@ -136,6 +147,8 @@ export function formOf(rule: RuleDefinition): RuleForm {
     severity: text(rule, 'severity') || EMPTY_RULE.severity,
     kind: condition.kind as RuleKind,
     relative: condition.relative !== false,
+    findings: idsOf(condition).join(', '),
+    finding_severity: text(condition, 'severity') || EMPTY_RULE.finding_severity,
     for: durationText('for', rule.for),
     cooldown: durationText('cooldown', rule.cooldown),
     resolve: rule.resolve !== false,
@@ -147,6 +160,9 @@ export function formOf(rule: RuleDefinition): RuleForm {
     maintenance: ((rule.maintenance as Record<string, unknown>[] | undefined) ?? []).map(maintenanceOf),
   };
 }
+
+/** The ids of a condition about findings: a list, or one alone. */
+const idsOf = (condition: Record<string, unknown>): string[] => [condition.findings ?? []].flat() as string[];
 
 /** A duration in seconds, or as a text such as 15m, as a text. */
 function durationText(name: string, value: unknown): string {
@@ -187,6 +203,7 @@ function conditionOf(form: RuleForm): Record<string, unknown> {
   if (kind === 'change') return { kind, metric: metric.trim(), ...window, baseline: form.baseline.trim(), ...by, relative: form.relative };
   if (kind === 'spread') return { kind, metric: metric.trim(), ...window, ...by };
   if (kind === 'not_finite') return { kind, metric: metric.trim() };
+  if (kind === 'finding') return { kind, ...(listOf(form.findings).length === 0 ? {} : { findings: listOf(form.findings) }), severity: form.finding_severity };
   const busy = form.busy_metric.trim() === '' ? {} : { busy_metric: form.busy_metric.trim(), busy_value: numberOf(form.busy_value) };
   return { kind, of: form.of, ...(form.of === 'metric' ? { metric: metric.trim() } : {}), ...busy };
 }
@@ -222,6 +239,7 @@ export function ruleText(rule: RuleDefinition): string {
   if (condition.kind === 'change') return `${of('metric')} changes${way} by ${of('by')}${share}${held}`;
   if (condition.kind === 'spread') return `${of('metric')} is ${of('by')} %${way} off the median of the run${held}`;
   if (condition.kind === 'not_finite') return `${of('metric')} is not a number`;
+  if (condition.kind === 'finding') return `finding ${idsOf(condition).join(' or ') || 'of any kind'}, ${of('severity') || EMPTY_RULE.finding_severity} or worse${held}`;
   const what = condition.of === 'host' ? 'nothing is heard of a host' : condition.of === 'steps' ? 'no step is logged' : condition.of === 'rank' ? 'a rank logs nothing while others do' : `no ${of('metric')} arrives`;
   return `${what}${held}${condition.busy_metric === undefined ? '' : ` while ${of('busy_metric')} > ${of('busy_value')}`}`;
 }

@@ -16,6 +16,8 @@ test('a form becomes an automation and back', () => {
     { name: 'told', slack: ['3'], members: ['ada', 'bob'], projects: 'digits, mnist', stop: true, add_tag: 'seen' },
     { name: 'spike', kind: 'metric.threshold', metric: 'loss', value: '10', window: '5', statistic: 'mean', webhooks: ['7'], payload: '{}', states: [] },
     { name: 'change', kind: 'metric.change', metric: 'loss', amount: '0.5', window: '2', before: '4', relative: false, direction: 'up', states: [], slack: ['1'] },
+    { name: 'hangs', kind: 'finding.opened', findings: 'hang, idle', severity: 'critical', states: [], stop: true, slack: ['1'] },
+    { name: 'over', kind: 'finding.closed', states: [], slack: ['1'] },
     { name: 'alias', kind: 'artifact.alias', alias: '^production$', collection: 'mnist', states: [], slack: ['1'] },
   ];
   for (const form of forms) expect(formOf(automation(form))).toEqual({ ...EMPTY, ...form });
@@ -41,6 +43,8 @@ test('events and actions in words', () => {
   expect(eventText({ kind: 'metric.threshold', metric: 'loss', statistic: 'mean', window: 5, comparison: '>', value: 10 })).toBe('mean of the last 5 of loss > 10');
   expect(eventText({ kind: 'metric.change', metric: 'loss', relative: true, amount: 0.2 })).toBe('loss changes by 20 %');
   expect(eventText({ kind: 'artifact.alias', alias: 'production', collection: '' })).toBe('A version gets an alias like production');
+  expect(eventText({ kind: 'finding.opened', findings: ['hang', 'idle'], severity: 'critical' })).toBe('Finding hang or idle, critical or worse, opens');
+  expect(eventText({ kind: 'finding.closed', findings: [], severity: 'warning' })).toBe('Finding of any kind, warning or worse, closes');
   expect(actionsText(automation({ slack: ['1', '2'], stop: true }).actions)).toBe('Slack, stop the run');
 });
 

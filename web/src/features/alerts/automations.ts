@@ -14,6 +14,8 @@ export const EVENTS = [
   ['artifact.version', 'A version of an artifact is logged'],
   ['artifact.alias', 'A version gets an alias'],
   ['registry.link', 'A version is linked to a registry'],
+  ['finding.opened', 'Something is found to be wrong with a run'],
+  ['finding.closed', 'What was wrong with a run is over'],
   ['finding', 'A rule fires'],
   ['device.silent', 'A device or host falls silent'],
   ['usage.threshold', 'The team has used a part of its plan'],
@@ -58,6 +60,9 @@ export interface Form {
   rule: string;
   host: string;
   percent: string;
+  /** Ids of findings, separated by commas; empty: any. */
+  findings: string;
+  severity: string;
   projects: string;
   run_name: string;
   author: string;
@@ -93,6 +98,8 @@ export const EMPTY: Form = {
   rule: '',
   host: '',
   percent: '85',
+  findings: '',
+  severity: 'warning',
   projects: '',
   run_name: '',
   author: '',
@@ -133,6 +140,8 @@ export function formOf(automation: Automation): Form {
     rule: text('name'),
     host: text('host'),
     percent: text('percent') || EMPTY.percent,
+    findings: ((event.findings as string[] | undefined) ?? []).join(', '),
+    severity: text('severity') || EMPTY.severity,
     projects: filter.projects.join(', '),
     run_name: filter.run_name,
     author: filter.author,
@@ -182,7 +191,7 @@ function payloadOf(id: string, form: Form, edited: Automation | null): string | 
 }
 
 /** Only these can stop or tag a run. */
-export const isOfRuns = (kind: string): boolean => kind.startsWith('run.') || kind.startsWith('metric.') || kind === 'finding' || kind === 'device.silent';
+export const isOfRuns = (kind: string): boolean => kind.startsWith('run.') || kind.startsWith('metric.') || kind.startsWith('finding') || kind === 'device.silent';
 
 /** The usage of a team belongs to no run. */
 export const hasFilter = (kind: string): boolean => kind !== 'usage.threshold';
@@ -202,6 +211,10 @@ export function eventText(event: Event): string {
   if (event.kind === 'artifact.version') return `A version${collection} is logged`;
   if (event.kind === 'artifact.alias') return `A version${collection} gets an alias like ${String(event.alias)}`;
   if (event.kind === 'finding') return event.name ? `A rule like ${String(event.name)} fires` : 'A rule fires';
+  if (event.kind === 'finding.opened' || event.kind === 'finding.closed') {
+    const ids = (event.findings as string[] | undefined) ?? [];
+    return `Finding ${ids.length === 0 ? 'of any kind' : ids.join(' or ')}, ${String(event.severity)} or worse, ${event.kind === 'finding.opened' ? 'opens' : 'closes'}`;
+  }
   if (event.kind === 'device.silent') return `Nothing arrives of a device or host${event.host ? ` like ${String(event.host)}` : ''}`;
   if (event.kind === 'usage.threshold') return `The team has used ${String(event.percent)} % of its plan`;
   if (event.kind === 'registry.link') return event.collection ? `A version is linked to ${String(event.collection)}` : 'A version is linked';
@@ -227,6 +240,7 @@ function eventOf(form: Form): Event {
   if (kind === 'artifact.alias') return { kind, alias: form.alias, collection: form.collection };
   if (kind === 'artifact.version') return { kind, collection: form.collection, type: form.type };
   if (kind === 'finding') return { kind, name: form.rule };
+  if (kind === 'finding.opened' || kind === 'finding.closed') return { kind, findings: listOf(form.findings), severity: form.severity };
   if (kind === 'device.silent') return { kind, host: form.host };
   if (kind === 'usage.threshold') return { kind, percent: numberOf(form.percent) };
   return kind.startsWith('artifact.') || kind.startsWith('registry.') ? { kind, collection: form.collection } : { kind };

@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.accounts.routes.session_cookies import is_secure
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 
 _NAME: Final = "rv-second-factor"
 _PURPOSE: Final = "sign-in that waits for the second factor"

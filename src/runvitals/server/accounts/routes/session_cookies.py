@@ -11,8 +11,8 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.credentials import clear_session_cookie, set_session_cookie
 from runvitals.server.access.requester import Requester
 from runvitals.server.accounts.known_browsers import KnownBrowser, known_browser, new_known_browser
-from runvitals.server.accounts.secret_box import SecretBox
 from runvitals.server.accounts.storage.users import UserRow
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
 

@@ -10,9 +10,9 @@ from fastapi.responses import Response
 from runvitals.model.media_types import SVG
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.same_origin import INERT_POLICY
 from runvitals.server.http.errors import too_many
 from runvitals.server.http.router import Router
+from runvitals.server.http.same_origin import INERT_POLICY
 from runvitals.server.outbound.policy import Blocked
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.user_content.outside_images import NoImage, TooManyFetches

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable, apprise_purpose
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, link_of, number_of, title_of
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable, apprise_purpose
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher

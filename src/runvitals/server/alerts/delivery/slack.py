@@ -6,12 +6,6 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from runvitals.server.accounts.secret_box import (
-    SecretBox,
-    SecretUnreadable,
-    slack_purpose,
-    user_slack_purpose,
-)
 from runvitals.server.alerts.delivery.channel import (
     DeliveryFailed,
     check_accepted,
@@ -21,6 +15,12 @@ from runvitals.server.alerts.delivery.channel import (
     title_of,
 )
 from runvitals.server.alerts.slack_message import slack_message
+from runvitals.server.database.secret_box import (
+    SecretBox,
+    SecretUnreadable,
+    slack_purpose,
+    user_slack_purpose,
+)
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher

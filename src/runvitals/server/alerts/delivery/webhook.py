@@ -8,7 +8,6 @@ from dataclasses import replace
 from typing import Any
 
 from runvitals.monitoring.environment.secret_patterns import HIDDEN
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable, team_secret_purpose
 from runvitals.server.alerts.delivery.channel import (
     DeliveryFailed,
     check_accepted,
@@ -19,6 +18,7 @@ from runvitals.server.alerts.delivery.channel import (
 )
 from runvitals.server.alerts.payload_template import fill_payload
 from runvitals.server.alerts.storage.destinations import StoredDestination
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable, team_secret_purpose
 from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher

@@ -50,6 +50,12 @@ _EXAMPLE: Final = {
     "metric_name": "loss",
     "metric_value": 0.5,
     "finding": "an example",
+    "found": {
+        "id": "idle",
+        "severity": "warning",
+        "text": "The devices of an example are idle.",
+        "advice": "Nothing: this is an example.",
+    },
     "percent": 85,
     "category": "storage",
 }

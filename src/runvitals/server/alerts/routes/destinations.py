@@ -16,7 +16,6 @@ from pydantic import Field
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.secret_box import apprise_purpose, slack_purpose
 from runvitals.server.alerts.delivery.apprise import is_installed
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
@@ -28,6 +27,7 @@ from runvitals.server.alerts.storage.destinations import (
     StoredDestination,
     UnknownSecret,
 )
+from runvitals.server.database.secret_box import apprise_purpose, slack_purpose
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of

@@ -6,9 +6,9 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.accounts.secret_box import user_slack_purpose
 from runvitals.server.alerts.routes.destinations import MAX_SLACK_URL, OwnSlackChannel, sealed_slack_url
 from runvitals.server.alerts.storage.destinations import StoredDestination
+from runvitals.server.database.secret_box import user_slack_purpose
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices

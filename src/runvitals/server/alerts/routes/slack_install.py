@@ -16,10 +16,10 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.accounts.secret_box import slack_purpose, user_slack_purpose
 from runvitals.server.alerts.routes.destinations import sealed_slack_url
 from runvitals.server.alerts.slack_app import SlackAppFailed, SlackChannelUrl, SlackInstall
 from runvitals.server.alerts.storage.destinations import MAX_NAME
+from runvitals.server.database.secret_box import slack_purpose, user_slack_purpose
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router

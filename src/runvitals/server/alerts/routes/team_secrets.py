@@ -9,8 +9,8 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.secret_box import team_secret_purpose
 from runvitals.server.alerts.storage.team_secrets import SecretInUse, TeamSecretRow
+from runvitals.server.database.secret_box import team_secret_purpose
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of

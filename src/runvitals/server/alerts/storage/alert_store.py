@@ -5,6 +5,7 @@ from __future__ import annotations
 from runvitals.server.alerts.storage.alert_settings import AlertSettingTable
 from runvitals.server.alerts.storage.automations import AutomationTable
 from runvitals.server.alerts.storage.destinations import DestinationTable
+from runvitals.server.alerts.storage.findings import FindingReading
 from runvitals.server.alerts.storage.firings import FiringTable
 from runvitals.server.alerts.storage.message_limit import MessageLimitTable
 from runvitals.server.alerts.storage.past_events import PastEvents
@@ -21,6 +22,7 @@ class AlertStore:
         outbox, automations, destinations, events, settings, rules, firings: the tables, by what they hold.
         message_limits: holds back messages of teams that send too many.
         past_events: finds what automations would have reacted to.
+        findings: what rules read of the findings about runs.
     """
 
     def __init__(self, database: Database) -> None:
@@ -33,3 +35,4 @@ class AlertStore:
         self.settings = AlertSettingTable(database)
         self.rules = AlertRuleTable(database)
         self.firings = FiringTable(database)
+        self.findings = FindingReading(database)

@@ -15,8 +15,9 @@ from runvitals.server.database.tables.artifacts import (
     artifact_membership,
     artifact_version,
 )
+from runvitals.server.database.tables.findings import finding
 from runvitals.server.database.tables.runs import project, run, run_tag
-from runvitals.server.events.automation_events import RUN_STATE, RUN_TAG
+from runvitals.server.events.automation_events import FINDING_CLOSED, FINDING_OPENED, RUN_STATE, RUN_TAG
 
 MOST: Final = 10_000
 _LINKED: Final = {"artifact.version": "sequence", "registry.link": "portfolio"}
@@ -36,6 +37,8 @@ class PastEvents:
         with self._database.read() as connection:
             if kind in (RUN_STATE, RUN_TAG):
                 return _of_runs(connection, team_id, kind, since_ms, now_ms)
+            if kind in (FINDING_OPENED, FINDING_CLOSED):
+                return _of_findings(connection, team_id, kind, since_ms)
             if kind in _LINKED:
                 return _of_artifacts(connection, team_id, kind, since_ms)
         return None
@@ -95,6 +98,34 @@ def _of_artifacts(connection: Connection, team_id: int, kind: str, since_ms: int
                 "type": row.type,
                 "version": row.number,
             },
+            tags.get(row.run_number, ()),
+        )
+        for row in reversed(rows)
+    ]
+
+
+def _of_findings(connection: Connection, team_id: int, kind: str, since_ms: int) -> list[RaisedEvent]:
+    time_ms = finding.c.opened_ms if kind == FINDING_OPENED else finding.c.to_ms
+    columns = [time_ms.label("time_ms"), finding.c.rule, finding.c.severity, finding.c.text, *_of_run()]
+    statement = (
+        _with_authors(
+            select(*columns)
+            .select_from(finding)
+            .join(run, run.c.id == finding.c.run_id)
+            .join(project, project.c.id == run.c.project_id)
+        )
+        .where(run.c.entity_id == team_id, run.c.deleted_ms.is_(None), time_ms >= since_ms)
+        .order_by(time_ms.desc())
+        .limit(MOST)
+    )
+    rows = connection.execute(statement).all()
+    tags = _tags(connection, {row.run_number for row in rows})
+    return [
+        _to_event(
+            row,
+            team_id,
+            kind,
+            {"found": {"id": row.rule, "severity": row.severity, "text": row.text}},
             tags.get(row.run_number, ()),
         )
         for row in reversed(rows)

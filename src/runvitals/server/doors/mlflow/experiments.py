@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final
 from fastapi import Depends, HTTPException, Request
 
 from runvitals.model.errors import UnknownProject
-from runvitals.model.names import can_be_addressed
+from runvitals.model.names import DEFAULT_PROJECT, can_be_addressed
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import Operator, ServiceAccount, User
@@ -26,7 +26,7 @@ from runvitals.server.doors.mlflow.errors import (
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.owned_projects import MAX_PROJECT_NAME
-from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, NOBODY
+from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import NameTaken, NotFound
 

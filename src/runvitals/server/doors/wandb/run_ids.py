@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from runvitals.journal.paths import check_run_id
+from runvitals.model.names import project_name
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.projects.storage.projects import project_name
 from runvitals.server.runs.storage.run_places import RunPlace
 
 SECTION: Final = "wandb"

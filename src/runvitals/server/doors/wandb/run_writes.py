@@ -11,7 +11,6 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.sdk.run_names import names_of
 from runvitals.server.access.actions import Action
-from runvitals.server.access.envelope_rights import ONLY_READS
 from runvitals.server.access.principals import SCOPE_ACTIONS, ServiceAccount, User
 from runvitals.server.doors.wandb.branches import branch_point, copy_media, copy_rows
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
@@ -31,6 +30,7 @@ from runvitals.server.doors.wandb.run_settings import (
 from runvitals.server.doors.wandb.run_updates import update_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, host_name
 from runvitals.server.doors.wandb.storage.clients import WandbClient
+from runvitals.server.ingest.envelope_rights import ONLY_READS
 from runvitals.server.runs.storage.run_places import RunPlace
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.limits import PIECE_BYTES, STEP
 from runvitals.server.access.permission import needs
+from runvitals.server.files.disk_space import FileNotStored
 from runvitals.server.files.received_files import FileRejected, ReceivedFiles, UploadState
-from runvitals.server.health.disk_space import FileNotStored
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import DetailedError, http_error
 from runvitals.server.http.router import Router

@@ -9,13 +9,13 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.charts.routes.mlflow_names import TheNamedRun
-from runvitals.server.findings.run_findings import judge_view
+from runvitals.server.findings.kept_result import with_prices
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import RunView
-from runvitals.server.runs.routes.parameters import TheLibrary
+from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
+from runvitals.server.services import services_of
 
 router = Router(responses=RUN_ERRORS)
 
@@ -83,16 +83,16 @@ class FindingsSchema(ResponseBody):
 @router.get("/runs/{run}/findings", response_model=FindingsSchema, dependencies=[needs("run:read")])
 async def run_findings(
     request: Request,
-    run: TheNamedRun,
+    run: TheRun,
     library: TheLibrary,
     price: Annotated[
         float | None, Query(description="Of a device-hour, to tell costs in money too.", ge=0, le=1e9)
     ] = None,
 ) -> Response:
     """Return what is wrong with the run, what rules found fine, and what they could not decide."""
-    now_ms = library.clock()
+    now_ms, source = library.clock(), services_of(request).findings
 
     def read(view: RunView) -> bytes:
-        return json_bytes(judge_view(view, now_ms, price).to_json())
+        return json_bytes(with_prices(source.findings(view, now_ms), price).to_json())
 
     return await json_response(request, await read_or_422(run, read))

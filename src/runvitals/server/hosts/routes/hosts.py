@@ -15,15 +15,15 @@ from runvitals.server.access.permission import needs
 from runvitals.server.hosts.host_charts import MAX_RUNS, host_series
 from runvitals.server.hosts.hosts import FLAGS, Flag, FleetHost, HostLibrary, HostRun, HostState
 from runvitals.server.hosts.routes import host_models
+from runvitals.server.http.bodies import ErrorAnswer
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import Library, SeriesSelection
-from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import Keys, MaxPoints, Millis, TheReadableRuns, the_library
 
 _ERRORS: dict[int | str, dict[str, Any]] = {
     **INVALID_PARAMETER,
-    404: {"model": models.ErrorAnswer, "description": "There is no such host, or it may not be known."},
+    404: {"model": ErrorAnswer, "description": "There is no such host, or it may not be known."},
 }
 _MAX_SPAN_MS = 400 * DAY_MS
 HostName = Annotated[str, Path(description="The host's name.", max_length=256)]

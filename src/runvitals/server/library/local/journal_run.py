@@ -25,6 +25,7 @@ from runvitals.readers.journals.rates import rate_of
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.series import Groups, Series
 from runvitals.server.charts.run_plan import PlannedSeries, RunPlan, planned_series
+from runvitals.server.charts.series import check_value_count, summary, within
 from runvitals.server.library.local.value_ranges import ValueRanges
 from runvitals.server.library.run_library import (
     ArtifactRelation,
@@ -42,7 +43,6 @@ from runvitals.server.library.run_library import (
     RunArtifactPage,
     SeriesSelection,
     SeriesSummary,
-    TooMuch,
     device_index,
 )
 
@@ -59,6 +59,11 @@ class JournalView:
     def run_id(self) -> str:
         """See `RunView.run_id`."""
         return self.reader.run_id
+
+    @property
+    def number(self) -> None:
+        """See `RunView.number`."""
+        return None
 
     def run(self, now_ms: int) -> Run:
         """See `RunView.run`."""
@@ -281,38 +286,8 @@ class JournalView:
                 yield NewRow(about.host, about.rank, step, time_ms, values)
 
 
-def summary(series: Series) -> SeriesSummary:
-    """Return the summary of a series. Without values its times are 0."""
-    has_value = ~np.isnan(series.values)
-    t, values = series.t[has_value], series.values[has_value]
-    labels = (series.key, series.host, series.role)
-    if not len(values):
-        return SeriesSummary(*labels, 0, 0, 0, None, None, None)
-    extremes = float(values.min()), float(values.max()), float(values[-1])
-    return SeriesSummary(*labels, len(values), int(t[0]), int(t[-1]), *extremes)
-
-
 def _buckets(series: Iterable[Series], on: Grid) -> list[BucketedSeries]:
     series_in_buckets = [
         BucketedSeries(item.key, item.host, item.role, reduce(on, item.t, item.values)) for item in series
     ]
     return [item for item in series_in_buckets if len(item.buckets.t)]
-
-
-def within(series: Series, t0: int, t1: int) -> Series:
-    """Return the part of a series from `t0` to `t1`, both included."""
-    first, last = np.searchsorted(series.t, t0, side="left"), np.searchsorted(series.t, t1, side="right")
-    return Series(series.key, series.host, series.role, series.t[first:last], series.values[first:last])
-
-
-def check_value_count(at_most: int | None, total: int) -> None:
-    """Check how many values a response would hold.
-
-    Raises:
-        TooMuch: `total` is more than `at_most`.
-    """
-    if at_most is not None and total > at_most:
-        raise TooMuch(
-            f"{total:,} values at full resolution; a response holds at most {at_most:,}: "
-            "request fewer keys or a shorter time, or use `runvitals export`"
-        )

@@ -16,6 +16,7 @@ from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.run import Run
 from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
+from runvitals.model.run_verdict import FINDING_FIELDS
 from runvitals.model.system_statistics import is_statistic
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.run_filter import (
@@ -30,6 +31,7 @@ from runvitals.readers.journals.run_groups import choices_of, groups_of
 from runvitals.readers.journals.run_handle import find_run
 from runvitals.readers.journals.runs import RunList
 from runvitals.readers.journals.series import Series
+from runvitals.readers.journals.verdicts import JournalVerdicts
 from runvitals.server.hosts.fleet import fleet_of_series
 from runvitals.server.hosts.hosts import FleetHost, HostReading, HostRun, fleet
 from runvitals.server.http.cached_read import CachedRead
@@ -106,6 +108,7 @@ class JournalLibrary:
         self._listed = CachedRead(self._list_runs)
         self._opened: dict[str, OpenedJournal] = {}
         self._summaries = JournalSummaries(directory)
+        self._verdicts = JournalVerdicts(directory)
         self._reading = anyio.Lock()
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
 
@@ -144,13 +147,18 @@ class JournalLibrary:
         """Return a page of the runs that match a filter."""
         named = {*run_filter.fields, *(part.by for part in sort.parts)}
         statistics, pending = await self._statistics(named)
-        placed = sort_runs(matching(await self.runs(), run_filter, statistics), sort, statistics)
+        judged, unjudged = await self._judged(run_filter, named)
+        pending = max(pending, unjudged)
+        placed = sort_runs(matching(judged, run_filter, statistics), sort, statistics)
         total = len(placed)
         if after is not None:
             placed = runs_after(placed, sort, after)
         placed = placed[skip:]
         following = cursor(sort, placed[limit - 1][0]) if len(placed) > limit else None
         runs = [run for _, run in placed[:limit]]
+        if any(name in FINDING_FIELDS for name in shown.fields):
+            runs, unjudged = await self._judge(runs)
+            pending = max(pending, unjudged)
         if shown.sparklines or any(map(is_statistic, shown.fields)):
             pending = max(pending, await self._read_journals(runs, shown.sparklines))
             statistics = self._summaries.statistics()
@@ -164,6 +172,18 @@ class JournalLibrary:
             return {}, 0
         pending = await self._read_journals(await self.runs(), ())
         return self._summaries.statistics(), pending
+
+    async def _judged(self, run_filter: Filter, named: Iterable[str]) -> tuple[list[Run], int]:
+        """Return all runs, with verdicts if the filter or a field needs them, and how many lack theirs."""
+        runs = await self.runs()
+        if run_filter.needs_findings or any(name in FINDING_FIELDS for name in named):
+            return await self._judge(runs)
+        return self._verdicts.add_to(runs), 0
+
+    async def _judge(self, runs: Sequence[Run]) -> tuple[list[Run], int]:
+        async with self._reading:
+            pending = await run_in_threadpool(self._verdicts.read, runs, self.clock())
+        return self._verdicts.add_to(runs), pending
 
     async def _read_journals(self, runs: Sequence[Run], sparklines: Sequence[str]) -> int:
         async with self._reading:
@@ -203,13 +223,16 @@ class JournalLibrary:
         self, run_filter: Filter, by: tuple[str, ...], columns: tuple[str, ...]
     ) -> list[RunGroup]:
         """Return the groups of the runs that match a filter, unordered, or raise TooManyGroups."""
-        statistics, _ = await self._statistics((*run_filter.fields, *by, *columns))
-        matching_runs = matching(await self.runs(), run_filter, statistics)
+        named = (*run_filter.fields, *by, *columns)
+        statistics, _ = await self._statistics(named)
+        runs, _ = await self._judged(run_filter, named)
+        matching_runs = matching(runs, run_filter, statistics)
         return groups_of(matching_runs, by, columns, statistics)
 
     async def _matching(self, run_filter: Filter) -> list[Run]:
         statistics, _ = await self._statistics(run_filter.fields)
-        return matching(await self.runs(), run_filter, statistics)
+        runs, _ = await self._judged(run_filter, ())
+        return matching(runs, run_filter, statistics)
 
     async def open(self, run_id: str, number: int | None = None) -> OpenedJournal:
         """Return a run by its full id.

@@ -18,9 +18,9 @@ from runvitals.model.names import RESERVED, STEP, TRUE_TIME
 from runvitals.model.run import Event, Run
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.run_plan import RunPlan
+from runvitals.server.charts.series import check_value_count, summary
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.http import cached_read
-from runvitals.server.library.local.journal_run import check_value_count, summary
 from runvitals.server.library.run_library import (
     ArtifactRelation,
     BucketedSeries,
@@ -89,6 +89,11 @@ class StoredRun:
     def run_id(self) -> str:
         """See `RunView.run_id`."""
         return self._run_id
+
+    @property
+    def number(self) -> int:
+        """See `RunView.number`."""
+        return self._number
 
     def refresh(self) -> None:
         """Load the writers of the run and their keys."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
 
 from runvitals.model.defined_metrics import defined_metrics
 from runvitals.model.records import LOST, event_name, lost_records
@@ -48,8 +48,13 @@ def listed_runs(
     last = last_values(
         [writer for of_run in writers.values() for writer in of_run], metadata_store, store, metrics
     )
+    verdicts = metadata_store.findings.verdicts(ids)
     return [
-        _run(row, writers[row.id], sections[row.id], _values(last.get(row.id, {})), now_ms) for row in rows
+        replace(
+            _run(row, writers[row.id], sections[row.id], _values(last.get(row.id, {})), now_ms),
+            verdict=verdicts.get(row.id),
+        )
+        for row in rows
     ]
 
 
@@ -84,11 +89,8 @@ def detailed_run(
         metadata_store.events.of_run(row.id, limit=_MAX_LOST_EVENTS, name=LOST) if left_out else newest
     )
     lost = sum(lost_records(event.data) for event in events_of_loss if event.name == LOST)
-    return Run(**{**_fields(run), "lost_records": lost})
-
-
-def _fields(run: Run) -> dict[str, Any]:
-    return {name: getattr(run, name) for name in Run.__dataclass_fields__}
+    verdict = metadata_store.findings.verdicts([row.id]).get(row.id)
+    return replace(run, lost_records=lost, verdict=verdict)
 
 
 def _run(

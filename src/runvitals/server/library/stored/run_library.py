@@ -36,11 +36,11 @@ from runvitals.server.library.stored.run import StoredRun
 from runvitals.server.library.stored.run_changes import StoredChanges
 from runvitals.server.library.stored.run_facts import LastValues, last_values, listed_runs
 from runvitals.server.library.stored.sparklines import sparklines_of
-from runvitals.server.library.stored.storage import run_storage_of, storage_of
 from runvitals.server.library.stored.writer_rows import WriterRows, stored_rows
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.run_lists import NO_COLUMNS, RunsPage, ShownColumns
 from runvitals.server.runs.storage.run_rows import RunRow
+from runvitals.server.usage.stored_bytes import run_storage_of, storage_of
 from runvitals.store.samples.interface import SampleStore
 
 T = TypeVar("T")

@@ -14,7 +14,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Buckets, Floats, Grid, Integers, reduce
 from runvitals.readers.journals.rates import Rate, derive, rate_of
 from runvitals.readers.journals.series import Series
-from runvitals.server.library.local.journal_run import within
+from runvitals.server.charts.series import within
 from runvitals.server.library.run_library import BucketedSeries
 from runvitals.server.library.stored.lanes import Lane
 from runvitals.store.samples.interface import (

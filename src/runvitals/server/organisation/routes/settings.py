@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router

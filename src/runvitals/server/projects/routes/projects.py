@@ -9,6 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
 from runvitals.server.access.permission import needs, recording
+from runvitals.server.http.bodies import ErrorAnswer
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.http.router import Router
@@ -25,7 +26,7 @@ ProjectName = Annotated[str, Path(description="The project's name.", max_length=
 _ERRORS: dict[int | str, dict[str, Any]] = {
     **INVALID_PARAMETER,
     **EDIT_ERRORS,
-    404: {"model": models.ErrorAnswer, "description": "There is no such project."},
+    404: {"model": ErrorAnswer, "description": "There is no such project."},
 }
 
 router = Router()

@@ -11,17 +11,15 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.errors import AmbiguousName, UnknownProject
 from runvitals.model.filter import ReadableRuns
-from runvitals.model.names import shorten
+from runvitals.model.names import project_name
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, among, rows_named
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, team
 from runvitals.server.database.tables.runs import project, run
-from runvitals.server.database.text import MAX_NAME, checked_name
+from runvitals.server.database.text import checked_name
 from runvitals.server.projects.storage.project_redirects import remember_address
-
-DEFAULT_PROJECT = "default"
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +32,6 @@ class StoredProject:
     running: int
     newest_ms: int
     entity: str | None = None
-
-
-def project_name(text: object) -> str:
-    """The project name given by a writer: `default` if it gives none; shortened if it is too long."""
-    return shorten(str(text), MAX_NAME) if text else DEFAULT_PROJECT
 
 
 @dataclass(frozen=True, slots=True)

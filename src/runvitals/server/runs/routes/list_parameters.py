@@ -57,9 +57,9 @@ def requested_list(
         str,
         Query(
             description="`started_ms`, `name`, `id`, `group`, `job_type`, `state`, `project`, `entity`, "
-            "`author`, `last_ms`, `duration_ms`, or a field: `config.…`, `summary.…`, `system.…`. Several "
-            "are separated by commas; `-` before one means descending: `-summary.loss,name`. Runs without a "
-            "value come last.",
+            "`author`, `last_ms`, `duration_ms`, `verdict` (its severity), `lost_hours`, or a field: "
+            "`config.…`, `summary.…`, `system.…`. Several are separated by commas; `-` before one means "
+            "descending: `-summary.loss,name`. Runs without a value come last.",
             max_length=_MAX_SORT_CHARACTERS,
         ),
     ] = "started_ms",

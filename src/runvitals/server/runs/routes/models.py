@@ -13,12 +13,6 @@ Number = float | None
 Values = dict[str, list[Number]]
 
 
-class ErrorAnswer(ResponseBody):
-    """Why a request failed."""
-
-    error: str = Field(description="What is wrong, where, and what is allowed.")
-
-
 class About(ResponseBody):
     """The server's version, kind and capabilities."""
 
@@ -112,6 +106,19 @@ class RunServiceAccountSchema(ResponseBody):
     deleted: bool
 
 
+class RunVerdictSchema(ResponseBody):
+    """What the findings about a run come to."""
+
+    id: str = Field(description="Of the finding that costs most, `healthy` or `unknown`.")
+    text: str
+    severity: Literal["critical", "warning", "healthy", "unknown"] = Field(
+        description="Of the worst finding; `healthy` if there is only information."
+    )
+    lost_device_hours: float
+    findings: list[str] = Field(description="The ids of all findings, the most important first.")
+    judged_ms: int = Field(description="ms UTC.")
+
+
 class RunRowSchema(ResponseBody):
     """A run in a list."""
 
@@ -143,6 +150,9 @@ class RunRowSchema(ResponseBody):
     service_account: RunServiceAccountSchema | None = Field(
         description="None if a user's own key sent the run."
     )
+    verdict: RunVerdictSchema | None = Field(
+        description="None until the run is judged; `/runs/{run}/findings` has the findings."
+    )
     may: list[str] | None = Field(
         None, description="What the requester may do with it: `run:stop`, …; left out in live events."
     )
@@ -167,7 +177,8 @@ class RunPageSchema(ResponseBody):
     total: int = Field(description="Runs that match the filters, on all pages.")
     next: str | None = Field(description="The `after` of the next page; None on the last.")
     pending: int = Field(
-        0, description="Runs whose system statistics are not computed yet: they have none for now."
+        0,
+        description="Runs whose system statistics or verdicts are not computed yet: they have none for now.",
     )
 
 

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, Row, Select, func, insert, lit
 
 from runvitals.base.json_codec import dumps
 from runvitals.model.json_values import DAMAGED, damage_of
-from runvitals.model.names import shorten
+from runvitals.model.names import project_name, shorten
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.database.database import Database, add_rows
 from runvitals.server.database.stored_json import stored_object
@@ -18,7 +18,6 @@ from runvitals.server.database.tables.accounts import api_key
 from runvitals.server.database.tables.runs import event, run, writer
 from runvitals.server.database.text import MAX_NAME, check_integers
 from runvitals.server.events.run_events import RunEvent, add_events
-from runvitals.server.projects.storage.projects import project_name
 from runvitals.server.runs.storage.event_authors import EventAuthors, read_authors
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 

@@ -17,6 +17,7 @@ from runvitals.model.fields import TEXT
 from runvitals.model.filter import Label
 from runvitals.server.database.database import among
 from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import (
     device,
     project,
@@ -60,6 +61,8 @@ _TEXTS: Mapping[Label, Select[Any]] = {
     "user": _USER,
     "device": _DEVICE,
     "sweep": _SWEEP,
+    "finding": select(finding.c.run_id, finding.c.rule),
+    "verdict": select(judgement.c.run_id, judgement.c.verdict),
 }
 """By label, the ids of runs and their texts."""
 

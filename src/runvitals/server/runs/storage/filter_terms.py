@@ -25,6 +25,7 @@ from runvitals.model.filter import (
 from runvitals.model.names import plain_text
 from runvitals.model.state import STATES
 from runvitals.server.database.tables.accounts import entity, user_account
+from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import (
     device,
     field,
@@ -210,6 +211,16 @@ def _by_sweep(connection: Connection, patterns: Sequence[TextPattern]) -> Condit
     return _of_run(theirs, sweep_run.c.run_id, _all_exact(patterns))
 
 
+def _by_finding(connection: Connection, patterns: Sequence[TextPattern]) -> Condition:
+    having = select(finding.c.run_id).where(matches_any(connection, finding.c.rule, patterns)).distinct()
+    return _of_run(having, finding.c.run_id, indexed=_all_exact(patterns))
+
+
+def _by_verdict(connection: Connection, patterns: Sequence[TextPattern]) -> Condition:
+    judged = select(judgement.c.run_id).where(matches_any(connection, judgement.c.verdict, patterns))
+    return _of_run(judged, judgement.c.run_id, indexed=_all_exact(patterns))
+
+
 def _by_project(connection: Connection, patterns: Sequence[TextPattern]) -> Condition:
     named = select(project.c.id).where(matches_any(connection, project.c.name, patterns))
     return of_projects(connection, connection.execute(named).scalars().all())
@@ -259,6 +270,8 @@ _OF_LABEL: Mapping[Label, Callable[[Connection, Sequence[TextPattern]], Conditio
     "note": _by_note,
     "device": _by_device,
     "sweep": _by_sweep,
+    "finding": _by_finding,
+    "verdict": _by_verdict,
 }
 
 

@@ -12,14 +12,14 @@ from sqlalchemy import Connection, bindparam, delete, select
 
 from runvitals.model import fields
 from runvitals.model.fields import Scalar
-from runvitals.model.names import shorten
+from runvitals.model.names import project_name, shorten
 from runvitals.model.search_text import MAX_NOTES, search_text, tags_of
 from runvitals.server.database.database import add_rows, among, ensure_ids, put_rows, update_rows
 from runvitals.server.database.section_documents import SectionDocument, SectionKey
 from runvitals.server.database.tables.runs import field, run, run_field, run_note, run_tag, run_text
 from runvitals.server.database.text import MAX_NAME
 from runvitals.server.events.automation_events import raise_tags
-from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects, project_name
+from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects
 
 LOGGED = "logged"
 """The section of the values computed from rows of `log()`; see `summaries`."""

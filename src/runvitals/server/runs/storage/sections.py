@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import Connection
 
 from runvitals.base.json_codec import dumps, loads
-from runvitals.model.names import plain_text
+from runvitals.model.names import plain_text, project_name
 from runvitals.server.database.database import Database
 from runvitals.server.database.section_documents import (
     SectionDocument,
@@ -22,7 +22,6 @@ from runvitals.server.database.section_documents import (
     write_documents,
 )
 from runvitals.server.database.text import check_integers, checked_name
-from runvitals.server.projects.storage.projects import project_name
 from runvitals.server.runs.storage import search_columns
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.server.runs.storage.run_locks import lock_known_runs

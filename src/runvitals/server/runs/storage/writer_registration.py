@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from sqlalchemy import Connection, case, func, select, update
 
 from runvitals.journal.paths import check_run_id, check_writer, role_and_host
+from runvitals.model.names import DEFAULT_PROJECT, project_name
 from runvitals.model.search_text import search_text
 from runvitals.model.state import LOST, MONITOR, RUNNING
 from runvitals.server.database.database import add_rows, among, rows_named
@@ -21,12 +22,10 @@ from runvitals.server.database.tables.runs import project, run, run_text, writer
 from runvitals.server.database.text import check_integers, checked_name
 from runvitals.server.events.automation_events import RunReached, raise_states
 from runvitals.server.projects.storage.projects import (
-    DEFAULT_PROJECT,
     ProjectKey,
     ProjectOwner,
     ensure_projects,
     find_projects,
-    project_name,
 )
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 from runvitals.server.runs.storage.run_states import update_run_states

@@ -46,6 +46,7 @@ class UsageFigures(ResponseBody):
     device_hung_hours: float
     device_failed_hours: float
     device_wasted_hours: float
+    device_lost_hours: float = Field(description="Lost by what was found to be wrong with runs.")
     energy_kwh: float | None
     energy_measured_share: float | None
     energy_unknown_hours: float
@@ -59,6 +60,7 @@ class UsageFigures(ResponseBody):
     wasted: float | None
     wasted_failed: float | None
     wasted_hung: float | None
+    lost: float | None = Field(description="What the lost device-hours cost.")
 
 
 class UsageReport(ResponseBody):

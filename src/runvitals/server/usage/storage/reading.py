@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from sqlalchemy import and_, func, select
 
-from runvitals.server.database.database import Database
+from runvitals.server.database.database import Database, among
 from runvitals.server.database.tables.accounts import entity, service_account
+from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import project, run
 from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.database.tables.usage import (
@@ -86,6 +87,16 @@ class RequestsOfDay:
     team_id: int | None
 
 
+@dataclass(frozen=True, slots=True)
+class LostSpan:
+    """A time in which a run lost device-hours by a finding."""
+
+    run_id: int
+    from_ms: int
+    to_ms: int
+    hours: float
+
+
 class UsageReading:
     """Reads usage. Days are included at both ends."""
 
@@ -118,6 +129,27 @@ class UsageReading:
         statement = select(*keys, *sums).where(in_days(column.day, first, last)).group_by(*keys)
         with self._database.read() as connection:
             return [UsedDevices(*row[:4], *map(int, row[4:])) for row in connection.execute(statement)]
+
+    def device_time(self, run_ids: Collection[int]) -> list[tuple[int, str, str, int]]:
+        """Return the time of the devices of runs, ms: run, model, the last day and the time."""
+        column = usage_device_run_day.c
+        sums = (func.max(column.day), func.sum(column.share_ms))
+        with self._database.read() as connection:
+            mine = among(connection, column.run_id, run_ids)
+            statement = select(column.run_id, column.model, *sums).where(mine)
+            rows = connection.execute(statement.group_by(column.run_id, column.model)).all()
+            return [(run_id, model, day, int(time)) for run_id, model, day, time in rows]
+
+    def lost_time(self, from_ms: int, until_ms: int) -> list[LostSpan]:
+        """Return in which times runs lost device-hours that overlap a range of times."""
+        to_ms = func.coalesce(finding.c.to_ms, judgement.c.up_to_ms)
+        statement = (
+            select(finding.c.run_id, finding.c.from_ms, to_ms, finding.c.lost_hours)
+            .join(judgement, judgement.c.run_id == finding.c.run_id)
+            .where(finding.c.lost_hours > 0, finding.c.from_ms < until_ms, to_ms > from_ms)
+        )
+        with self._database.read() as connection:
+            return [LostSpan(*row) for row in connection.execute(statement)]
 
     def host_energy(self, first: str, last: str) -> dict[tuple[int, str], int]:
         """The energy of the hosts themselves in mJ, by run and day.

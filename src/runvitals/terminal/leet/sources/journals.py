@@ -17,6 +17,7 @@ from runvitals.terminal.leet.sources.journal_series import ProcessHistory, Sampl
 from runvitals.terminal.leet.sources.run_source import LoggedLine, SystemKeys, now_ms
 
 if TYPE_CHECKING:
+    from runvitals.findings.finding import Findings
     from runvitals.terminal.leet.record_log import RecordReader
 
 MAX_CONTENT_BYTES = 64 * 1024 * 1024
@@ -34,6 +35,7 @@ class JournalSource:
     def __init__(self, run_id: str, directory: str, clock: Callable[[], int] = now_ms) -> None:
         self.reader = RunReader(run_id, directory)
         self.run: Run | None = None
+        self._directory = directory
         self._clock = clock
         self._series: dict[SeriesName, SampledSeries] = {}
         self._logged: dict[str, ProcessHistory] = {}
@@ -131,6 +133,12 @@ class JournalSource:
         from runvitals.terminal.leet.record_log import JournalRecords
 
         return JournalRecords(self.reader.folder)
+
+    def findings(self) -> Findings:
+        """Judge the run, from the journal: what is in memory is not kept from those who draw it."""
+        from runvitals.readers.journals.run_handle import OpenRun
+
+        return OpenRun(RunReader(self.reader.run_id, self._directory), self._clock).findings()
 
     def close(self) -> None:
         """Do nothing: no file is kept open."""

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from runvitals.findings.finding import Findings
     from runvitals.model.logged_media import LoggedMedia, MediaKey
     from runvitals.model.run import Run
     from runvitals.readers.journals.console import ConsoleText
@@ -103,6 +104,14 @@ class RunSource(Protocol):
 
     def records(self) -> RecordReader | None:
         """Return a reader of the records; None if the source has none."""
+        ...
+
+    def findings(self) -> Findings:
+        """Judge the run. Reads, and may take seconds: call it in a thread.
+
+        Raises:
+            OSError: it cannot be read.
+        """
         ...
 
     def close(self) -> None:

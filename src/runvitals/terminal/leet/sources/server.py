@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from math import inf
 from typing import Any
 
+from runvitals.findings.finding import Findings, from_json
 from runvitals.model.logged_media import LoggedMedia, MediaKey
 from runvitals.model.run import Run
 from runvitals.readers.journals.console import ConsoleText
@@ -292,6 +293,11 @@ class ServerSource:
 
     def records(self) -> None:
         """Return None: a server keeps values, not records."""
+
+    def findings(self) -> Findings:
+        """Ask the server to judge the run."""
+        with self._use(), self._asking, with_remedy(self._remedy):
+            return from_json(self._get("/findings"))
 
     def close(self) -> None:
         """Close the connection after the last request."""

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Depends, Header, HTTPException, Query
 
 from runvitals.base.numbers import parse_number
-from runvitals.server.runs.routes import models
+from runvitals.server.http.bodies import ErrorAnswer
 
 Format = Literal["json", "csv", "arrow", "parquet"]
 MEDIA_TYPES: dict[Format, str] = {
@@ -19,8 +19,8 @@ MEDIA_TYPES: dict[Format, str] = {
 }
 RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {"content": {media_type: {} for name, media_type in MEDIA_TYPES.items() if name != "json"}},
-    406: {"model": models.ErrorAnswer, "description": "`Accept` allows none of the supported formats."},
-    501: {"model": models.ErrorAnswer, "description": "Arrow and Parquet need pyarrow on the server."},
+    406: {"model": ErrorAnswer, "description": "`Accept` allows none of the supported formats."},
+    501: {"model": ErrorAnswer, "description": "Arrow and Parquet need pyarrow on the server."},
 }
 """For the OpenAPI document: responses of routes that can return a table."""
 

@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("cryptography", reason="cryptography is not installed")
 
-from runvitals.server.accounts.secret_box import SecretBox, SecretUnreadable, add_key, open_secret_box
+from runvitals.server.database.secret_box import SecretBox, SecretUnreadable, add_key, open_secret_box
 from tests.patience import PATIENCE_S
 
 

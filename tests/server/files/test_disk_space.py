@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.health.disk_space import DiskSpace, FileNotStored
+from runvitals.server.files.disk_space import DiskSpace, FileNotStored
 from runvitals.store.samples.interface import StoreError
 from tests.server.ingest.test_full_disk import nothing_can_be_written
 

@@ -10,7 +10,7 @@ import anyio
 import anyio.to_thread
 
 from runvitals.model.account_names import address_key
-from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
+from runvitals.model.names import DEFAULT_PROJECT, PROJECT_NAME_ALLOWED, can_be_addressed, project_name
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decision import Decision
 from runvitals.server.access.directory import Directory, entity_defaults
@@ -23,7 +23,7 @@ from runvitals.server.http.request_errors import HttpRejection, unavailable
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.ingest.envelope_access import AdmittedEnvelope, SentEnvelope
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.projects.storage.projects import DEFAULT_PROJECT, ProjectOwner, project_name
+from runvitals.server.projects.storage.projects import ProjectOwner
 from runvitals.server.runs.storage.run_places import RunPlace
 from runvitals.server.runs.storage.writer_registration import Sender
 from runvitals.store.errors import MetadataStoreUnavailable, NotFound

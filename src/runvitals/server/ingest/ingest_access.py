@@ -10,12 +10,12 @@ import anyio
 from starlette.types import Scope
 
 from runvitals.server.access.directory import Directory
-from runvitals.server.access.envelope_rights import Attribution, KeyIngestRights
 from runvitals.server.access.principals import Operator, Principal, ServiceAccount, User
 from runvitals.server.access.refusals import Refusals
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.envelope_access import UNLIMITED, IngestRights
+from runvitals.server.ingest.envelope_rights import Attribution, KeyIngestRights
 from runvitals.server.metadata_store import MetadataStore
 
 _MAX_KEYS: Final = 10_000

@@ -1,0 +1,91 @@
+"""The verdicts about runs of this machine, judged from their journals and kept in memory.
+
+A journal must be read completely for them, so a request judges as many runs as it has time for. Runs that are
+left out have no verdict in its response, and are judged by the following requests.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from runvitals.findings.judge import judge
+from runvitals.findings.lost_time import lost_hours
+from runvitals.model.run import Run
+from runvitals.model.run_verdict import RunVerdict
+from runvitals.model.state import RUNNING
+from runvitals.readers.journals.run_handle import open_run
+
+TIME_S = 3.0
+"""How long one request judges. Another run is begun until then, so it may take longer."""
+FRESH_MS = 60_000
+"""A run that goes on is judged again after this time."""
+_MAX_KEPT = 10_000
+
+
+@dataclass(frozen=True, slots=True)
+class _JudgedJournal:
+    """A verdict as of the time of the newest record. `verdict`: None if the journal is gone."""
+
+    last_ms: int
+    judged_ms: int
+    verdict: RunVerdict | None
+
+
+class JournalVerdicts:
+    """The verdicts about runs, by run id.
+
+    Args:
+        directory: the data folder.
+        monotonic: seconds that only grow.
+    """
+
+    def __init__(self, directory: str, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._directory = directory
+        self._monotonic = monotonic
+        self._kept: dict[str, _JudgedJournal] = {}
+
+    def read(self, runs: Sequence[Run], now_ms: int) -> int:
+        """Judge what is missing, while there is time; return how many runs are still missing.
+
+        Call it in one thread at a time.
+        """
+        until_s = self._monotonic() + TIME_S
+        missing = [run for run in runs if not self._is_fresh(run, now_ms)]
+        for done, run in enumerate(missing):
+            if self._monotonic() > until_s:
+                return len(missing) - done
+            self._judge(run, now_ms)
+        return 0
+
+    def add_to(self, runs: Iterable[Run]) -> list[Run]:
+        """Return the runs with the verdicts that are known."""
+        judged = ((run, self._kept.get(run.id)) for run in runs)
+        return [run if kept is None else replace(run, verdict=kept.verdict) for run, kept in judged]
+
+    def _is_fresh(self, run: Run, now_ms: int) -> bool:
+        kept = self._kept.get(run.id)
+        if kept is None:
+            return False
+        if run.state == RUNNING:
+            return now_ms - kept.judged_ms < FRESH_MS
+        return kept.last_ms == _last_ms(run)
+
+    def _judge(self, run: Run, now_ms: int) -> None:
+        try:
+            observed = open_run(run.id, self._directory).observe()
+        except FileNotFoundError:  # deleted a moment ago
+            verdict = None
+        else:
+            findings = judge(observed)
+            hours = lost_hours(findings.findings, observed.now_ms, observed.device_hours or None)
+            verdict = findings.about_run(sum(hours), now_ms)
+        self._kept.pop(run.id, None)
+        self._kept[run.id] = _JudgedJournal(_last_ms(run), now_ms, verdict)
+        while len(self._kept) > _MAX_KEPT:
+            del self._kept[next(iter(self._kept))]
+
+
+def _last_ms(run: Run) -> int:
+    return run.started_ms + run.duration_ms if run.ended_ms is None else run.ended_ms

@@ -1,0 +1,176 @@
+"""What is kept of the findings about a run, and how the next judgement continues it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from math import inf
+
+from runvitals.findings.finding import Finding, Findings
+from runvitals.findings.lost_time import lost_hours
+from runvitals.model.run_verdict import UNKNOWN, RunVerdict
+from runvitals.server.events.finding_changes import (
+    FindingChange,
+    FindingClosed,
+    FindingGrew,
+    FindingOpened,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class JudgedRun:
+    """The findings about a run, as they were judged.
+
+    Args:
+        run_id: of the run, in the metadata store.
+        rules_version: of the rules.
+        judged_ms: when, ms UTC. What arrived later was not judged.
+        from_ms, up_to_ms: the times of the first and the last sample that were judged.
+        is_final: whether the run had ended.
+        findings: without prices.
+        device_hours: that the run had.
+    """
+
+    run_id: int
+    rules_version: int
+    judged_ms: int
+    from_ms: int
+    up_to_ms: int
+    is_final: bool
+    findings: Findings
+    device_hours: float
+
+
+@dataclass(frozen=True, slots=True)
+class KeptFinding:
+    """A finding with its number among all that the run ever had.
+
+    Args:
+        opened_ms: up to when the run was judged when it was noticed.
+        lost_hours: of devices, for which no more important finding accounts.
+    """
+
+    number: int
+    opened_ms: int
+    finding: Finding
+    lost_hours: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class KeptResult:
+    """What is kept of the findings about a run.
+
+    Args:
+        kept: the findings, the most important first.
+        lost_hours: of devices, of all findings but information.
+        numbered: how many findings the run ever had.
+        error: why the run could not be judged; None if it was. Then the rest is of an earlier judgement, or
+            empty.
+    """
+
+    run_id: int
+    rules_version: int
+    judged_ms: int
+    from_ms: int
+    up_to_ms: int
+    is_final: bool
+    findings: Findings
+    kept: tuple[KeptFinding, ...]
+    lost_hours: float
+    numbered: int
+    error: str | None = None
+
+    @property
+    def verdict(self) -> RunVerdict:
+        """What lists show of it."""
+        return self.findings.about_run(self.lost_hours, self.judged_ms)
+
+
+def nothing_judged(run_id: int, error: str) -> KeptResult:
+    """Return the result of a run that could not be judged."""
+    findings = Findings(UNKNOWN, "This run could not be judged.")
+    return KeptResult(run_id, 0, 0, 0, 0, False, findings, (), 0.0, 0, error)
+
+
+def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptResult, list[FindingChange]]:
+    """Return what is kept of a judgement, and what has changed since the one before.
+
+    A finding that goes on keeps its number, and its start while the run goes on: windows become wider with
+    the run, and would move it.
+    """
+    earlier = list(() if before is None else before.kept)
+    numbered = 0 if before is None else before.numbered
+    kept: list[KeptFinding] = []
+    changes: list[FindingChange] = []
+    for finding in judged.findings.findings:
+        same = _same(finding, earlier)
+        if same is None:
+            numbered += 1
+            now = KeptFinding(numbered, judged.up_to_ms, finding)
+        else:
+            earlier.remove(same)
+            start_ms = finding.from_ms if judged.is_final else same.finding.from_ms
+            now = KeptFinding(same.number, same.opened_ms, replace(finding, from_ms=start_ms))
+        kept.append(now)
+        changes += _changes(same, now, judged)
+    changes += [_vanished(gone, judged) for gone in earlier if gone.finding.to_ms is None]
+    findings = replace(judged.findings, findings=[each.finding for each in kept])
+    hours = lost_hours(findings.findings, judged.up_to_ms, judged.device_hours or None)
+    result = KeptResult(
+        run_id=judged.run_id,
+        rules_version=judged.rules_version,
+        judged_ms=judged.judged_ms,
+        from_ms=judged.from_ms,
+        up_to_ms=judged.up_to_ms,
+        is_final=judged.is_final,
+        findings=findings,
+        kept=tuple(replace(each, lost_hours=mine) for each, mine in zip(kept, hours, strict=True)),
+        lost_hours=sum(hours),
+        numbered=numbered,
+    )
+    return result, changes
+
+
+def _same(finding: Finding, earlier: Sequence[KeptFinding]) -> KeptFinding | None:
+    """Return the earlier finding that goes on in this one: of the same rule, with the most time in common."""
+    candidates = [
+        each for each in earlier if each.finding.id == finding.id and _common_ms(each.finding, finding) >= 0
+    ]
+
+    def likeness(each: KeptFinding) -> tuple[float, int, int]:
+        common_devices = set(each.finding.devices) & set(finding.devices)
+        return _common_ms(each.finding, finding), len(common_devices), -each.number
+
+    return max(candidates, key=likeness, default=None)
+
+
+def _common_ms(one: Finding, other: Finding) -> float:
+    """Return for how long both hold; negative if they do not touch."""
+    ends = [inf if each.to_ms is None else each.to_ms for each in (one, other)]
+    return min(ends) - max(one.from_ms, other.from_ms)
+
+
+def _changes(before: KeptFinding | None, now: KeptFinding, judged: JudgedRun) -> list[FindingChange]:
+    is_open = now.finding.to_ms is None
+    was_open = before is not None and before.finding.to_ms is None
+    facts = (judged.run_id, now.number, now.finding, now.opened_ms, judged.up_to_ms, judged.is_final)
+    if before is None and not is_open:
+        return [FindingOpened(*facts), FindingClosed(*facts)]
+    if is_open:
+        return [FindingGrew(*facts) if was_open else FindingOpened(*facts)]
+    return [FindingClosed(*facts)] if was_open else []
+
+
+def _vanished(gone: KeptFinding, judged: JudgedRun) -> FindingChange:
+    finding = replace(gone.finding, to_ms=max(judged.up_to_ms, gone.finding.from_ms))
+    return FindingClosed(
+        judged.run_id, gone.number, finding, gone.opened_ms, judged.up_to_ms, judged.is_final
+    )
+
+
+def with_prices(findings: Findings, price: float | None) -> Findings:
+    """Return the findings with what they cost in money."""
+    if price is None:
+        return findings
+    priced = [replace(finding, money=round(finding.device_hours * price, 2)) for finding in findings.findings]
+    return replace(findings, findings=priced)

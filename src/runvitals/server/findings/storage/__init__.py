@@ -1,0 +1,1 @@
+"""The findings of runs in the metadata store."""

@@ -1,0 +1,67 @@
+"""Real runs, recorded on a machine without accelerators (`record.py`), are judged right.
+
+Other work used all processors of that machine during most of them, so `noisy_neighbour` is true there.
+"""
+
+from __future__ import annotations
+
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from runvitals.findings.finding import Findings
+from runvitals.readers.journals.run_handle import open_run
+
+FOLDER = Path(__file__).parent
+SICK = {
+    "starved_loader": "input_bound_cpu",
+    "full_disk": "disk_full_soon",
+    "out_of_memory": "out_of_memory_near",
+    "slow_disk": "input_bound_disk",
+    "not_finite": "loss_not_finite",
+}
+HEALTHY = ("fed_loader", "sawtooth", "rotated_checkpoints", "ranks_that_validate", "plain")
+SHARED_MACHINE = {"noisy_neighbour"}
+
+
+def judge_recorded(name: str, folder: Path) -> Findings:
+    """Judge a recorded run as the command does."""
+    (folder / "runs").mkdir()
+    with tarfile.open(FOLDER / f"{name}.tar.gz") as packed:
+        packed.extractall(folder / "runs", filter="data")
+    (run_id,) = (each.name for each in (folder / "runs").iterdir())
+    return open_run(run_id, str(folder)).findings()
+
+
+def accused(findings: Findings) -> set[str]:
+    """What is said to be wrong with a run."""
+    return {each.id for each in findings.findings if each.severity != "info"}
+
+
+@pytest.mark.parametrize(("name", "expected"), SICK.items(), ids=list(SICK))
+def test_what_is_wrong_with_a_real_run_is_found(name: str, expected: str, tmp_path: Path) -> None:
+    findings = judge_recorded(name, tmp_path)
+    assert findings.verdict == expected, findings.text
+    assert accused(findings) - SHARED_MACHINE == {expected}
+
+
+@pytest.mark.parametrize("name", HEALTHY)
+def test_a_healthy_real_run_is_not_accused(name: str, tmp_path: Path) -> None:
+    assert accused(judge_recorded(name, tmp_path)) <= SHARED_MACHINE
+
+
+def test_a_container_that_is_limited_is_found_beside_a_busy_disk(tmp_path: Path) -> None:
+    """Another run read from the host's disk meanwhile, so that is said too."""
+    findings = judge_recorded("processors_limited", tmp_path)
+    assert "cpu_limit" in accused(findings)
+    assert accused(findings) <= {"cpu_limit", "input_bound_disk"} | SHARED_MACHINE
+
+
+def test_a_stop_of_few_minutes_is_no_hang_yet(tmp_path: Path) -> None:
+    """A rank was stopped (SIGSTOP) for 5 minutes: without devices a hang is certain only after longer."""
+    assert accused(judge_recorded("stopped_rank", tmp_path)) <= SHARED_MACHINE
+
+
+def test_recordings_are_small() -> None:
+    assert [path.name for path in FOLDER.glob("*.tar.gz") if path.stat().st_size > 200_000] == []
