@@ -6,6 +6,7 @@ function row(id: string, more: Partial<RunRow> = {}): RunRow {
   const ending = { state: 'finished', exit_code: 0, signal: null, out_of_memory: false } as const;
   return {
     id,
+    verdict: null,
     project: 'digits',
     name: id,
     group: null,
