@@ -1,16 +1,8 @@
 // The verdict about a run as lists show it.
-
-/** What the findings about a run come to. */
-export interface RunVerdict {
-  /** Of the finding that costs most, `healthy` or `unknown`. */
-  id: string;
-  text: string;
-  severity: 'critical' | 'warning' | 'healthy' | 'unknown';
-  lost_device_hours: number;
-}
+import type { RunVerdict } from '../../base/wire';
 
 /** The verdict about a run; null if it was not judged, or by a server that keeps none. */
-export const verdictOf = (run: object): RunVerdict | null => (run as { verdict?: RunVerdict | null }).verdict ?? null;
+export const verdictOf = (run: { verdict?: RunVerdict | null }): RunVerdict | null => run.verdict ?? null;
 
 /** Whether something is wrong with a run, as far as is known. */
 export const isSick = (verdict: RunVerdict | null): boolean => verdict?.severity === 'critical' || verdict?.severity === 'warning';

@@ -1,4 +1,5 @@
 import { expect, it } from 'vitest';
+import type { RunVerdict } from '../../../base/wire';
 import { columnChoices } from './columnChoices';
 import { isSick, lostText, verdictOf } from '../../findings/runVerdict';
 import { cellText, columnOf, columnsOf, statisticsText, totalText, valueText } from './columns';
@@ -87,7 +88,7 @@ it('says how many runs were changed, and what kept the others from it', () => {
 
 it('the verdict has a column where runs were judged, which can be sorted and filtered', () => {
   const plain = { tags: [], author: null, entity: null, hosts: [] } as unknown as RunRow;
-  const verdict = { id: 'hang', text: 'It hangs.', severity: 'critical', lost_device_hours: 3.97 };
+  const verdict: RunVerdict = { id: 'hang', text: 'It hangs.', severity: 'critical', lost_device_hours: 3.97, findings: ['hang'], judged_ms: 0 };
   const judged = { ...plain, verdict } as RunRow;
   expect(cellText(judged, 'verdict', 0)).toBe('hang');
   expect(cellText(judged, 'lost_hours', 0)).toBe('4 h');
