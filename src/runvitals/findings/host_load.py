@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from runvitals.findings.observed_run import ObservedHost
-from runvitals.findings.spans import above, known
+from runvitals.findings.spans import above, below, known
 from runvitals.findings.windows import Bools, Floats
 
 CPU_BOUND, WAITS_FOR_DISK, PRESSURE = 85.0, 25.0, 30.0
 """Percent: the run's processes use the processors it may use; iowait; tasks that wait (PSI)."""
 MIN_NETWORK_MIB_S = 20.0
-MIN_READ_MIB_S = 1.0
+MIN_READ_MIB_S, OWN_READ_MIB_S = 1.0, 0.1
 STEADY_WINDOWS = 3
 """A rate counts as one that the network can carry if it lasts so many windows."""
 THROTTLED = 25.0
@@ -64,13 +64,21 @@ def busy_disk(host: ObservedHost) -> tuple[Bools, list[str]]:
     """Return where tasks wait for a disk that is read, and the keys that tell.
 
     A file system that is neither a local disk nor comes over the network (FUSE, a stuck mount) counts as one.
+    What only others read does not: the run reads next to nothing itself.
     """
     waiting, keys = waits_for_files(host)
     reads, writes = read_rate(host), write_rate(host)
     if known(reads).any():
         writing = above(writes, MIN_READ_MIB_S) & above(writes - 2 * reads, 0.0)
-        waiting = waiting & ~writing & ~_receives(host) & ~_sends(host)
+        waiting = waiting & ~writing & ~_receives(host) & ~_sends(host) & ~_others_read(host)
     return waiting, keys
+
+
+def _others_read(host: ObservedHost) -> Bools:
+    """Where the host's disks are read, but not by the run: less than 0.1 MiB/s and 2 % are its own."""
+    own = host.columns.per_second("proc.io.readMB")
+    all_reads = host.columns.per_second("disk.in")
+    return above(all_reads, MIN_READ_MIB_S) & below(own, OWN_READ_MIB_S) & below(own, 0.02 * all_reads)
 
 
 def network_files(host: ObservedHost) -> tuple[Bools, list[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import inf
 from typing import Any
 
@@ -16,6 +16,8 @@ from runvitals.findings.windows import Floats, Integers, reduce_samples, windows
 from runvitals.model.run import Event, Run
 
 DEFAULT_INTERVAL_S = 15.0
+MAX_TIME_MS = 2**52
+"""142,000 years: later times, ms UTC, would overflow in sums."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,7 +73,7 @@ def observe(
         raise ValueError(
             f"price_per_device_hour is {price_per_device_hour}: expected a finite number of 0 or more"
         )
-    present = [host for host in hosts if host.series]
+    present = [_of_calendar(host) for host in hosts if host.series]
     first = [int(times[0]) for host in present for times, _ in host.series.values() if len(times)]
     last = [int(times[-1]) for host in present for times, _ in host.series.values() if len(times)]
     start_ms = min([started_ms, *first])
@@ -94,6 +96,17 @@ def observe(
         out_of_memory=out_of_memory,
         price_per_device_hour=price_per_device_hour,
     )
+
+
+def _of_calendar(host: HostSamples) -> HostSamples:
+    """Return a host without samples that no calendar has: a broken clock is no reason to judge nothing."""
+    if all(np.abs(times).max(initial=0) <= MAX_TIME_MS for times, _ in host.series.values()):
+        return host
+    series = {}
+    for key, (times, values) in host.series.items():
+        is_plausible = np.abs(times) <= MAX_TIME_MS
+        series[key] = (times[is_plausible], values[is_plausible])
+    return replace(host, series=series)
 
 
 def ranks_on(facts: Run, host: str) -> dict[int, int]:

@@ -1,6 +1,6 @@
 """Real runs, recorded on a machine without accelerators (`record.py`), are judged right.
 
-Other work used all processors of that machine during most of them, so `noisy_neighbour` is true there.
+Other work used all processors of that machine during most of them: `noisy_neighbour` says so, as information.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ SICK = {
     "not_finite": "loss_not_finite",
 }
 HEALTHY = ("fed_loader", "sawtooth", "rotated_checkpoints", "ranks_that_validate", "plain")
-SHARED_MACHINE = {"noisy_neighbour"}
 
 
 def judge_recorded(name: str, folder: Path) -> Findings:
@@ -43,24 +42,27 @@ def accused(findings: Findings) -> set[str]:
 def test_what_is_wrong_with_a_real_run_is_found(name: str, expected: str, tmp_path: Path) -> None:
     findings = judge_recorded(name, tmp_path)
     assert findings.verdict == expected, findings.text
-    assert accused(findings) - SHARED_MACHINE == {expected}
+    assert accused(findings) - {"noisy_neighbour"} == {expected}
 
 
 @pytest.mark.parametrize("name", HEALTHY)
 def test_a_healthy_real_run_is_not_accused(name: str, tmp_path: Path) -> None:
-    assert accused(judge_recorded(name, tmp_path)) <= SHARED_MACHINE
+    assert accused(judge_recorded(name, tmp_path)) == set()
 
 
 def test_a_container_that_is_limited_is_found_beside_a_busy_disk(tmp_path: Path) -> None:
-    """Another run read from the host's disk meanwhile, so that is said too."""
-    findings = judge_recorded("processors_limited", tmp_path)
-    assert "cpu_limit" in accused(findings)
-    assert accused(findings) <= {"cpu_limit", "input_bound_disk"} | SHARED_MACHINE
+    """Another run read from the host's disk meanwhile: this one, which read nothing, did not wait for that.
+
+    Its quota throttled it for three minutes; then others left it fewer processors than the quota allows.
+    """
+    found = accused(judge_recorded("processors_limited", tmp_path))
+    assert "cpu_limit" in found
+    assert found <= {"cpu_limit", "input_bound_cpu", "noisy_neighbour"}
 
 
 def test_a_stop_of_few_minutes_is_no_hang_yet(tmp_path: Path) -> None:
     """A rank was stopped (SIGSTOP) for 5 minutes: without devices a hang is certain only after longer."""
-    assert accused(judge_recorded("stopped_rank", tmp_path)) <= SHARED_MACHINE
+    assert accused(judge_recorded("stopped_rank", tmp_path)) == set()
 
 
 def test_recordings_are_small() -> None:

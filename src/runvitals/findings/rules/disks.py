@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from runvitals.findings.finding import Severity
 from runvitals.findings.observed_run import ObservedHost, ObservedRun
 from runvitals.findings.persistence import recurrences
 from runvitals.findings.rule import Abstention, FindingRule, Judgement, Occurrence, duration_text, evidence
@@ -14,6 +15,8 @@ from runvitals.findings.windows import Floats
 FULL = 99.0
 WORTH_TELLING, IMMINENT = 50.0, 90.0
 """Percent: an emptier file system is not told; from here on twenty minutes of growth are enough."""
+NEARLY_FULL = 95.0
+"""Percent: growth that stopped before is information."""
 LIMITS = GrowthLimits(1.0, 100.0, WORTH_TELLING, IMMINENT, 24 * 3600.0)
 _USAGE = re.compile(r"disk\.(/.*|[A-Za-z]:.*)\.usagePercent$")
 
@@ -89,13 +92,20 @@ def _fills(
         text = f"{filled}, and at this rate full {duration_text(left_s)} after the end."
     where = [Span(max(growth.span.last - 3, 0), growth.span.last)]
     return Occurrence(
-        "critical" if growth.is_open and left_s < 3600 else "warning",
+        _severity(growth, left_s),
         "likely",
         time,
         text,
         evidence(host.columns, key, where, float(host.columns.mean(key)[growth.span.first])),
         hosts=[each.name for each, _ in growing],
     )
+
+
+def _severity(growth: Growth, left_s: float) -> Severity:
+    """Return how bad growth is: where space was freed in time, nothing was lost."""
+    if not growth.is_open:
+        return "warning" if growth.level >= NEARLY_FULL else "info"
+    return "critical" if left_s < 3600 else "warning"
 
 
 def _path(key: str) -> str:

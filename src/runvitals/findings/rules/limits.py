@@ -123,7 +123,7 @@ def _neighbour(
     run: ObservedRun, time: list[Span], found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]]
 ) -> Occurrence:
     """Report that others take the processors of hosts."""
-    (host, _), spans = found[0]
+    (host, wait), spans = found[0]
     columns = host.columns
     where = mask_of(spans, run.windows.count)
     steal, others = columns.mean("cpu.steal"), columns.mean("cpu.mean") - columns.mean("cpu")
@@ -140,9 +140,10 @@ def _neighbour(
         if by_steal
         else evidence(columns, "cpu.mean", spans) + evidence(columns, "cpu", spans)
     )
+    is_harmed = by_steal or wait is not None
     return Occurrence(
-        "warning",
-        "likely",
+        "warning" if is_harmed else "info",
+        "likely" if is_harmed else "possible",
         time,
         text,
         proof,
@@ -222,7 +223,8 @@ RULES = (
         "Processes that do not belong to the run, or other virtual machines on the same hardware, use the "
         "processors that it needs.",
         "All processors are used, 30 % or more of them by others, and tasks wait; or 10 % or more are "
-        "stolen by the hypervisor; and the devices wait.",
+        "stolen by the hypervisor; and the devices wait. Without devices, nothing shows that the run is "
+        "slower: it is information then.",
         "Ask for the host exclusively, pin processes to processors, or move the run.",
         ("cpu", "cpu.mean"),
         judge_noisy_neighbour,

@@ -81,7 +81,7 @@ def _host_growth(
     host, key, growth = min(growing, key=lambda each: (not each[2].is_open, each[2].left_s or 1e12))
     rate = amount_text(growth.per_s * 3600)
     return Occurrence(
-        _severity(run, growth),
+        _severity(growth),
         "likely",
         time,
         f"The memory of the run's processes on {host.name} {_verb(growth)} by {rate} an hour"
@@ -96,9 +96,11 @@ def _host_growth(
     )
 
 
-def _severity(run: ObservedRun, growth: Growth) -> Severity:
-    soon = growth.is_open and growth.left_s is not None and growth.left_s < 3600
-    return "critical" if soon else "warning"
+def _severity(growth: Growth) -> Severity:
+    """Return how bad growth is: what stopped by itself, before the memory was used up, did no harm."""
+    if not growth.is_open:
+        return "info"
+    return "critical" if growth.left_s is not None and growth.left_s < 3600 else "warning"
 
 
 def _verb(growth: Growth) -> str:
@@ -122,7 +124,7 @@ def _device_growth(run: ObservedRun, time: list[Span], growing: list[tuple[Devic
     """Report that the memory of devices grows in a line; an allocator keeps what it once had."""
     device, growth = min(growing, key=lambda each: (not each[1].is_open, each[1].left_s or 1e12))
     return Occurrence(
-        "warning",
+        "warning" if growth.is_open else "info",
         "likely",
         time,
         f"The memory of {names_of([each for each, _ in growing], run)} {_verb(growth)} steadily, by "
