@@ -289,9 +289,8 @@ def _say_disk(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> Wordin
             f"{_who(run, host)} {_verb(run, host)} for files, and no local disk is read: they may lie on a "
             "file system that is mounted from elsewhere."
         )
-    return Wording(
-        f"{_who(run, host)} {_verb(run, host)} for data that is read from disk at {rate:.0f} MiB/s."
-    )
+    tail = f" at {rate:.0f} MiB/s" if rate >= 1 else ""  # unknown without counters of the disk
+    return Wording(f"{_who(run, host)} {_verb(run, host)} for data that is read from disk{tail}.")
 
 
 def _say_network(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> Wording:
