@@ -222,7 +222,7 @@ TRAININGS: dict[str, Callable[[], None]] = {
 
 
 def enter_cgroup(name: str) -> None:
-    """Limit this process as its training asks for, by control groups of either version."""
+    """Limit this process as its training asks for, by control groups of version 1."""
     disk = os.stat("/").st_dev
     settings: dict[str, dict[str, str]] = {
         "slow_disk": {

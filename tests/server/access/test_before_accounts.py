@@ -23,6 +23,8 @@ FOR_RUNS = (
     "/api/{rest:path}",
     "/api/v1/about",
     "/api/v1/openapi.json",
+    "/api/v1/findings/rules",
+    "/api/v1/lost-hours",
     "/api/v1/auth/methods",
     "/api/v1/auth/login",
     "/api/v1/auth/session",

@@ -28,6 +28,7 @@ PUBLIC_ROUTES = (
     "/version",
     "/api/v1/about",
     "/api/v1/catalogue",
+    "/api/v1/findings/rules",
     "/api",
     "/api/{rest:path}",
     "/api/2.0/mlflow/server-info",

@@ -20,7 +20,7 @@ from runvitals.findings.rule import (
     names_of,
     seconds_of,
 )
-from runvitals.findings.spans import Span, above, below, find_spans, known, mask_of, median
+from runvitals.findings.spans import Span, above, find_spans, known, mask_of, median
 from runvitals.findings.windows import Bools, Floats
 
 MADS, MIN_DIFFERENCE = 3.0, 0.10
@@ -113,7 +113,7 @@ def _slow_half(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[Occ
     slow: list[int] = []
     spans: list[Span] = []
     for place, row in enumerate(table):
-        low = at_work & below(row, SLOW_CLOCK * top)
+        low = np.asarray(at_work & (row < SLOW_CLOCK * top))
         its_spans = find_spans(low, at_work, min_windows=run.windows.number(UNEXPLAINED_S), close_windows=3)
         if its_spans:
             slow.append(place)

@@ -21,10 +21,10 @@ from tests.server.serving import Served
 ARTIFACTS = "/api/2.0/mlflow-artifacts"
 
 
-@pytest.fixture(scope="module")
-def root(served: Served, call: Call) -> Iterator[str]:
+@pytest.fixture
+def root(served: Served, call: Call, request: pytest.FixtureRequest) -> Iterator[str]:
     """The path of the files of a run."""
-    experiment = call("POST", "experiments/create", name="files")["experiment_id"]
+    experiment = call("POST", "experiments/create", name=request.node.name)["experiment_id"]
     run = call("POST", "runs/create", experiment_id=experiment, start_time=int(time.time() * 1000))["run"]
     assert run["info"]["artifact_uri"] == f"mlflow-artifacts:/{experiment}/{run['info']['run_id']}/artifacts"
     os.environ["MLFLOW_TRACKING_URI"] = served.url

@@ -28,7 +28,7 @@ _FILES = """mutation CreateArtifactFiles($files: [CreateArtifactFileSpecInput!]!
     files { edges { node { uploadUrl } } } } }"""
 _MANIFEST = """mutation CreateArtifactManifest($id: ID!, $digest: String!) {
   createArtifactManifest(input: {name: "wandb_manifest.json", digest: $digest, artifactID: $id,
-      entityName: "ada", projectName: "digits", runName: "r"}) {
+      entityName: "ada", projectName: "letters", runName: "r"}) {
     artifactManifest { id file { uploadUrl directUrl } } } }"""
 _COMMIT = """mutation CommitArtifact($id: ID!) {
   commitArtifact(input: {artifactID: $id}) { artifact { id digest } } }"""
@@ -58,7 +58,7 @@ class Owners:
         auth = ("api", self.keys[who])
         return httpx.post(f"{self.served.url}/graphql", json=body, auth=auth, timeout=PATIENCE_S).json()
 
-    def begin(self, files: dict[str, bytes], name: str, who: str = "ada", place: str = "ada/digits") -> str:
+    def begin(self, files: dict[str, bytes], name: str, who: str = "ada", place: str = "ada/letters") -> str:
         """A draft with this content, without any file; its id."""
         digests = {path: digest(content) for path, content in files.items()}
         lines = "".join(f"{path}:{digests[path]}\n" for path in sorted(digests))
@@ -216,8 +216,9 @@ def test_the_client_deletes_versions_and_collections(owners: Owners, seen: Any) 
     assert read["after_delete"] == "v2"
     assert read["left"] == ["best datasets", "mnist"]
     audit = owners.served.metadata_store.accounts.audit
-    events = audit.page(AuditFilter(action="artifact.delete"), 10)
-    assert [(event.actor_name, event.before) for event in events] == [
+    events = audit.page(AuditFilter(action="artifact.delete"), 100)
+    deletions = [(event.actor_name, event.before) for event in events]
+    assert [deletion for deletion in deletions if "deleted:" not in str(deletion)] == [
         ("ada", {"artifact": "outside"}),
         ("ada", {"artifact": "mnist:v3"}),
     ]
@@ -238,7 +239,7 @@ def made(owners: Owners, name: str) -> str:
 
 @pytest.fixture(scope="module", autouse=True)
 def project(owners: Owners) -> None:
-    create = {"name": "digits"}
+    create = {"name": "letters"}
     auth = {"authorization": f"Bearer {owners.keys['ada']}"}
     url = f"{owners.served.url}/api/v1/entities/ada/projects"
     assert httpx.post(url, json=create, headers=auth, timeout=PATIENCE_S).status_code in (200, 201)
@@ -315,7 +316,7 @@ def test_strangers_learn_nothing(owners: Owners) -> None:
     assert "there is no" in error_of(owners.graphql(delete, "stranger", id=id))
     specs = [{"artifactID": id, "name": "a", "md5": digest(b"")}]
     assert "there is no" in error_of(owners.graphql(_FILES, "stranger", files=specs))
-    url = f"{owners.served.url}/artifactsV2/default/ada/digits/private/x/{'0' * 32}/a.txt"
+    url = f"{owners.served.url}/artifactsV2/default/ada/letters/private/x/{'0' * 32}/a.txt"
     assert httpx.get(url, auth=("api", owners.keys["stranger"]), timeout=PATIENCE_S).status_code == 404
     assert httpx.get(url, timeout=PATIENCE_S).status_code == 401
 
@@ -324,7 +325,7 @@ def test_a_single_file_is_found_by_its_digest(owners: Owners) -> None:
     """By the addresses that clients make themselves: those up to 0.22 name no project."""
     id = made(owners, "single")
     hexadecimal = hashlib.md5(b"single").hexdigest()
-    for rest in (f"ada/digits/single/{id}/{hexadecimal}/a.txt", f"ada/{id}/{hexadecimal}"):
+    for rest in (f"ada/letters/single/{id}/{hexadecimal}/a.txt", f"ada/{id}/{hexadecimal}"):
         url = f"{owners.served.url}/artifactsV2/default/{rest}"
         auth = ("api", owners.keys["ada"])
         response = httpx.get(url, auth=auth, timeout=PATIENCE_S, follow_redirects=True)
@@ -403,17 +404,17 @@ def test_the_addresses_of_a_version_that_was_deleted_or_is_a_draft_lead_nowhere(
 
 def test_what_a_run_that_does_not_exist_uses_is_answered_with_its_name(owners: Owners) -> None:
     use = """mutation U($id: ID!) { useArtifact(input: {artifactID: $id, entityName: "ada",
-      projectName: "digits", runName: "nowhere"}) { artifact { id } } }"""
+      projectName: "letters", runName: "nowhere"}) { artifact { id } } }"""
     assert error_of(owners.graphql(use, id=made(owners, "used"))) == "there is no run 'nowhere'"
 
 
 def test_an_artifact_to_link_that_does_not_exist_is_named(owners: Owners) -> None:
-    link = """mutation L { linkArtifact(input: {clientID: "mine", entityName: "ada", projectName: "digits",
+    link = """mutation L { linkArtifact(input: {clientID: "mine", entityName: "ada", projectName: "letters",
       artifactPortfolioName: "best", aliases: []}) { versionIndex } }"""
     assert error_of(owners.graphql(link)) == "there is no artifact 'mine'"
 
 
-_VERSIONS = """query V($filters: JSONString, $order: String) { project(entityName: "ada", name: "digits") {
+_VERSIONS = """query V($filters: JSONString, $order: String) { project(entityName: "ada", name: "letters") {
   artifactCollection(name: "filtered") { artifacts(filters: $filters, order: $order) { totalCount } } } }"""
 
 
@@ -427,6 +428,6 @@ def test_what_versions_cannot_be_filtered_or_sorted_by_is_named(owners: Owners) 
 
 
 def test_the_lists_of_a_query_are_limited(owners: Owners) -> None:
-    lists = " ".join(f"a{number}: artifactTypes {{ edges {{ cursor }} }}" for number in range(800))
-    query = f"""{{ project(entityName: "ada", name: "digits") {{ {lists} }} }}"""
+    lists = " ".join(f"a{number}: artifactTypes {{ edges {{ cursor }} }}" for number in range(801))
+    query = f"""{{ project(entityName: "ada", name: "letters") {{ {lists} }} }}"""
     assert "asks for too much" in error_of(owners.graphql(query))
