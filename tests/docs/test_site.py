@@ -7,12 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
-from scripts.docsite import commands, links, pages, python_api, routes
+from scripts.docsite import commands, finding_pictures, links, pages, python_api, routes
 
 import runvitals
 from runvitals.cli.command_list import COMMANDS
+from runvitals.findings.rules import RULES
 from runvitals.monitoring.settings.settings import SETTINGS
 from tests.patience import PATIENCE_S
 
@@ -56,6 +58,19 @@ def test_every_command_is_in_the_reference() -> None:
     page = commands.page()
     assert [name for name in COMMANDS if f"\n## runvitals {name}\n" not in page] == []
     assert "\n### runvitals token create\n" in page
+
+
+@pytest.mark.parametrize("rule", [rule.id for rule in RULES])
+def test_every_finding_has_a_small_picture(rule: str) -> None:
+    picture = ElementTree.fromstring(finding_pictures.picture(rule))
+    shaded = picture.find("rect")
+    assert shaded is not None
+    assert 0 <= float(shaded.attrib["x"]) < 640
+    lines = picture.findall("path[@class='values']")
+    assert 1 <= len(lines) <= 3
+    assert all(len(line.attrib["d"].split("L")) > 20 for line in lines)
+    assert rule in picture.attrib["aria-label"]
+    assert len(ElementTree.tostring(picture)) < 15_000
 
 
 def test_every_setting_is_in_the_reference() -> None:

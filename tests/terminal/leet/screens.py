@@ -32,7 +32,10 @@ async def draw(folder: Path, name: str, keys: Sequence[str]) -> None:
     app: App[None] = LeetApp(OpeningTarget(JournalCatalogue(str(folder)), run_id), 0.2)
     async with app.run_test(size=_SIZE) as pilot:
         screen = await screen_of(pilot, RunScreen)
-        await until(pilot, lambda: screen.system.charts and screen.metrics.charts)
+        await until(
+            pilot,
+            lambda: screen.system.charts and screen.metrics.charts and screen.findings.findings is not None,
+        )
         await pilot.press(*keys)
         await pilot.pause(1.0)
         svg = app.export_screenshot(title="runvitals leet")
@@ -66,6 +69,7 @@ def main() -> None:
         folder = Path(name) / "runs"
         simulate(folder, _SIMULATED)
         asyncio.run(draw(folder, "run", ()))
+        asyncio.run(draw(folder, "findings", ("f",)))
         temperature = ("backslash", *"gpu.*gpu$", "enter", "enter")
         asyncio.run(draw(folder, "heatmap", temperature))
         for options in _OTHERS:

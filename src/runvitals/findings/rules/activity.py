@@ -96,19 +96,21 @@ def _idle(run: ObservedRun, devices: list[Device], spans: list[Span]) -> Occurre
     if longest < LONG_IDLE_S and not goes_on and _worked_after(run, spans[-1]):
         severity = "info"
     loaded = [device for device in devices if median(device.mean("memory"), spans[0].slice) > HELD_MEMORY]
-    kept = ", their memory is still in use" if loaded and len(loaded) == len(devices) else ""
+    kept = "; their memory is still in use" if loaded and len(loaded) == len(devices) else ""
     if len(devices) == 1:
         kept = kept.replace("their", "its")
     verb = "does" if len(devices) == 1 else "do"
-    since = clock_text((run.windows.start_ms + spans[0].first * run.windows.width_ms - run.started_ms) / 1000)
-    times = f", in {len(spans)} pauses since {since}" if len(spans) > 1 else f", since {since}"
+    since_s = (run.windows.start_ms + spans[0].first * run.windows.width_ms - run.started_ms) / 1000
+    since = "the start of the run"
+    if since_s >= 60:
+        since = f"{duration_text(since_s)} after {since}"
+    times = f", in {len(spans)} pauses from {since}" if len(spans) > 1 else f", from {since}"
     device = devices[0]
     return Occurrence(
         severity,
         "certain" if longest >= LONG_IDLE_S else "likely" if severity == "warning" else "possible",
         spans,
-        f"{capitalised(names_of(devices, run))} {verb} nothing for {duration_text(seconds)}{times} "
-        f"into the run{kept}.",
+        f"{capitalised(names_of(devices, run))} {verb} nothing for {duration_text(seconds)}{times}{kept}.",
         evidence(device.host, device.key("busy"), spans)
         + evidence(device.host, device.key("watts"), spans)
         + evidence(device.host, device.key("memory"), spans),
@@ -120,12 +122,6 @@ def _idle(run: ObservedRun, devices: list[Device], spans: list[Span]) -> Occurre
 def _worked_after(run: ObservedRun, span: Span) -> bool:
     """Whether a device worked after a span: it was a pause, as of somebody at a notebook."""
     return bool(above(run.work[span.last + 1 :], IDLE_BUSY).any())
-
-
-def clock_text(seconds: float) -> str:
-    """Write a time since the begin of a run: `00:20`, `31:05`."""
-    minutes = round(max(seconds, 0) / 60)
-    return f"{minutes // 60:02}:{minutes % 60:02}"
 
 
 def _idle_together(run: ObservedRun, devices: list[Device]) -> list[Span]:

@@ -153,16 +153,16 @@ def _small_kernels(run: ObservedRun, time: list[Span], small: list[tuple[Device,
     if host.cpus and device.host.has("cpu"):
         used = median(device.host.mean("cpu"), where) / 100 * host.cpus / max(len(host.devices), 1)
         if 0.6 <= used <= 1.6:
-            thread = " while one thread of each process is fully used to launch them"
+            thread = ", while one thread of each process does nothing but launch them"
     active = median(device.mean("active"), where)
     seconds = sum(seconds_of(each, run.windows) for _, each in small)
     return Occurrence(
         "warning",
         "likely" if thread or not run.training.has_steps else "possible",
         time,
-        f"Small kernels: {names_of(devices, run)} {'is' if len(devices) == 1 else 'are'} occupied "
-        f"{median(device.mean('occupied'), where):.0f} % of the time, but only {active:.0f} % of the "
-        f"chip works{thread}.",
+        f"The kernels are too small: {names_of(devices, run)} {'is' if len(devices) == 1 else 'are'} "
+        f"occupied {median(device.mean('occupied'), where):.0f} % of the time, but they use only "
+        f"{active:.0f} % of the chip{thread}.",
         evidence(device.host, device.key("active"), spans, 80.0)
         + evidence(device.host, device.key("occupied"), spans)
         + evidence(device.host, "cpu", spans),
@@ -235,11 +235,11 @@ def _communication(
         "likely" if signal == "active" else "possible",
         time,
         f"{capitalised(names_of(devices, run))} mostly wait for each other: "
-        f"{median(rate, where):.0f} MiB/s are exchanged, and "
+        f"{_rate_text(median(rate, where))} are exchanged, and "
         + (
-            f"{share:.0f} % of the chip compute."
+            f"only {share:.0f} % of the chip computes."
             if signal == "active"
-            else f"they draw {share:.0f} % of their power limit."
+            else f"they draw only {share:.0f} % of their power limit."
         ),
         evidence(device.host, key, spans, value=rate, unit="MiB/s")
         + evidence(device.host, device.key(signal), spans, 80.0),
@@ -393,8 +393,8 @@ def _stalls(
             "warning",
             "likely" if run.training.is_marked("checkpoint", "save").any() else "possible",
             spans,
-            f"The devices stand still for about {mean_s:.0f} s while a checkpoint is written, {len(spans)} "
-            f"times: {100 * lost / total:.0f} % of the time meanwhile.",
+            f"Each checkpoint stops the training for about {mean_s:.0f} s. There were {len(spans)}, and they "
+            f"took {100 * lost / total:.0f} % of the time.",
             evidence(device.host, device.key("busy"), spans, 100 * usual)
             + (
                 evidence(run.hosts[0].columns, "disk.out", spans, value=rates[0], unit="MiB/s")
@@ -406,6 +406,11 @@ def _stalls(
             share=lost * 1000 / run.duration_ms,
         )
     ]
+
+
+def _rate_text(mib: float) -> str:
+    """Write a rate: `820 MiB/s`, `38 GiB/s`."""
+    return f"{mib:.0f} MiB/s" if mib < 2048 else f"{mib / 1024:.0f} GiB/s"
 
 
 RULES = (

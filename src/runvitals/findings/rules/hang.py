@@ -261,8 +261,10 @@ def _who(run: ObservedRun, standstill: Standstill) -> str:
         who = f"{capitalised(names_of(behind, run))}{rank} {does} nothing"
         return f"{who} while {others} for {'it' if len(behind) == 1 else 'them'}: look there first."
     if waiting:
-        spin = "it spins" if len(standstill.states) == 1 else "they spin"
-        return f"{capitalised(everything)} {verb} allocated: {spin} in a collective that never completes."
+        spin = "it only waits" if len(standstill.states) == 1 else "they only wait"
+        return (
+            f"{capitalised(everything)} {verb} allocated, but {spin}, in a collective that never completes."
+        )
     nothing = "does nothing" if len(standstill.states) == 1 else "do nothing"
     return f"{capitalised(everything)} {verb} allocated and {nothing}."
 

@@ -78,7 +78,7 @@ def _memory_errors(run: ObservedRun, failing: list[tuple[Device, int, str, float
     """Return that memory of devices fails."""
     device, first_window, key, total = min(failing, key=lambda each: each[1])
     devices = list({id(each): each for each, *_ in failing}.values())
-    what = "rows of memory that failed" if "remap" in key else "errors of memory that could not be corrected"
+    what = "memory rows that failed" if "remap" in key else "memory errors that could not be corrected"
     span = Span(first_window, run.windows.count - 1)
     return [
         Occurrence(
@@ -210,8 +210,8 @@ def _needs_reset(run: ObservedRun, broken: list[tuple[Device, list[Span]]]) -> l
             "critical",
             "certain",
             spans,
-            f"{capitalised(names_of(devices, run))} "
-            f"{'needs' if len(devices) == 1 else 'need'} {needs}, the driver says.{contradiction}",
+            f"The driver says that {names_of(devices, run)} "
+            f"{'needs' if len(devices) == 1 else 'need'} {needs}.{contradiction}",
             evidence(device.host, key, spans, 0.0 if "recovery" in key else 1.0)
             + (evidence(device.host, device.key("busy"), spans) if contradiction else []),
             devices,

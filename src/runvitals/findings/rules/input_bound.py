@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -112,6 +113,23 @@ def of_checkpoints(run: ObservedRun) -> Bools:
 Cause = Callable[[ObservedHost], tuple[Bools, list[str]]]
 
 
+_MORE_WORKERS = (
+    "Load the data with more workers, and let them prepare batches ahead (num_workers and prefetch_factor in "
+    "PyTorch, num_parallel_calls and prefetch in tf.data). If that does not help, find what the workers wait "
+    "for (py-spy dump): a lock, a remote service or many small files."
+)
+
+
+class Wording(NamedTuple):
+    """What is said about a host whose devices wait; without advice, that of the rule."""
+
+    text: str
+    advice: str | None = None
+
+
+Say = Callable[[ObservedRun, ObservedHost, list[Span]], Wording]
+
+
 def _cpu_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
     busy, key = busy_processors(host)
     cpu_pressure, pressure_key = pressure(host, "cpu")
@@ -140,7 +158,7 @@ def judge(
     run: ObservedRun,
     cause: Cause,
     needs: Sequence[str],
-    say: Callable[[ObservedRun, ObservedHost, list[Span]], str],
+    say: Say,
 ) -> Judgement:
     """Find hosts whose devices wait while one cause holds.
 
@@ -175,7 +193,7 @@ def _of_hosts(
     run: ObservedRun,
     time: list[Span],
     found: Sequence[tuple[tuple[ObservedHost, Wait, list[str]], list[Span]]],
-    say: Callable[[ObservedRun, ObservedHost, list[Span]], str],
+    say: Say,
 ) -> Occurrence:
     """Report what was found on several hosts: the same cause is one finding."""
     occurrences = []
@@ -200,7 +218,7 @@ def _occurrence(
     keys: list[str],
     wait: Wait,
     lost: float,
-    text: str,
+    wording: Wording,
 ) -> Occurrence:
     proof: list[Evidence] = []
     for device in host.devices[:1]:
@@ -222,11 +240,12 @@ def _occurrence(
         "critical" if lost * 1000 > 0.4 * run.duration_ms else "warning",
         confidence,
         spans,
-        text,
+        wording.text,
         proof,
         host.devices,
         [host.name],
         lost * max(len(host.devices), 1 if not run.devices else 0),
+        wording.advice,
     )
 
 
@@ -238,39 +257,49 @@ def _has(host: ObservedHost, key: str) -> bool:
 
 
 def _who(run: ObservedRun, host: ObservedHost) -> str:
-    return f"The {host.devices[0].plural}" if host.devices else "The training"
+    if not host.devices:
+        return "The training"
+    return f"The {host.devices[0].plural}" if len(run.devices) > 1 else host.devices[0].label
 
 
-def _verb(host: ObservedHost) -> str:
-    return "wait" if host.devices else "waits"
+def _verb(run: ObservedRun, host: ObservedHost) -> str:
+    return "wait" if host.devices and len(run.devices) > 1 else "waits"
 
 
-def _say_cpu(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
+def _say_cpu(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> Wording:
     where = mask_of(spans, run.windows.count)
     processes = median(host.columns.mean("proc.count"), where)
     cpus = host.cpus
     busy = median(host.columns.mean("cpu"), where)
     if cpus and busy < 60:
-        workers = "one thread of each process prepares the data"
-        return f"{_who(run, host)} {_verb(host)} for the data loader: {workers}."
+        return Wording(
+            f"{_who(run, host)} {_verb(run, host)} for the data loader: one thread of each training process "
+            f"prepares the data, while {100 - busy:.0f} % of the processors are free.",
+            _MORE_WORKERS,
+        )
     workers = f"its {processes:.0f} processes use" if processes > 1 else "it uses"
     total = f"all {cpus:.0f} processors" if cpus else "all processors"
-    return f"{_who(run, host)} {_verb(host)} for the data loader: {workers} {total}."
+    return Wording(f"{_who(run, host)} {_verb(run, host)} for the data loader: {workers} {total}.")
 
 
-def _say_disk(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
+def _say_disk(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> Wording:
     rate = median(read_rate(host), mask_of(spans, run.windows.count))
     if rate < 1:
-        return f"{_who(run, host)} {_verb(host)} for files, and no local disk is read: look at mounted ones."
-    tail = f" at {rate:.0f} MiB/s" if rate >= 1 else ""
-    return f"{_who(run, host)} {_verb(host)} for data that is read from disk{tail}."
+        return Wording(
+            f"{_who(run, host)} {_verb(run, host)} for files, and no local disk is read: they may lie on a "
+            "file system that is mounted from elsewhere."
+        )
+    tail = f" at {rate:.0f} MiB/s" if rate >= 1 else ""  # unknown without counters of the disk
+    return Wording(f"{_who(run, host)} {_verb(run, host)} for data that is read from disk{tail}.")
 
 
-def _say_network(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
+def _say_network(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> Wording:
     rate = median(network_rates(host)[0], mask_of(spans, run.windows.count))
     files, _ = network_files(host)
     of = " of a network file system" if files[mask_of(spans, run.windows.count)].mean() > 0.5 else ""
-    return f"{_who(run, host)} {_verb(host)} for data{of} that comes over the network at {rate:.0f} MiB/s."
+    return Wording(
+        f"{_who(run, host)} {_verb(run, host)} for data{of} that comes over the network at {rate:.0f} MiB/s."
+    )
 
 
 def _network_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
@@ -302,14 +331,14 @@ def _loader_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
     return ~network & ~disk & ~is_throttled(host), [key]
 
 
-def _say_loader(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> str:
+def _say_loader(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> Wording:
     busy, _ = _cpu_cause(host)
     if busy[mask_of(spans, run.windows.count)].mean() > 0.5:
         return _say_cpu(run, host, spans)
-    return (
-        f"{_who(run, host)} {_verb(host)} for the data loader, though processors, disks and network have "
-        "room: "
-        "it has too few workers, or they wait for something else."
+    return Wording(
+        f"{_who(run, host)} {_verb(run, host)} for the data loader, though processors, disks and network are "
+        "not fully used: it has too few workers, or they wait for something else.",
+        _MORE_WORKERS,
     )
 
 
@@ -339,9 +368,9 @@ RULES = (
         "more (SageMaker Debugger: CPUBottleneck), or one thread of each process is fully used; or the "
         "training logs its own time "
         "of waiting for data, 10 % of a step or more (TraceML).",
-        "Ask for more processors, use more workers if some are free (num_workers), move decoding and "
-        "augmentation to the devices "
-        "(DALI, torchvision v2 on GPU), or store the data prepared (WebDataset, FFCV, pre-tokenised).",
+        "Ask for more processors, move decoding and augmentation to the devices (DALI, torchvision v2 on "
+        "GPU), or store the data prepared (WebDataset, FFCV, pre-tokenised). If processors are free: use "
+        "more workers (num_workers).",
         BUSY_KEYS,
         judge_cpu,
         order=4,

@@ -68,7 +68,11 @@ def _limit(
         "certain" if wait is not None else "likely",
         time,
         f"The container's limit{of} throttles the run in {share:.0f} % of the scheduler's periods"
-        + (f"; {names_of(host.devices, run)} wait." if host.devices else "."),
+        + (
+            f"; {names_of(host.devices, run)} {'waits' if len(host.devices) == 1 else 'wait'}."
+            if host.devices
+            else "."
+        ),
         evidence(host.columns, "proc.cpu.throttledPercent", spans, 0.0)
         + evidence(host.columns, "cpu.ofLimit", spans),
         [device for (each, _), _ in found for device in each.devices],
@@ -195,7 +199,7 @@ def _used_by_others(
         "certain",
         time,
         f"Processes outside of the run use {names_of(devices, run)} too: {used:.1f} GiB of its memory "
-        "are theirs.",
+        "belong to them.",
         evidence(device.host, device.key("other_bytes"), spans, 0.0)
         + evidence(device.host, device.key("busy"), spans),
         devices,

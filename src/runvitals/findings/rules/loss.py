@@ -114,9 +114,9 @@ def _not_finite(
     begin = run.windows.index(from_ms)
     span = Span(begin, max(run.windows.index(to_ms), begin))
     since = f"since step {steps[first]:,}" if steps[first] >= 0 else "since it was logged"
-    text = f"{name} is not a finite number {since}: what follows is lost."
+    text = f"{name} is NaN or infinite {since}: the training after it is lost."
     if not goes_on:
-        text = f"{name} was not a finite number for {last - first + 1} rows {since}, and is again."
+        text = f"{name} was NaN or infinite for {last - first + 1} rows {since}, and is a number again."
     severity: Severity = "critical" if goes_on else "warning"
     confidence: Confidence = "certain" if goes_on else "likely"
     share = float((~np.isfinite(values[first:])).mean() * 100)

@@ -218,10 +218,10 @@ def _cause(run: ObservedRun, device: Device, signals: Mapping[str, Difference]) 
             others = [median(pressure(other, resource)[0], where) for other in run.hosts if other is not host]
             usual = float(np.nanmedian(others)) if others and not np.isnan(others).all() else float("nan")
             if key and median(own, where) > 20 and median(own, where) > 2 * usual:
-                return f"its host waits for {text}"
+                return f"processes on its host wait for {text}"
         steal = median(host.columns.mean("cpu.steal"), where)
         if steal > 5:
-            return "its host's processors are given to others"
+            return "the hypervisor gives its host's processors to others"
     gen, most = device.value("pcieLinkGen"), device.value("maxPcieLinkGen")
     if median(gen, where) < median(most, where):
         return "its PCI Express link is slow"
@@ -242,7 +242,11 @@ def _occurrence(
     behind = min(abs(1 - value / normal), 0.9)
     seconds = seconds_of(spans, run.windows)
     rank = f" (rank {device.rank})" if device.rank is not None and len(group) == 1 else ""
-    why = f": {cause}" if cause else ", and nothing of its own hardware or host explains it"
+    holds_up = f"holds up the other {len(run.devices) - len(group)} {device.plural}"
+    if not cause:
+        holds_up = f"may hold{holds_up.removeprefix('holds')}"
+    why = f": {cause}" if cause else ", though nothing of its own hardware or host explains it"
+    works = "It works while they wait: its" if value > normal else "Its"
     name = {
         "clock": "clock",
         "watts": "power",
@@ -255,9 +259,8 @@ def _occurrence(
         "warning",
         confidence,
         spans,
-        f"{_name(run, group)}{rank} differs from the other {len(run.devices) - len(group)} "
-        f"{device.plural}{why}. Its {name} is {value:.0f}{unit}, theirs {normal:.0f}{unit}; all ranks wait "
-        "for the slowest.",
+        f"{_name(run, group)}{rank} {holds_up}{why}. {works} {name} is {value:.0f}{unit}, theirs "
+        f"{normal:.0f}{unit}.",
         [
             item
             for each, (its_spans, _, usual) in signals.items()
@@ -283,8 +286,9 @@ RULES = (
         "Minder, FALCON) in clock, power or activity. It is accused with a cause from its own hardware or "
         "host; without one it must differ for 10 minutes and is only possible. Up to half of the hosts or "
         "devices are slow if their clock is a fifth below that of the others for 10 minutes.",
-        "Compare its temperatures, clocks, link and host with the others; exclude the host and run the "
-        "vendor's diagnostics if it comes back.",
+        "Compare the temperature, the clock, the PCI Express link and the host of the slow device with those "
+        "of the others. If it is slow again, leave its host out of the next runs and run the vendor's "
+        "diagnostics (dcgmi diag -r 3).",
         ("gpu.{i}.gpu", "gpu.{i}.smClock"),
         judge,
         order=3,

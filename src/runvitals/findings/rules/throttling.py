@@ -251,14 +251,14 @@ def _limited_clock(
     reason = (
         f", held down by the power limit {100 * share:.0f} % of the time"
         if share > MOSTLY_CAPPED
-        else ", and no reason is known"
+        else ", and the driver gives no reason"
     )
     seconds = seconds_of(spans, run.windows)
     return Occurrence(
         "warning",
         "certain" if seconds > 300 or share > MOSTLY_CAPPED else "likely",
         time,
-        f"The clock of {names_of(devices, run)} stays at {now:.0f} MHz, {100 * now / usual:.1f} % of "
+        f"The clock of {names_of(devices, run)} stays at {now:.0f} MHz, {100 * now / usual:.2g} % of "
         f"{usual:.0f} MHz, under load{reason}.",
         evidence(device.host, device.key("clock"), spans, usual)
         + (
