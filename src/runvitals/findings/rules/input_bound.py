@@ -114,8 +114,8 @@ Cause = Callable[[ObservedHost], tuple[Bools, list[str]]]
 
 
 _FEWER_CYCLES = (
-    "Ask for more processors, move decoding and augmentation to the devices (DALI, torchvision v2 on GPU), or "
-    "store the data prepared (WebDataset, FFCV, pre-tokenised)."
+    "Ask for more processors, move decoding and augmentation to the devices (DALI, torchvision v2 on GPU), "
+    "or store the data prepared (WebDataset, FFCV, pre-tokenised)."
 )
 _MORE_WORKERS = (
     "Load the data with more workers, and let them prepare batches ahead (num_workers and prefetch_factor in "
