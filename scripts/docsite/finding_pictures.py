@@ -35,7 +35,7 @@ _OTHER_RUNS: dict[str, Build] = {
     "compute_bound": HEALTHY["plain"][0],
     "memory_bound": HEALTHY["memory_bound_work"][0],
     "power_capped": HEALTHY["power_capped"][0],
-    "missing_samples": HEALTHY["gaps"][0],
+    "missing_samples": HEALTHY["asleep"][0],
     "sensor_implausible": _wrong_power,
 }
 """Runs with findings that accuse nobody."""

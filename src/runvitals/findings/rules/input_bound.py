@@ -113,6 +113,10 @@ def of_checkpoints(run: ObservedRun) -> Bools:
 Cause = Callable[[ObservedHost], tuple[Bools, list[str]]]
 
 
+_FEWER_CYCLES = (
+    "Ask for more processors, move decoding and augmentation to the devices (DALI, torchvision v2 on GPU), "
+    "or store the data prepared (WebDataset, FFCV, pre-tokenised)."
+)
 _MORE_WORKERS = (
     "Load the data with more workers, and let them prepare batches ahead (num_workers and prefetch_factor in "
     "PyTorch, num_parallel_calls and prefetch in tf.data). If that does not help, find what the workers wait "
@@ -279,7 +283,8 @@ def _say_cpu(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> Wording
         )
     workers = f"its {processes:.0f} processes use" if processes > 1 else "it uses"
     total = f"all {cpus:.0f} processors" if cpus else "all processors"
-    return Wording(f"{_who(run, host)} {_verb(run, host)} for the data loader: {workers} {total}.")
+    text = f"{_who(run, host)} {_verb(run, host)} for the data loader: {workers} {total}."
+    return Wording(text, _FEWER_CYCLES)
 
 
 def _say_disk(run: ObservedRun, host: ObservedHost, spans: list[Span]) -> Wording:
@@ -368,9 +373,7 @@ RULES = (
         "more (SageMaker Debugger: CPUBottleneck), or one thread of each process is fully used; or the "
         "training logs its own time "
         "of waiting for data, 10 % of a step or more (TraceML).",
-        "Ask for more processors, move decoding and augmentation to the devices (DALI, torchvision v2 on "
-        "GPU), or store the data prepared (WebDataset, FFCV, pre-tokenised). If processors are free: use "
-        "more workers (num_workers).",
+        f"If all processors are busy: {_FEWER_CYCLES} If processors are free: {_MORE_WORKERS}",
         BUSY_KEYS,
         judge_cpu,
         order=4,
