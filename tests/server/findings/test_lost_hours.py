@@ -12,6 +12,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.findings.finding import Finding, Findings
+from runvitals.findings.rules import VERSION
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.readers.servers import Client
 from runvitals.readers.servers import client as client_module
@@ -58,7 +59,7 @@ def judge(server: AccountsServer, run_id: int, *findings: Finding, device_hours:
     verdict = findings[0].id if findings else "healthy"
     up_to_ms = max((each.to_ms or T0 for each in findings), default=T0)
     judged = JudgedRun(
-        run_id, 1, T0, T0 - 10 * HOUR_MS, up_to_ms, True, Findings(verdict, "", findings), device_hours
+        run_id, VERSION, T0, T0 - 10 * HOUR_MS, up_to_ms, True, Findings(verdict, "", findings), device_hours
     )
     result, _ = continue_result(None, judged)
     server.metadata_store.findings.put([result])
@@ -141,6 +142,8 @@ def test_money_is_for_those_who_may_see_prices(vision: AccountsServer) -> None:
     report = vision.ask("ada", "GET", "lost-hours?entity=vision")
     assert (report["money"], report["causes"][0]["money"], report["currency"]) == (16.0, 16.0, "EUR")
     assert vision.ask("ada", "GET", "lost-hours/runs?entity=vision")["runs"][0]["money"] == 16.0
+    assert vision.ask("ada", "GET", "runs/a/findings")["findings"][0]["cost"]["money"] == 16.0
+    assert vision.ask("bob", "GET", "runs/a/findings")["findings"][0]["cost"]["money"] is None
     for query in ("lost-hours?entity=vision", "lost-hours"):
         assert vision.ask("bob", "GET", query)["money"] is None
     assert vision.ask("bob", "GET", "lost-hours/runs")["runs"][0]["money"] is None

@@ -24,6 +24,7 @@ from runvitals.server.findings.run_findings import observe_view
 from runvitals.server.library.run_library import RunView
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.events import StoredEvent
+from runvitals.server.usage.run_prices import run_prices
 
 FRESH_MS = 30_000
 """The findings about a run that goes on are judged again on request after this time."""
@@ -61,6 +62,12 @@ class KeptFindings:
         if kept is not None and self._is_fresh(kept, now_ms):
             return kept.findings
         return self.judge(view, now_ms).findings
+
+    def price(self, view: RunView) -> float | None:
+        """Return the organisation's price of a device-hour of a run; None if it has none."""
+        number = view.number
+        assert number is not None
+        return run_prices(self._store, {number}).get(number)
 
     def _is_fresh(self, kept: KeptResult, now_ms: int) -> bool:
         if kept.error is not None or kept.rules_version < VERSION:

@@ -8,25 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runvitals.findings.rules import RULES
+from runvitals.server.findings.pricing import Pricing
 from runvitals.server.findings.storage.lost_time import LosingRun, LostTimePeriod
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.usage.run_prices import run_prices
 from runvitals.server.usage.settings import usage_settings
 
 _TITLES = {rule.id: rule.title for rule in RULES}
-
-
-@dataclass(frozen=True, slots=True)
-class Pricing:
-    """By which prices lost hours become money.
-
-    Args:
-        price: of each device-hour; None: the prices of the organisation.
-        is_shown: whether the prices of the organisation may be shown.
-    """
-
-    price: float | None = None
-    is_shown: bool = False
 
 
 @dataclass(slots=True)

@@ -31,6 +31,9 @@ class FindingSource(Protocol):
     def findings(self, view: RunView, now_ms: int) -> Findings:
         """Return the findings about a run, without prices."""
 
+    def price(self, view: RunView) -> float | None:
+        """Return the organisation's price of a device-hour of a run; None if it has none."""
+
 
 class JudgedViews:
     """Judges runs when they are asked for; a `FindingSource`. Thread-safe.
@@ -53,6 +56,9 @@ class JudgedViews:
         with self._lock:
             self._kept[view.run_id] = position, findings
         return findings
+
+    def price(self, view: RunView) -> None:
+        """Return None: journals know no prices."""
 
 
 def judge_view(view: RunView, now_ms: int, price_per_device_hour: float | None = None) -> Findings:

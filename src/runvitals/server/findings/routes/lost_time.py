@@ -9,12 +9,10 @@ from pydantic import Field
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
 from runvitals.model.run_verdict import FINDING_IDS
-from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.access.resources import Organisation
-from runvitals.server.findings.lost_time import LostTimeReports, Pricing
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.findings.lost_time import LostTimeReports
+from runvitals.server.findings.pricing import Pricing, may_see_prices
 from runvitals.server.findings.storage.lost_time import LostTimePeriod
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
@@ -108,19 +106,11 @@ def the_reports(
     ] = None,
 ) -> LostTimeReports:
     """Return what makes the reports, with the prices that the requester may see."""
-    pricing = Pricing(price, _may_see_prices(access, requester, run_filter.entity))
+    pricing = Pricing(price, may_see_prices(access, requester, run_filter.entity))
     return LostTimeReports(access.metadata_store, access.clock(), pricing)
 
 
 TheLostTime = Annotated[LostTimeReports, Depends(the_reports)]
-
-
-def _may_see_prices(access: AccessControl, requester: Requester, entity: str | None) -> bool:
-    """Return whether the requester may see what the runs of a team or user cost; without one, of all."""
-    if access.may(requester, Action.BILLING_READ, Organisation()):
-        return True
-    owner = None if entity is None else access.directory.entity_named(entity)
-    return owner is not None and access.may(requester, Action.USAGE_READ_TEAM, owner)
 
 
 @router.get("/lost-hours", response_model=LostHoursSchema, dependencies=_READS)

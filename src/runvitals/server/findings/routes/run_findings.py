@@ -10,12 +10,13 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.findings.kept_result import with_prices
+from runvitals.server.findings.pricing import may_see_prices
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
-from runvitals.server.services import services_of
+from runvitals.server.services import Services, services_of
 
 router = Router(responses=RUN_ERRORS)
 
@@ -86,13 +87,29 @@ async def run_findings(
     run: TheRun,
     library: TheLibrary,
     price: Annotated[
-        float | None, Query(description="Of a device-hour, to tell costs in money too.", ge=0, le=1e9)
+        float | None,
+        Query(
+            description="Of a device-hour, to tell costs in money too; by default that of the organisation, "
+            "for those who may see prices.",
+            ge=0,
+            le=1e9,
+        ),
     ] = None,
 ) -> Response:
     """Return what is wrong with the run, what rules found fine, and what they could not decide."""
-    now_ms, source = library.clock(), services_of(request).findings
+    now_ms, services = library.clock(), services_of(request)
 
     def read(view: RunView) -> bytes:
-        return json_bytes(with_prices(source.findings(view, now_ms), price).to_json())
+        findings = services.findings.findings(view, now_ms)
+        of_device = _price(request, services, view, now_ms) if price is None else price
+        return json_bytes(with_prices(findings, of_device).to_json())
 
     return await json_response(request, await read_or_422(run, read))
+
+
+def _price(request: Request, services: Services, view: RunView, now_ms: int) -> float | None:
+    """Return the organisation's price of a run's device-hour; None if it has none or may not be seen."""
+    access = services.access
+    if access is None or not may_see_prices(access, access.requester(request), view.run(now_ms).entity):
+        return None
+    return services.findings.price(view)
