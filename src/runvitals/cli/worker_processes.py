@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable
 from types import FrameType
 
@@ -71,7 +72,7 @@ class WorkerProcesses:
         code = 1
         try:
             for handled in _SIGNALS:
-                signal.signal(handled, signal.default_int_handler)
+                signal.signal(handled, self._interrupt)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
             os.close(self._own_end)
             threading.Thread(target=self._end_with_parent, name="runvitals-parent", daemon=True).start()
@@ -80,10 +81,19 @@ class WorkerProcesses:
             code = 0
         except (OSError, ValueError) as error:
             print(f"runvitals: {inert(error)}", file=sys.stderr)
+        except BaseException:  # noqa: BLE001 (this process ends here, with its trace)
+            if not self._ending:
+                traceback.print_exc()
+            code = 0 if self._ending else 1
         finally:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(code)
+
+    def _interrupt(self, number: int, frame: FrameType | None) -> None:
+        """End a process that is still starting; a library may raise an error of its own instead."""
+        self._ending = True
+        raise KeyboardInterrupt
 
     def _end_with_parent(self) -> None:
         os.read(self._lifeline, 1)  # returns when the parent has ended
