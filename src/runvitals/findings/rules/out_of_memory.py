@@ -169,7 +169,7 @@ def _killed(hosts: list[ObservedHost]) -> list[Occurrence]:
                 "certain",
                 [span],
                 f"The kernel killed a process on {host.name}: memory ran out.",
-                evidence(host.columns, "proc.memory.oomKills", [span], 0.0, value=kills)
+                evidence(host.columns, "proc.memory.oomKills", [Span(window, window)], 0.0, value=kills)
                 + evidence(host.columns, used_percent(host)[1], [span]),
                 hosts=[host.name],
             )

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from runvitals.findings.devices import Device
-from runvitals.findings.finding import Confidence
+from runvitals.findings.finding import Confidence, Evidence
 from runvitals.findings.host_load import pressure
 from runvitals.findings.observed_run import ObservedRun, mean_of
 from runvitals.findings.rule import (
@@ -30,6 +31,49 @@ MIN_S, UNEXPLAINED_S = 180.0, 600.0
 MOSTLY = 0.7
 """Of the windows of a span it must differ in so many."""
 SLOW_CLOCK = 0.8
+LEAVE_OUT = "If it is slow again, leave its host out of the next runs."
+
+
+@dataclass(frozen=True, slots=True)
+class SlowCause:
+    """Why a device is slow: in a sentence, what to do about it, and the series that show it."""
+
+    text: str
+    advice: str
+    proof: list[Evidence] = field(default_factory=list)
+
+
+HEAT = SlowCause("it is throttled by heat", "Look at its cooling: fans, airflow, the room.")
+HARDWARE = SlowCause(
+    "hardware slows it down", "Look at its power supply and cables, and at the log of its host's BMC."
+)
+LOW_CLOCK = SlowCause(
+    "its clock is lower",
+    "Look for limits of its clock and power (nvidia-smi -q -d CLOCK,POWER) and run the vendor's diagnostics "
+    "(dcgmi diag -r 3).",
+)
+LINK = SlowCause(
+    "its PCI Express link is slow",
+    "Reseat the card or its riser, and look for PCIe errors in the kernel log.",
+)
+STEAL = SlowCause(
+    "the hypervisor gives its host's processors to others",
+    "Ask for a machine with processors of its own, or move the run.",
+)
+WAITS = {
+    "cpu": SlowCause(
+        "processes on its host wait for processors",
+        "See what uses the processors of its host (runvitals top): other jobs, or more workers than it has.",
+    ),
+    "io": SlowCause(
+        "processes on its host wait for its disks",
+        "See what reads and writes there, and copy the data to a local disk before the training.",
+    ),
+    "memory": SlowCause(
+        "processes on its host wait for memory", "See what uses the memory of its host; use fewer workers."
+    ),
+}
+"""By what processes wait for."""
 SIGNALS: Mapping[str, str] = {
     "clock": "low",
     "watts": "either",
@@ -186,7 +230,7 @@ def _of_others(table: Floats) -> tuple[Floats, Floats, Floats]:
     return middle, other(0), other(count - 2)
 
 
-def _is_slow(signals: Mapping[str, Difference], cause: str) -> bool:
+def _is_slow(signals: Mapping[str, Difference], cause: SlowCause | None) -> bool:
     """Whether what differs is what a slow device has.
 
     A lower clock is. So is more work than the others, who wait for it, and less, for a device that gets its
@@ -198,38 +242,43 @@ def _is_slow(signals: Mapping[str, Difference], cause: str) -> bool:
     return len(differing) >= 2 or "busy" in differing
 
 
-def _cause(run: ObservedRun, device: Device, signals: Mapping[str, Difference]) -> str:
-    """Say what of the device's own hardware or host explains that it is slow; empty if nothing does."""
+def _cause(run: ObservedRun, device: Device, signals: Mapping[str, Difference]) -> SlowCause | None:
+    """Return what of the device's own hardware or host explains that it is slow; None if nothing does."""
     spans = next(iter(signals.values()))[0]
     where = mask_of(spans, run.windows.count)
-    for reasons, text in (
-        (("hwThermal", "swThermal"), "it is throttled by heat"),
-        (("hwPowerBrake", "hwSlowdown"), "hardware slows it down"),
-    ):
+    for reasons, cause in ((("hwThermal", "swThermal"), HEAT), (("hwPowerBrake", "hwSlowdown"), HARDWARE)):
         share, _ = device.throttle_share(*reasons)
         if median(share, where) > 0.05:
-            return text
+            return replace(cause, proof=evidence(device.host, device.key("temp"), spans))
     if "clock" in signals:
-        return "its clock is lower"
-    host = next(host for host in run.hosts if host.columns is device.host)
-    if len(run.hosts) > 1:
-        for resource, text in (("cpu", "processors"), ("io", "its disks"), ("memory", "memory")):
-            own, key = pressure(host, resource)
-            others = [median(pressure(other, resource)[0], where) for other in run.hosts if other is not host]
-            usual = float(np.nanmedian(others)) if others and not np.isnan(others).all() else float("nan")
-            if key and median(own, where) > 20 and median(own, where) > 2 * usual:
-                return f"processes on its host wait for {text}"
-        steal = median(host.columns.mean("cpu.steal"), where)
-        if steal > 5:
-            return "the hypervisor gives its host's processors to others"
+        return LOW_CLOCK
+    wait = _of_host(run, device, spans)
+    if wait is not None:
+        return wait
     gen, most = device.value("pcieLinkGen"), device.value("maxPcieLinkGen")
-    if median(gen, where) < median(most, where):
-        return "its PCI Express link is slow"
-    return ""
+    return LINK if median(gen, where) < median(most, where) else None
+
+
+def _of_host(run: ObservedRun, device: Device, spans: Sequence[Span]) -> SlowCause | None:
+    """Return what processes on a device's host wait for, more than on the other hosts."""
+    if len(run.hosts) < 2:
+        return None
+    where = mask_of(spans, run.windows.count)
+    host = next(host for host in run.hosts if host.columns is device.host)
+    for resource, cause in WAITS.items():
+        own, key = pressure(host, resource)
+        others = [median(pressure(other, resource)[0], where) for other in run.hosts if other is not host]
+        usual = float(np.nanmedian(others)) if others and not np.isnan(others).all() else float("nan")
+        if key and median(own, where) > 20 and median(own, where) > 2 * usual:
+            proof = evidence(host.columns, key, spans, round(usual, 1), value=own, unit="%")
+            return replace(cause, proof=proof)
+    if median(host.columns.mean("cpu.steal"), where) > 5:
+        return replace(STEAL, proof=evidence(host.columns, "cpu.steal", spans, 0.0))
+    return None
 
 
 def _occurrence(
-    run: ObservedRun, group: Sequence[Device], signals: Mapping[str, Difference], cause: str
+    run: ObservedRun, group: Sequence[Device], signals: Mapping[str, Difference], cause: SlowCause | None
 ) -> Occurrence:
     device = group[0]
     signal = (
@@ -245,7 +294,7 @@ def _occurrence(
     holds_up = f"holds up the other {len(run.devices) - len(group)} {device.plural}"
     if not cause:
         holds_up = f"may hold{holds_up.removeprefix('holds')}"
-    why = f": {cause}" if cause else ", though nothing of its own hardware or host explains it"
+    why = f": {cause.text}" if cause else ", though nothing of its own hardware or host explains it"
     works = "It works while they wait: its" if value > normal else "Its"
     name = {
         "clock": "clock",
@@ -265,9 +314,11 @@ def _occurrence(
             item
             for each, (its_spans, _, usual) in signals.items()
             for item in evidence(device.host, device.key(each), its_spans, round(usual, 1))
-        ],
+        ]
+        + (cause.proof if cause else []),
         group,
         cost_s=behind * seconds * len(run.devices),
+        advice=f"{cause.advice} {LEAVE_OUT}" if cause else None,
     )
 
 
