@@ -173,7 +173,7 @@ def names_of(devices: Sequence[Device], run: ObservedRun) -> str:
     parts = [
         f"{kind if len(each) > 1 else kind[:-1]} {numbers(each)} of {name}" for name, each in by_host.items()
     ]
-    return " and ".join(parts)
+    return enumeration(parts)
 
 
 def capitalised(text: str) -> str:
@@ -186,7 +186,11 @@ def numbers(values: Iterable[int]) -> str:
     ordered = sorted(set(values))
     if len(ordered) > 2 and ordered[-1] - ordered[0] == len(ordered) - 1:
         return f"{ordered[0]} to {ordered[-1]}"
-    texts = [str(value) for value in ordered]
+    return enumeration([str(value) for value in ordered])
+
+
+def enumeration(texts: Sequence[str]) -> str:
+    """Join texts in a sentence: `a, b and c`."""
     return " and ".join([", ".join(texts[:-1]), texts[-1]] if len(texts) > 1 else texts)
 
 
