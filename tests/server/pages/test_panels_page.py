@@ -245,6 +245,7 @@ def test_panels_are_arranged_by_the_mouse(page: Browser, folder: Path) -> None:
     lay_out(page, "mouse", [panel(name, "text", title=name, text=name) for name in ("a", "b", "c")])
     page.open("/runs/mouse/charts")
     page.wait("document.querySelectorAll('[data-panel]').length === 3")
+    page.wait("document.querySelector('.verdict') !== null")  # what is below may move when it arrives
     to_left, to_top, to_width, to_height = page.box("[data-panel=c]")
     left, top, width, height = page.box("[data-panel=a] .grip")
     page.mouse("mousePressed", left + width / 2, top + height / 2, clicks=1)

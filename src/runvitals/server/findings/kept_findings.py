@@ -12,6 +12,8 @@ from runvitals.findings.judge import judge
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rules import VERSION
 from runvitals.model.durations import MINUTE_MS
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.requester import Requester
 from runvitals.server.alerts.finding_watch import LATE_MS
 from runvitals.server.events.finding_changes import (
     FindingChange,
@@ -20,6 +22,7 @@ from runvitals.server.events.finding_changes import (
     FindingOpened,
 )
 from runvitals.server.findings.kept_result import JudgedRun, KeptResult, continue_result
+from runvitals.server.findings.pricing import may_see_prices
 from runvitals.server.findings.run_findings import observe_view
 from runvitals.server.library.run_library import RunView
 from runvitals.server.metadata_store import MetadataStore
@@ -63,10 +66,12 @@ class KeptFindings:
             return kept.findings
         return self.judge(view, now_ms).findings
 
-    def price(self, view: RunView) -> float | None:
-        """Return the organisation's price of a device-hour of a run; None if it has none."""
+    def price(self, view: RunView, now_ms: int, access: AccessControl, requester: Requester) -> float | None:
+        """Return the organisation's price of a run's device-hour; None if it has none or may not be seen."""
         number = view.number
         assert number is not None
+        if not may_see_prices(access, requester, view.run(now_ms).entity):
+            return None
         return run_prices(self._store, {number}).get(number)
 
     def _is_fresh(self, kept: KeptResult, now_ms: int) -> bool:

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Organisation
-
-if TYPE_CHECKING:  # the local page has no accounts, and loads no database
-    from runvitals.server.access.control import AccessControl
-    from runvitals.server.access.requester import Requester
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from threading import Lock
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 from cachetools import LRUCache
@@ -20,6 +20,10 @@ from runvitals.model.state import RUNNING
 from runvitals.readers.journals.rates import rate_of
 from runvitals.server.library.run_library import BucketedSeries, LoggedColumns, RunView, SeriesSelection
 
+if TYPE_CHECKING:  # the local page loads no accounts
+    from runvitals.server.access.control import AccessControl
+    from runvitals.server.access.requester import Requester
+
 MAX_EVENTS = 10_000
 MAX_LOGGED_NAMES = 20
 _MAX_KEPT = 100
@@ -31,8 +35,8 @@ class FindingSource(Protocol):
     def findings(self, view: RunView, now_ms: int) -> Findings:
         """Return the findings about a run, without prices."""
 
-    def price(self, view: RunView) -> float | None:
-        """Return the organisation's price of a device-hour of a run; None if it has none."""
+    def price(self, view: RunView, now_ms: int, access: AccessControl, requester: Requester) -> float | None:
+        """Return the organisation's price of a run's device-hour; None if it has none or may not be seen."""
 
 
 class JudgedViews:
@@ -57,7 +61,7 @@ class JudgedViews:
             self._kept[view.run_id] = position, findings
         return findings
 
-    def price(self, view: RunView) -> None:
+    def price(self, view: RunView, now_ms: int, access: AccessControl, requester: Requester) -> None:
         """Return None: journals know no prices."""
 
 

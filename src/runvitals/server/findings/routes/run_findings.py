@@ -10,7 +10,6 @@ from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.findings.kept_result import with_prices
-from runvitals.server.findings.pricing import may_see_prices
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.http.router import Router
@@ -110,6 +109,6 @@ async def run_findings(
 def _price(request: Request, services: Services, view: RunView, now_ms: int) -> float | None:
     """Return the organisation's price of a run's device-hour; None if it has none or may not be seen."""
     access = services.access
-    if access is None or not may_see_prices(access, access.requester(request), view.run(now_ms).entity):
+    if access is None:
         return None
-    return services.findings.price(view)
+    return services.findings.price(view, now_ms, access, access.requester(request))
