@@ -24,7 +24,7 @@ from runvitals.server.alerts.alerting import Alerting
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
-from runvitals.server.alerts.finding_events import FindingEvents
+from runvitals.server.alerts.finding_watch import FindingEvents
 from runvitals.server.app import application
 from runvitals.server.clock import Clock
 from runvitals.server.database.secret_box import SecretBox, temporary_secret_box

@@ -12,7 +12,7 @@ from runvitals.findings.finding import Evidence, Finding
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.alerts.automations import InvalidAutomation, as_json, automation_of
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
-from runvitals.server.alerts.finding_events import FindingEvents
+from runvitals.server.alerts.finding_watch import FindingEvents
 from runvitals.server.alerts.payload_template import check_payload, fill_payload
 from runvitals.server.alerts.slack_message import slack_message
 from runvitals.server.audit.storage.audit import Actor

@@ -1,4 +1,4 @@
-"""`FindingWatch`: evaluates the alert rules about findings, after runs were judged.
+"""Alert rules and automations about findings, after runs were judged.
 
 A rule fires once for each run and finding id, however many hosts or devices it holds for, and is over when
 the last finding of this id is. What was decided stands in the metadata store, so a restart changes nothing.
@@ -20,6 +20,8 @@ from runvitals.server.alerts.evaluation import EvaluatedSeries, Transition
 from runvitals.server.alerts.rules import FINDING_SEVERITIES, AlertRule, InvalidRule, rule
 from runvitals.server.alerts.storage.findings import FindingFiring, WatchedFinding, open_of
 from runvitals.server.alerts.storage.rules import StoredRule, WatchedLane
+from runvitals.server.events.automation_events import raise_findings
+from runvitals.server.events.finding_changes import FindingChange
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.supervised_thread import SupervisedThread
 
@@ -242,3 +244,24 @@ def _is_on(hosts: Iterable[str], names: Sequence[str]) -> bool:
 
 def _told(found: WatchedFinding) -> str:
     return f"{found.text} What to do: {found.advice}" if found.advice else found.text
+
+
+class FindingEvents:
+    """Raises the events that findings opened or closed, in the transaction that keeps them.
+
+    Nobody is notified of what arrives late, such as when runs are imported.
+
+    Args:
+        clock: the time now, ms UTC.
+    """
+
+    def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
+        self._store = metadata_store
+        self._clock = clock
+
+    def note(self, changes: Sequence[FindingChange]) -> None:
+        """Raise the events of changes; those that automations are not about cost one query."""
+        since_ms = self._clock() - LATE_MS
+        recent = [change for change in changes if change.up_to_ms >= since_ms]
+        if recent:
+            self._store.write(lambda connection: raise_findings(connection, recent))

@@ -22,12 +22,11 @@ from runvitals.server.events.finding_changes import (
     FindingOpened,
 )
 from runvitals.server.findings.kept_result import JudgedRun, KeptResult, continue_result
-from runvitals.server.findings.pricing import may_see_prices
 from runvitals.server.findings.run_findings import observe_view
 from runvitals.server.library.run_library import RunView
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.events import StoredEvent
-from runvitals.server.usage.run_prices import run_prices
+from runvitals.server.usage.run_prices import may_see_prices, run_prices
 
 FRESH_MS = 30_000
 """The findings about a run that goes on are judged again on request after this time."""

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from runvitals.findings.rules import RULES
-from runvitals.server.findings.pricing import Pricing
 from runvitals.server.findings.storage.lost_time import LosingRun, LostTimePeriod
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.usage.run_prices import run_prices
+from runvitals.server.usage.run_prices import Pricing, run_prices
 from runvitals.server.usage.settings import usage_settings
 
 _TITLES = {rule.id: rule.title for rule in RULES}

@@ -12,7 +12,6 @@ from runvitals.model.run_verdict import FINDING_IDS
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.findings.lost_time import LostTimeReports
-from runvitals.server.findings.pricing import Pricing, may_see_prices
 from runvitals.server.findings.storage.lost_time import LostTimePeriod
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
@@ -21,6 +20,7 @@ from runvitals.server.http.responses import INVALID_PARAMETER
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import TheFilter
 from runvitals.server.service_parameters import TheAccess
+from runvitals.server.usage.run_prices import Pricing, may_see_prices
 
 _UNITS_MS: Final = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 _READS: Final = [needs("filtered run:read")]

@@ -33,6 +33,7 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("run_id", name="pk_judgement"),
         sa.ForeignKeyConstraint(["run_id"], ["run.id"], name="fk_judgement_run_id", ondelete="CASCADE"),
     )
+    op.create_index("ix_judgement_judged_ms", "judgement", ["judged_ms"])
     op.create_index("ix_judgement_verdict", "judgement", ["verdict"])
     op.create_index("ix_judgement_is_final_rules_version", "judgement", ["is_final", "rules_version"])
     op.create_table(
@@ -48,6 +49,7 @@ def upgrade() -> None:
         sa.Column("opened_ms", sa.BigInteger(), nullable=False),
         sa.Column("share", sa.Double(), nullable=False),
         sa.Column("device_hours", sa.Double(), nullable=False),
+        sa.Column("lost_hours", sa.Double(), nullable=False),
         sa.Column("text", sa.Text(), nullable=False),
         sa.Column("places", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("run_id", "number", name="pk_finding"),
