@@ -1017,6 +1017,10 @@ export interface components {
         MailTest: {
             address: string;
         };
+        /** @description Collections with some words, the newest first. */
+        MatchingCollections: {
+            collections: components["schemas"]["MatchingCollection"][];
+        };
         /** @description A page of keys. */
         MediaKeysPage: {
             media: components["schemas"]["MediaKey"][];
@@ -3397,6 +3401,21 @@ export interface components {
             money: number | null;
             runs: number;
         };
+        /** @description The versions of one artifact together, with where they are. */
+        MatchingCollection: {
+            name: string;
+            type: string;
+            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+            kind: string;
+            description: string;
+            tags: string[];
+            versions: number;
+            created_ms: number;
+            updated_ms: number;
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+        };
         /** @description A key under which a run logged media. */
         MediaKey: {
             key: string;
@@ -4277,6 +4296,7 @@ export type MailSent = components['schemas']['MailSent'];
 export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
+export type MatchingCollections = components['schemas']['MatchingCollections'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -4513,6 +4533,7 @@ export type ListedRun = components['schemas']['ListedRun'];
 export type LosingRun = components['schemas']['LosingRun'];
 export type LostHours = components['schemas']['LostHours'];
 export type LostTimeCause = components['schemas']['LostTimeCause'];
+export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
