@@ -40,6 +40,7 @@ def search(
     rows = access.metadata_store.artifacts.collections.with_words(words, projects, limit)
     return {
         "collections": [
-            {name: getattr(row, name) for name in models.MatchingCollectionSchema.model_fields} for row in rows
+            {name: getattr(row, name) for name in models.MatchingCollectionSchema.model_fields}
+            for row in rows
         ]
     }

@@ -95,7 +95,9 @@ class CollectionTable:
             )
             return read_collections(connection, statement.order_by(columns.name, columns.id).limit(limit))
 
-    def with_words(self, words: Iterable[str], project_ids: Iterable[int] | None, limit: int) -> list[Collection]:
+    def with_words(
+        self, words: Iterable[str], project_ids: Iterable[int] | None, limit: int
+    ) -> list[Collection]:
         """Return the collections with each word in name, type, description or tags, the newest first.
 
         Upper and lower case are the same as far as the database knows them: ASCII in SQLite.
