@@ -244,6 +244,9 @@ def test_the_client_and_the_command_give_the_same(
         ]
         assert [each.run for each in client.run_losses(cause="idle", **period)] == ["a", "b"]
         assert client.lost_hours("other", **period).causes == ()
+        assert [(each.label, each.device_hours) for each in client.place_losses("project", **period)] == [
+            ("vision/digits", 18.0)
+        ]
     monkeypatch.setenv("RUNVITALS_TOKEN", secret)
     monkeypatch.setenv("RUNVITALS_SERVER", vision.url)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -259,3 +262,39 @@ def test_the_client_and_the_command_give_the_same(
     assert {loss["run"] for loss in told["runs"]} == {"a", "b"}
     assert main(["findings", "--team", "vision"]) == 1
     assert "--team needs --server" in capsys.readouterr().err
+
+
+def test_the_command_tells_what_the_organisation_lost(
+    vision: AccountsServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    judge(vision, run_of(vision, "a"), IDLE)
+    judge(vision, run_of(vision, "b", project="faces"), replace(IDLE, device_hours=2.0))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("RUNVITALS_SERVER", vision.url)
+    words = ["findings", "--server", vision.url, "--since", "5000w", "--organisation"]
+    statuses = {}
+    for name in ("olga", "bob"):
+        user_id = vision.accounts.users.by_name(name).id
+        secret, _ = vision.accounts.keys.create("laptop", CLI, T0, user_id=user_id, scope="full")
+        monkeypatch.setenv("RUNVITALS_TOKEN", secret)
+        statuses[name] = main(words), capsys.readouterr()
+        if name == "olga":
+            assert main([*words, "--json"]) == 0
+            told = json.loads(capsys.readouterr().out)
+    (status, output) = statuses["olga"]
+    assert status == 0
+    assert ["idle", "10", "2", "vision/digits,", "vision/faces"] in [
+        line.split() for line in output.out.splitlines()
+    ]
+    assert [(each["project"], each["readable"]) for each in told["projects"]] == [
+        ("digits", False),
+        ("faces", False),
+    ]
+    (status, output) = statuses["bob"]
+    assert (status, output.out) == (1, "")
+    assert main([*words, "--project", "digits"]) == 1
+    assert main(["findings", "--organisation"]) == 1
+    assert "--organisation needs --server" in capsys.readouterr().err
