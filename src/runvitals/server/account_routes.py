@@ -77,7 +77,7 @@ ACCOUNT_ROUTERS: Final = (
         "/account/",
         "/teams/",
     ),
-    _feature("findings", "lost_time", "/lost-hours"),
+    _feature("findings", "lost_time", "/lost-hours", "/billing/lost-hours"),
     RouterModule("accounts.routes.shown_images", ("/-/picture/", "/-/image/")),
     RouterModule("doors.scim.routes", ("/scim/v2/",)),
 )

@@ -970,6 +970,12 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Teams and users, or projects, that lost device-hours, the most first. */
+        LosingPlacesPage: {
+            places: components["schemas"]["LosingPlace"][];
+            total: number;
+            next: string | null;
+        };
         /** @description Runs that lost device-hours, the most first; a run is there once for each cause. */
         LosingRunsPage: {
             runs: components["schemas"]["LosingRun"][];
@@ -3368,6 +3374,18 @@ export interface components {
                 [key: string]: (number | null)[];
             };
         };
+        /** @description A team, user or project whose runs lost device-hours. */
+        LosingPlace: {
+            /** @description The team or user. */
+            entity: string | null;
+            /** @description null for all projects of a team or user. */
+            project: string | null;
+            /** @description Whether you may read the runs of the project; null for a team or user. */
+            readable: boolean | null;
+            device_hours: number;
+            money: number | null;
+            runs: number;
+        };
         /** @description A run that lost device-hours to a cause. */
         LosingRun: {
             run: string;
@@ -3375,7 +3393,11 @@ export interface components {
             entity: string | null;
             project: string;
             cause: string;
+            /** @description Of the finding to which it lost most, as are the times. */
             text: string;
+            from_ms: number;
+            /** @description ms UTC; null while it goes on. */
+            to_ms: number | null;
             device_hours: number;
             money: number | null;
         };
@@ -4291,6 +4313,7 @@ export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
+export type LosingPlacesPage = components['schemas']['LosingPlacesPage'];
 export type LosingRunsPage = components['schemas']['LosingRunsPage'];
 export type MailSent = components['schemas']['MailSent'];
 export type MailServer = components['schemas']['MailServer'];
@@ -4530,6 +4553,7 @@ export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
+export type LosingPlace = components['schemas']['LosingPlace'];
 export type LosingRun = components['schemas']['LosingRun'];
 export type LostHours = components['schemas']['LostHours'];
 export type LostTimeCause = components['schemas']['LostTimeCause'];
