@@ -167,7 +167,7 @@ class Attachment:
         self._boot_id = boot_id()
         self.clock = clock_of_run(self.folder, self._boot_id)
         self.journal = self.new_journal({}) if opened_by is None else None
-        attach = {"pid": self.opened_by, "role": "train", "writer": None, **self._ranks}
+        attach: dict[str, Any] = {"pid": self.opened_by, "role": "train", "writer": None, **self._ranks}
         if self.journal is not None:
             attach["writer"] = self.journal.writer
         self._output = record_output(values, run_id) if opened_by is None else None

@@ -144,8 +144,10 @@ class PrintedOutput:
 def record_output(values: Mapping[str, Any], run_id: str, files_only: bool = False) -> PrintedOutput | None:
     """Begin to record what this process prints, unless that is off or `runvitals run` does it."""
     off = values["console"] is False or os.environ.get(RECORDED_OUTPUT) == run_id
-    if off or not hasattr(os, "memfd_create") or file_descriptor.is_limit_low():
+    if off or not hasattr(os, "memfd_create"):
         return None
+    if 0 <= os.sysconf("SC_OPEN_MAX") < file_descriptor.LOW_LIMIT:
+        return None  # `mmap` opens a second descriptor, with a number that the program may need
     try:
         return PrintedOutput(files_only)
     except (OSError, ValueError):

@@ -14,6 +14,7 @@ from runvitals.monitoring.monitor.printed_lines import PrintedLines
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+
     from runvitals.monitoring.monitor.watched_processes import WatchedProcess
 
 EVERY_S = 1.0
