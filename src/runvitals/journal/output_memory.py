@@ -65,7 +65,7 @@ class OutputMemory:
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
-        self._stream = STREAMS[0]  # of children's output, which may be read in the middle of a piece
+        self._stream = STREAMS[1]  # of what has no piece's beginning, as Python's report of a fatal signal
         self.dropped = 0
         if os.fstat(fd).st_size < CHILDREN_AT:
             raise OSError("not a memory of output")
@@ -104,7 +104,9 @@ class OutputMemory:
         if not data:
             return []
         self._set_number(_CHILDREN_READ_AT, seen + len(data))
-        return self._split(data)
+        pieces = self._split(data)
+        self._stream = pieces[-1][0] if pieces else self._stream
+        return pieces
 
     def _range(self, start: int, end: int) -> bytes:
         first, length = start % RING_BYTES, end - start
@@ -114,12 +116,9 @@ class OutputMemory:
     def _split(self, data: bytes) -> list[tuple[int, bytes]]:
         begun, *parts = data.split(b"\0")
         pieces = [(self._stream, begun)] if begun else []
-        for part in parts:
-            stream = part[0] - ord("0") if part else 0
-            if stream in STREAMS:
-                self._stream = stream
-                pieces.append((stream, part[1:]))
-        return pieces
+        return pieces + [
+            (part[0] - ord("0"), part[1:]) for part in parts if part and part[0] - ord("0") in STREAMS
+        ]
 
     def _number(self, at: int) -> int:
         return int.from_bytes(os.pread(self._fd, 8, at), "little")

@@ -8,6 +8,7 @@ between would end the training, or block it, when its reader is killed.
 
 from __future__ import annotations
 
+import faulthandler
 import mmap
 import os
 import stat
@@ -31,6 +32,7 @@ from runvitals.monitoring.settings.messages import RECORDED_OUTPUT
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+_FATAL = (4, 6, 7, 8, 11)  # ILL, ABRT, BUS, FPE, SEGV
 _NAMES = {1: "stdout", 2: "stderr"}
 
 
@@ -52,15 +54,18 @@ class PrintedOutput:
         self._memory = mmap.mmap(self._fd, CHILDREN_AT)
         self._lock = RLock()  # a signal handler may print while it interrupts a print
         self._head = 0
+        self._append_fd = -1  # where Python reports a fatal signal
         self._children_fd = -1  # in a forked child: where it appends
         self._identity = file_descriptor.identity(self._fd)
         self._is_on = True
         self._wrapped: list[tuple[Any, Any]] = []  # a stream and our function
         files = [stream for stream in STREAMS if self._is_file(stream)]
         self.about = {"pid": os.getpid(), "fd": self._fd, "files": files}
-        for stream in STREAMS:
-            if stream not in files and not files_only:
-                self._wrap(stream)
+        if not files_only:
+            self._record_fatal_signals()
+            for stream in STREAMS:
+                if stream not in files:
+                    self._wrap(stream)
 
     def _is_file(self, stream: int) -> bool:
         """Return whether Python's stream is written to a regular file; remember the file's end."""
@@ -94,6 +99,20 @@ class PrintedOutput:
             return  # an object of the script whose attributes are fixed
         self._wrapped.append((python_stream, write))
 
+    def _record_fatal_signals(self) -> None:
+        """Let Python write where it was to the memory, if a segmentation fault or an abort ends the process.
+
+        Not if any handler is installed: another runtime in this process may handle such signals itself.
+        """
+        if faulthandler.is_enabled() or _handles_fatal_signals():
+            return
+        with file_descriptor.HigherLimit():
+            self._append_fd = file_descriptor.move_to_high_number(self._open_to_append())
+        faulthandler.enable(self._append_fd)
+
+    def _open_to_append(self) -> int:
+        return os.open(f"/proc/self/fd/{self._fd}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+
     def _keep(self, stream: int, text: str) -> None:
         if not self._is_on or not isinstance(text, str):
             return  # some streams of scripts take bytes
@@ -126,7 +145,7 @@ class PrintedOutput:
         if self._children_fd >= 0:
             return  # the child of a child
         try:
-            self._children_fd = os.open(f"/proc/self/fd/{self._fd}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
+            self._children_fd = self._open_to_append()
         except OSError:
             self.restore()
 
@@ -137,8 +156,11 @@ class PrintedOutput:
             if getattr(python_stream, "__dict__", {}).get("write") is write:
                 del python_stream.write
         self._wrapped = []
-        if file_descriptor.is_still(self._fd, self._identity):
-            os.close(self._fd)
+        if self._append_fd >= 0:
+            faulthandler.disable()
+        for fd in (self._fd, self._append_fd):
+            if file_descriptor.is_still(fd, self._identity):
+                os.close(fd)
 
 
 def record_output(values: Mapping[str, Any], run_id: str, files_only: bool = False) -> PrintedOutput | None:
@@ -152,6 +174,16 @@ def record_output(values: Mapping[str, Any], run_id: str, files_only: bool = Fal
         return PrintedOutput(files_only)
     except (OSError, ValueError):
         return None
+
+
+def _handles_fatal_signals() -> bool:
+    """Return whether a handler is installed for a segmentation fault, a bus error or an abort."""
+    try:
+        with open("/proc/self/status", "rb") as file:
+            caught = next(int(line.split()[1], 16) for line in file if line.startswith(b"SigCgt:"))
+    except (OSError, StopIteration):
+        return True
+    return any(caught >> (number - 1) & 1 for number in _FATAL)
 
 
 def _new_memory() -> int:
