@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from runvitals.model.console_text import Piece, PrintedLine, printed_lines, shown_text
-from runvitals.model.ending import signal_name
-from runvitals.model.run import Event, Rank, Run
+from runvitals.model.ending import Ending, signal_name
+from runvitals.model.run import Event, Rank
 from runvitals.model.run_state import State
 from runvitals.model.tracebacks import fatal_line, find_exception
 
@@ -56,6 +56,30 @@ class OutputPiece(Piece, Protocol):
         """Its rank."""
 
 
+class EndedRun(Protocol):
+    """What is needed of a run: a `Run`, or less."""
+
+    @property
+    def state(self) -> State:
+        """Its state."""
+
+    @property
+    def ending(self) -> Ending:
+        """How it ended."""
+
+    @property
+    def ended_ms(self) -> int | None:
+        """When it ended."""
+
+    @property
+    def ranks(self) -> list[Rank]:
+        """Its processes."""
+
+    @property
+    def events(self) -> list[Event]:
+        """Its events, or only exceptions."""
+
+
 @dataclass(frozen=True, slots=True)
 class Failure:
     """Why a run failed. Texts have no control characters and no secrets.
@@ -85,14 +109,14 @@ class Failure:
     hint: str | None
 
 
-def has_failed(run: Run) -> bool:
+def has_failed(run: EndedRun) -> bool:
     """Return whether a run, or a rank of one that is running, has failed or was lost."""
     return run.state in ("failed", "crashed", "lost") or (
         run.state == "running" and _first_failed(run.ranks) is not None
     )
 
 
-def failure_of(run: Run, pieces: Iterable[OutputPiece], redact: Callable[[str], str]) -> Failure | None:
+def failure_of(run: EndedRun, pieces: Iterable[OutputPiece], redact: Callable[[str], str]) -> Failure | None:
     """Return why a run failed; None if it has not.
 
     Args:
@@ -104,8 +128,11 @@ def failure_of(run: Run, pieces: Iterable[OutputPiece], redact: Callable[[str], 
     first = _first_failed(run.ranks)
     event = _exception_event(run.events, first)
     lines = printed_lines(_of_process(list(pieces), first, event))
+    found = find_exception([line.text for line in lines])
+    if found is None and event is not None and event.data.get("traceback"):
+        lines = printed_lines([PrintedLine(event.time_ms, "stderr", str(event.data["traceback"]))])
+        found = find_exception([line.text for line in lines])
     texts = [line.text for line in lines]
-    found = find_exception(texts)
     exception = message = None
     if event is not None:
         exception, message = str(event.data.get("type") or ""), str(event.data.get("message") or "")
@@ -121,14 +148,14 @@ def failure_of(run: Run, pieces: Iterable[OutputPiece], redact: Callable[[str], 
         _title(run, first, exception, message, None if fatal is None else texts[fatal], redact),
         exception or None,
         _multiline(redact(message))[:_MAX_MESSAGE] if message else None,
-        first.exit_code if first is not None else run.exit_code,
-        first.signal if first is not None else run.signal,
-        first.out_of_memory if first is not None else run.out_of_memory,
+        first.exit_code if first is not None else run.ending.exit_code,
+        first.signal if first is not None else run.ending.signal,
+        first.out_of_memory if first is not None else run.ending.out_of_memory,
         first.host if first is not None else event.host if event is not None else None,
         rank,
         first.ended_ms if first is not None else run.ended_ms,
         [line._replace(text=redact(line.text)[:_MAX_LINE]) for line in _last_lines(lines, last)],
-        _hint(lines, exception or fatal, first.signal if first is not None else run.signal),
+        _hint(lines, exception or fatal, first.signal if first is not None else run.ending.signal),
     )
 
 
@@ -174,19 +201,19 @@ def _last_lines(lines: Sequence[PrintedLine], last: int | None) -> Sequence[Prin
 
 
 def _title(
-    run: Run,
+    run: EndedRun,
     first: Rank | None,
     exception: str | None,
     message: str | None,
     fatal: str | None,
     redact: Callable[[str], str],
 ) -> str:
-    signal = first.signal if first is not None else run.signal
-    code = first.exit_code if first is not None else run.exit_code
+    signal = first.signal if first is not None else run.ending.signal
+    code = first.exit_code if first is not None else run.ending.exit_code
     if exception and signal not in (9,):
         title = f"{exception}: {message}" if message else exception
     elif signal is not None:
-        is_oom = first.out_of_memory if first is not None else run.out_of_memory
+        is_oom = first.out_of_memory if first is not None else run.ending.out_of_memory
         meaning = "out of memory" if is_oom else _MEANINGS.get(signal)
         title = signal_name(signal) + (f": {meaning}" if meaning else "")
         if fatal is not None:
