@@ -259,6 +259,15 @@ export interface components {
         Cancellation: {
             reason: string;
         };
+        /** @description Runs with the same values. */
+        ChartGroup: {
+            /** @description By the names in `by`; None where the runs have no value. */
+            values: {
+                [key: string]: string | number | null;
+            };
+            /** @description How many runs are in it. */
+            runs: number;
+        };
         /** @description By which channels an event is notified. `min_level`: only events of this level or a higher one. */
         Choice: {
             /** @default false */
@@ -625,6 +634,46 @@ export interface components {
             idle: number;
             throttled: number;
             hot: number;
+        };
+        /** @description One metric of a group. A run counts in every bucket from its first to its last value. */
+        GroupMeans: {
+            /** @description Its place in `groups`. */
+            group: number;
+            /** @description How many runs of the group have the metric. */
+            runs: number;
+            /** @description Where the buckets begin. */
+            x: number[];
+            /** @description The mean of the runs, whose values are means of a bucket. */
+            y: number[];
+            /** @description The lowest of the runs. */
+            min: number[];
+            /** @description The highest of the runs. */
+            max: number[];
+            /** @description How many runs there are at this place. */
+            n: number[];
+        };
+        /** @description The lines of one key. */
+        GroupedKey: {
+            key: string;
+            /** @description Width of the buckets, which begin at multiples of it. */
+            width: number;
+            lines: components["schemas"]["GroupMeans"][];
+        };
+        /** @description Means of groups of runs on one axis. */
+        GroupedOverlay: {
+            x: string;
+            /** @description The largest first, at most 50. */
+            groups: components["schemas"]["ChartGroup"][];
+            left_out_groups: number;
+            /** @description How many runs the lines are of. */
+            runs: number;
+            /** @description How many of them are running. */
+            running: number;
+            /** @description Runs that match but were not read: older than the newest 2,000, or for lack of time; the same request again reads on. */
+            left_out_runs: number;
+            keys: components["schemas"]["GroupedKey"][];
+            /** @description Parts of these series that could not be read. */
+            problems: string[];
         };
         /** @description A page of guest links. */
         GuestLinksPage: {
@@ -4194,6 +4243,7 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
+export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
@@ -4239,6 +4289,9 @@ export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type GroupMeans = components['schemas']['GroupMeans'];
+export type GroupedKey = components['schemas']['GroupedKey'];
+export type GroupedOverlay = components['schemas']['GroupedOverlay'];
 export type GuestLinksPage = components['schemas']['GuestLinksPage'];
 export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
