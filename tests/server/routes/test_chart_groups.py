@@ -71,7 +71,7 @@ def test_a_line_is_the_mean_of_all_runs_of_a_group(runs: Client) -> None:
         ({"config.lr": 0.2}, 1),
         ({"config.lr": None}, 1),
     ]
-    assert (body["runs"], body["left_out_runs"], body["left_out_groups"]) == (4, 0, 0)
+    assert (body["runs"], body["older_runs"], body["unread_runs"], body["left_out_groups"]) == (4, 0, 0, 0)
     line = lines(body)[0.1]
     assert line["x"] == list(range(20))
     assert line["y"] == [2.0 + step for step in range(20)]
@@ -174,8 +174,8 @@ def test_what_takes_too_long_is_left_out_and_read_by_the_next_request(
     runs: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("runvitals.server.charts.overlay.group_reading.READING_S", -1.0)
-    left_out = [groups(runs, x0=1, x1=2)["left_out_runs"] for _ in range(4)]
-    assert left_out == [3, 2, 1, 0], "each request reads one run at least"
+    unread = [groups(runs, x0=1, x1=2)["unread_runs"] for _ in range(4)]
+    assert unread == [3, 2, 1, 0], "each request reads one run at least"
 
 
 def test_the_newest_runs_count_where_there_are_too_many(
@@ -184,7 +184,7 @@ def test_the_newest_runs_count_where_there_are_too_many(
     monkeypatch.setattr("runvitals.server.charts.overlay.group_members.MAX_MEMBERS", 2)
     monkeypatch.setattr("runvitals.server.charts.overlay.group_members._RUNS_AT_ONCE", 2)
     body = groups(runs, by=[])
-    assert (body["runs"], body["left_out_runs"], lines(body)[None]["runs"]) == (2, 2, 2)
+    assert (body["runs"], body["older_runs"], lines(body)[None]["runs"]) == (2, 2, 2)
 
 
 def test_the_largest_groups_count_where_there_are_too_many(

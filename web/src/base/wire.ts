@@ -669,8 +669,10 @@ export interface components {
             runs: number;
             /** @description How many of them are running. */
             running: number;
-            /** @description Runs that match but were not read: older than the newest 2,000, or for lack of time; the same request again reads on. */
-            left_out_runs: number;
+            /** @description Runs that match too but are older than the newest 2,000. */
+            older_runs: number;
+            /** @description Runs that were not read for lack of time: the same request again reads on. */
+            unread_runs: number;
             keys: components["schemas"]["GroupedKey"][];
             /** @description Parts of these series that could not be read. */
             problems: string[];

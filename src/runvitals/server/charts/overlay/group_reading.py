@@ -26,14 +26,14 @@ class GroupReading:
 
     Attributes:
         means: by key and run.
-        left_out: the ids of runs that were not read for lack of time.
+        unread: the ids of runs that were not read for lack of time.
     """
 
     kept: KeptMeans
     how: str
     read: Read
     means: dict[str, dict[str, RunMeans]] = field(default_factory=dict)
-    left_out: set[str] = field(default_factory=set)
+    unread: set[str] = field(default_factory=set)
     problems: dict[str, None] = field(default_factory=dict)
 
     async def of_runs(self, runs: Sequence[NamedRun], keys: Sequence[str]) -> None:
@@ -45,7 +45,7 @@ class GroupReading:
             known = self.kept.of_run(run, keys, self.how)
             unknown = [key for key in keys if key not in known]
             if unknown and has_read and time.monotonic() - began_s > READING_S:
-                self.left_out.add(run.id)
+                self.unread.add(run.id)
                 continue
             self._add(run, known)
             if unknown:

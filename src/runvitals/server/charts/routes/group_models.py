@@ -44,9 +44,9 @@ class GroupedOverlay(ResponseBody):
     left_out_groups: int
     runs: int = Field(description="How many runs the lines are of.")
     running: int = Field(description="How many of them are running.")
-    left_out_runs: int = Field(
-        description="Runs that match but were not read: older than the newest 2,000, or for lack of time; "
-        "the same request again reads on."
+    older_runs: int = Field(description="Runs that match too but are older than the newest 2,000.")
+    unread_runs: int = Field(
+        description="Runs that were not read for lack of time: the same request again reads on."
     )
     keys: list[GroupedKey]
     problems: list[str] = Field(description="Parts of these series that could not be read.")

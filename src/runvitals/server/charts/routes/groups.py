@@ -64,7 +64,7 @@ class RequestedGroups:
             if line is not None:
                 yield line
 
-    def as_json(self, left_out: int) -> dict[str, Any]:
+    def as_json(self, unread: int) -> dict[str, Any]:
         """Return the fields of `models.GroupedOverlay` about the groups and the runs."""
         groups = self.grouped.groups
         return {
@@ -73,9 +73,10 @@ class RequestedGroups:
                 for group in groups[:MAX_SHOWN]
             ],
             "left_out_groups": max(0, len(groups) - MAX_SHOWN),
-            "runs": len(self.runs) - left_out,
+            "runs": len(self.runs) - unread,
             "running": sum(run.state == "running" for run in self.runs),
-            "left_out_runs": self.grouped.total - len(self.grouped.ids) + left_out,
+            "older_runs": self.grouped.total - len(self.grouped.ids),
+            "unread_runs": unread,
         }
 
 
@@ -194,7 +195,7 @@ async def _response(
             lines.append(
                 {"key": key, "width": width, "lines": [_as_json(line) for line in groups.lines(means, width)]}
             )
-        about = groups.as_json(len(reading.left_out))
+        about = groups.as_json(len(reading.unread))
         return json_bytes({"x": x, **about, "keys": lines, "problems": list(reading.problems)})
 
     return await json_response(request, await in_time(encode))
