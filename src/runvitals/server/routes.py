@@ -23,12 +23,14 @@ from runvitals.server.runs.routes import (
     records,
     run_lists,
     runs,
+    usual_columns,
 )
 
 router = Router(prefix="/api/v1")
 for resource in (
     about,
     projects,
+    usual_columns,
     run_lists,  # before the routes of one run, whose id could be `groups`
     runs,
     bulk,

@@ -577,6 +577,11 @@ export interface components {
             key: string;
             user: string;
         };
+        /** @description Whether a filter can be read. */
+        FilterCheck: {
+            /** @description What is wrong with it; None if it is valid. */
+            error: string | null;
+        };
         /** @description A message about a firing to one receiver. */
         FiringNotification: {
             id: number;
@@ -635,6 +640,13 @@ export interface components {
             throttled: number;
             hot: number;
         };
+        /** @description The metric by which runs are judged. */
+        GoalMetric: {
+            /** @description Its column is `summary.<name>`. */
+            name: string;
+            /** @description None: not known. */
+            goal: ("minimize" | "maximize") | null;
+        };
         /** @description One metric of a group. A run counts in every bucket from its first to its last value. */
         GroupMeans: {
             /** @description Its place in `groups`. */
@@ -682,6 +694,9 @@ export interface components {
             links: components["schemas"]["GuestLink"][];
             total: number;
             next: string | null;
+        };
+        HTTPValidationError: {
+            detail?: components["schemas"]["ValidationError"][];
         };
         /** @description A host and the runs that were on it. */
         HostDetail: {
@@ -2703,6 +2718,19 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What a list of runs shows until the user chooses. */
+        UsualColumns: {
+            goal: components["schemas"]["GoalMetric"] | null;
+            /** @description Fields of the configuration in which the newest runs differ. */
+            config: string[];
+        };
+        ValidationError: {
+            loc: (string | number)[];
+            msg: string;
+            type: string;
+            input?: Json;
+            ctx?: Record<string, never>;
+        };
         /** @description A mail that confirms an address was sent. */
         VerificationSent: {
             /** @constant */
@@ -4286,15 +4314,18 @@ export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
 export type FetchedKey = components['schemas']['FetchedKey'];
+export type FilterCheck = components['schemas']['FilterCheck'];
 export type FiringNotification = components['schemas']['FiringNotification'];
 export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type GoalMetric = components['schemas']['GoalMetric'];
 export type GroupMeans = components['schemas']['GroupMeans'];
 export type GroupedKey = components['schemas']['GroupedKey'];
 export type GroupedOverlay = components['schemas']['GroupedOverlay'];
 export type GuestLinksPage = components['schemas']['GuestLinksPage'];
+export type HttpValidationError = components['schemas']['HTTPValidationError'];
 export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
 export type HostSeries = components['schemas']['HostSeries'];
@@ -4509,6 +4540,8 @@ export type UsageReport = components['schemas']['UsageReport'];
 export type UserCode = components['schemas']['UserCode'];
 export type UserPage = components['schemas']['UserPage'];
 export type UsersPage = components['schemas']['UsersPage'];
+export type UsualColumns = components['schemas']['UsualColumns'];
+export type ValidationError = components['schemas']['ValidationError'];
 export type VerificationSent = components['schemas']['VerificationSent'];
 export type VerifiedEmail = components['schemas']['VerifiedEmail'];
 export type ViewChanges = components['schemas']['ViewChanges'];
