@@ -259,6 +259,15 @@ export interface components {
         Cancellation: {
             reason: string;
         };
+        /** @description Runs with the same values. */
+        ChartGroup: {
+            /** @description By the names in `by`; None where the runs have no value. */
+            values: {
+                [key: string]: string | number | null;
+            };
+            /** @description How many runs are in it. */
+            runs: number;
+        };
         /** @description By which channels an event is notified. `min_level`: only events of this level or a higher one. */
         Choice: {
             /** @default false */
@@ -568,6 +577,11 @@ export interface components {
             key: string;
             user: string;
         };
+        /** @description Whether a filter can be read. */
+        FilterCheck: {
+            /** @description What is wrong with it; None if it is valid. */
+            error: string | null;
+        };
         /** @description A message about a firing to one receiver. */
         FiringNotification: {
             id: number;
@@ -626,11 +640,63 @@ export interface components {
             throttled: number;
             hot: number;
         };
+        /** @description The metric by which runs are judged. */
+        GoalMetric: {
+            /** @description Its column is `summary.<name>`. */
+            name: string;
+            /** @description None: not known. */
+            goal: ("minimize" | "maximize") | null;
+        };
+        /** @description One metric of a group. A run counts in every bucket from its first to its last value. */
+        GroupMeans: {
+            /** @description Its place in `groups`. */
+            group: number;
+            /** @description How many runs of the group have the metric. */
+            runs: number;
+            /** @description Where the buckets begin. */
+            x: number[];
+            /** @description The mean of the runs, whose values are means of a bucket. */
+            y: number[];
+            /** @description The lowest of the runs. */
+            min: number[];
+            /** @description The highest of the runs. */
+            max: number[];
+            /** @description How many runs there are at this place. */
+            n: number[];
+        };
+        /** @description The lines of one key. */
+        GroupedKey: {
+            key: string;
+            /** @description Width of the buckets, which begin at multiples of it. */
+            width: number;
+            lines: components["schemas"]["GroupMeans"][];
+        };
+        /** @description Means of groups of runs on one axis. */
+        GroupedOverlay: {
+            x: string;
+            /** @description The largest first, at most 50. */
+            groups: components["schemas"]["ChartGroup"][];
+            left_out_groups: number;
+            /** @description How many runs the lines are of. */
+            runs: number;
+            /** @description How many of them are running. */
+            running: number;
+            /** @description Runs that match too but are older than the newest 2,000. */
+            older_runs: number;
+            /** @description Runs that were not read for lack of time: the same request again reads on. */
+            unread_runs: number;
+            keys: components["schemas"]["GroupedKey"][];
+            /** @description Parts of these series that could not be read. */
+            problems: string[];
+        };
         /** @description A page of guest links. */
         GuestLinksPage: {
             links: components["schemas"]["GuestLink"][];
             total: number;
             next: string | null;
+        };
+        HTTPValidationError: {
+            detail?: components["schemas"]["ValidationError"][];
         };
         /** @description A host and the runs that were on it. */
         HostDetail: {
@@ -2662,6 +2728,19 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What a list of runs shows until the user chooses. */
+        UsualColumns: {
+            goal: components["schemas"]["GoalMetric"] | null;
+            /** @description Fields of the configuration in which the newest runs differ. */
+            config: string[];
+        };
+        ValidationError: {
+            loc: (string | number)[];
+            msg: string;
+            type: string;
+            input?: Json;
+            ctx?: Record<string, never>;
+        };
         /** @description A mail that confirms an address was sent. */
         VerificationSent: {
             /** @constant */
@@ -4235,6 +4314,7 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
+export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
@@ -4275,12 +4355,18 @@ export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
 export type FetchedKey = components['schemas']['FetchedKey'];
+export type FilterCheck = components['schemas']['FilterCheck'];
 export type FiringNotification = components['schemas']['FiringNotification'];
 export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type GoalMetric = components['schemas']['GoalMetric'];
+export type GroupMeans = components['schemas']['GroupMeans'];
+export type GroupedKey = components['schemas']['GroupedKey'];
+export type GroupedOverlay = components['schemas']['GroupedOverlay'];
 export type GuestLinksPage = components['schemas']['GuestLinksPage'];
+export type HttpValidationError = components['schemas']['HTTPValidationError'];
 export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
 export type HostSeries = components['schemas']['HostSeries'];
@@ -4497,6 +4583,8 @@ export type UsageReport = components['schemas']['UsageReport'];
 export type UserCode = components['schemas']['UserCode'];
 export type UserPage = components['schemas']['UserPage'];
 export type UsersPage = components['schemas']['UsersPage'];
+export type UsualColumns = components['schemas']['UsualColumns'];
+export type ValidationError = components['schemas']['ValidationError'];
 export type VerificationSent = components['schemas']['VerificationSent'];
 export type VerifiedEmail = components['schemas']['VerifiedEmail'];
 export type ViewChanges = components['schemas']['ViewChanges'];
