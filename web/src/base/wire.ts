@@ -632,6 +632,56 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description How a run is going, in a few numbers. */
+        Headline: {
+            run: string;
+            /** @description Whether the program logged any numbers. */
+            logged: boolean;
+            goal: components["schemas"]["HeadlineGoal"] | null;
+            progress: components["schemas"]["HeadlineProgress"] | null;
+            throughput: components["schemas"]["HeadlineThroughput"] | null;
+            devices: components["schemas"]["HeadlineDevices"] | null;
+            problems: string[];
+        };
+        /** @description The use of the accelerators, over the whole run. */
+        HeadlineDevices: {
+            kind: string;
+            count: number;
+            /** @description Percent. */
+            mean: number;
+            /** @description Percent of the time of all devices with less than 5% use. */
+            idle: number;
+        };
+        /** @description The metric by which the run is judged. */
+        HeadlineGoal: {
+            name: string;
+            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+            goal: ("minimize" | "maximize") | null;
+            last: number;
+            best: number | null;
+            best_step: number | null;
+            /** @description Some of its values, in the order of time. */
+            line: number[];
+        };
+        /** @description How far the run is. */
+        HeadlineProgress: {
+            /** @enum {string} */
+            unit: "step" | "epoch";
+            value: number;
+            /** @description As the configuration says, such as `max_steps` or `epochs`. */
+            total: number | null;
+            step: number;
+            /** @description Lately, if the run is running; else in all. */
+            steps_per_second: number | null;
+            /** @description Milliseconds that are left, while it is running. */
+            eta_ms: number | null;
+        };
+        /** @description A logged metric of what is processed in a second. */
+        HeadlineThroughput: {
+            name: string;
+            last: number;
+            median: number;
+        };
         /** @description A host and the runs that were on it. */
         HostDetail: {
             /** @description As it is now; None without a record for 7 days. */
@@ -4240,6 +4290,11 @@ export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
 export type GuestLinksPage = components['schemas']['GuestLinksPage'];
+export type Headline = components['schemas']['Headline'];
+export type HeadlineDevices = components['schemas']['HeadlineDevices'];
+export type HeadlineGoal = components['schemas']['HeadlineGoal'];
+export type HeadlineProgress = components['schemas']['HeadlineProgress'];
+export type HeadlineThroughput = components['schemas']['HeadlineThroughput'];
 export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
 export type HostSeries = components['schemas']['HostSeries'];
