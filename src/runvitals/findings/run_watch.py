@@ -92,7 +92,7 @@ class _WatchedLane:
 
     def __init__(self, keys: WatchedKeys) -> None:
         self.keys = keys
-        self._levels = LevelScreen(keys.counters, keys.floors, keys.shares)
+        self._levels = LevelScreen(keys.counters, keys.floors, keys.shares, may_fall=keys.step is not None)
         self._ends = EndScreen(len(keys.read))
         self._steps = StepScreen()
         self._newest_ms = self._heard_ms = self._gap_ms = 0

@@ -30,10 +30,12 @@ class LevelScreen:
         counters: which of them grow; then the growth per second counts.
         floors: the smallest change of each that matters; 0: any does, at once.
         shares: the smallest change of each that matters, of its level.
+        may_fall: a lower level counts only as what later ones are compared with.
     """
 
-    def __init__(self, counters: Bools, floors: Floats, shares: Floats) -> None:
+    def __init__(self, counters: Bools, floors: Floats, shares: Floats, may_fall: bool = False) -> None:
         self._counters, self._floors, self._shares = counters, floors, shares
+        self._may_fall = may_fall
         nothing = np.full(len(floors), np.nan)
         self._level, self._before, self._total = nothing.copy(), nothing.copy(), nothing.copy()
         self._spread = np.zeros(len(floors))
@@ -52,6 +54,7 @@ class LevelScreen:
             limit = np.maximum(self._floors, self._shares * np.abs(self._level))
             outside = away > np.maximum(limit, _SPREADS * self._spread)
             new = outside & (self._outside | (self._floors == 0))
+            has_changed = bool((new & (now > self._level)).any() if self._may_fall else new.any())
             noise = np.abs(now - self._before)
         self._spread = np.where(
             np.isnan(noise), self._spread, self._spread + _SPREAD_WEIGHT * (noise - self._spread)
@@ -59,7 +62,7 @@ class LevelScreen:
         self._outside = outside & ~new
         self._before = now
         self._level = np.where(new | np.isnan(self._level), now, self._level)
-        return bool(new.any())
+        return has_changed
 
 
 class EndScreen:
