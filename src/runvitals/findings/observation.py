@@ -106,8 +106,8 @@ def extent_of(
 ) -> tuple[int, int | None]:
     """Return when a run began and ended, by what is known of it.
 
-    A run that was recorded elsewhere and sent later (`wandb sync`, MLflow's client, imports) may have the times
-    of its arrival: it is judged from its first sample to its last sample or row.
+    A run that was recorded elsewhere and sent later (`wandb sync`, MLflow's client, imports) may have the
+    times of its arrival: it is judged from its first sample to its last sample or row.
 
     Args:
         sampled_ms: the times of the first and the last sample of each host.

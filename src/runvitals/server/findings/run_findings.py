@@ -125,7 +125,7 @@ def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None
 def _windows(
     view: RunView, selection: SeriesSelection, start_ms: int, end_ms: int, declared_s: float
 ) -> tuple[TimeWindows, list[HostColumns]]:
-    """Return the windows of a run, wide enough for how often it was sampled, and its hosts' series in them."""
+    """Return windows that are wide enough for how often a run was sampled, and its hosts' series in them."""
     interval_s = min(declared_s, FIRST_INTERVAL_S)
     while True:
         windows = windows_of(start_ms, end_ms, interval_s)
