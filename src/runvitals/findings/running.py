@@ -43,7 +43,7 @@ from runvitals.findings.changes import FindingChanges, FindingTracker
 from runvitals.findings.finding import Findings
 from runvitals.findings.host_windows import HostWindows
 from runvitals.findings.judge import judge
-from runvitals.findings.observation import DEFAULT_INTERVAL_S, reads_logged
+from runvitals.findings.observation import DEFAULT_INTERVAL_S, extent_of, reads_logged
 from runvitals.findings.observed_run import ObservedRun, host_of
 from runvitals.findings.pace import JudgementPace
 from runvitals.findings.running_values import RunningValues
@@ -183,9 +183,11 @@ class RunningFindings:
         for name, host in self._hosts.items():
             self._look(name, host)
         present = [host for host in self._hosts.values() if host.windows.first_ms is not None]
-        starts = [host.windows.first_ms for host in present if host.windows.first_ms is not None]
-        start_ms = min([self._started_ms, *starts])
-        end_ms = self._ended_ms or max([self._started_ms, *(host.windows.last_ms for host in present)])
+        first = [host.windows.first_ms for host in present if host.windows.first_ms is not None]
+        last = [host.windows.last_ms for host in present]
+        logged = self._logged.columns()
+        start_ms, ended_ms = extent_of(self._started_ms, self._ended_ms, [*first, *last], logged)
+        end_ms = ended_ms or max([self._started_ms, *last])
         interval_s = max((host.interval_s for host in present), default=DEFAULT_INTERVAL_S)
         windows = windows_of(start_ms, max(end_ms, start_ms + 1), interval_s)
         for host in present:
@@ -196,11 +198,11 @@ class RunningFindings:
                 host_of(host.windows.columns(windows, host.interval_s), host.machine, host.ranks)
                 for host in present
             ],
-            training=training_of(windows, self._logged.columns(), self._marks),
+            training=training_of(windows, logged, self._marks),
             state=self._state,
             started_ms=start_ms,
-            ended_ms=self._ended_ms,
-            now_ms=self._ended_ms or min(now_ms, end_ms + windows.width_ms),
+            ended_ms=ended_ms,
+            now_ms=ended_ms or min(now_ms, end_ms + windows.width_ms),
             out_of_memory=self._out_of_memory,
             price_per_device_hour=self._price,
         )
