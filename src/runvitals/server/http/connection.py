@@ -166,10 +166,11 @@ class Connection(HttpToolsProtocol):
             if type(parsed) is ShortRequest and parsed is not before and parsed.keep_alive:
                 self._shared.parsed_heads.remember(data, parsed.headers, self._length)
             return True
-        if not self._fast_path.admits(request.headers):
+        headers, body = request
+        if not self._fast_path.admits(headers):
             return False
         self._requests += 1
-        short = ShortRequest(before.scope, request.headers, True, request.body)
+        short = ShortRequest(before.scope, headers, True, body)
         self.cycle = short  # type: ignore[assignment]
         self._complete_short(short)
         return True
