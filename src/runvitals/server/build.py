@@ -26,6 +26,7 @@ from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.alerts.finding_watch import FindingEvents
 from runvitals.server.app import application
+from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.clock import Clock
 from runvitals.server.database.secret_box import SecretBox, temporary_secret_box
 from runvitals.server.doors.mlflow.door import MlflowDoor
@@ -231,6 +232,7 @@ def _services_of(
         closing=closing,
         feeds=RunFeeds(closing),
         open_streams=OpenStreams(),
+        kept_means=KeptMeans(),
         response_memory=ResponseMemory(options.response_limits),
         findings=KeptFindings(
             metadata_store,
