@@ -299,7 +299,7 @@ class Connection(HttpToolsProtocol):
     def _hand_to_application(self, short: ShortRequest) -> None:
         assert self._fast_path is not None
         path = self._fast_path.path
-        scope = {
+        scope: Any = {
             **short.scope,
             "method": "POST",
             "path": path.decode("ascii"),
