@@ -1365,12 +1365,17 @@ export interface components {
             token: string;
             password: string;
         };
-        /** @description `visibility` null: the default of the team; in a user's own space only for that user. */
+        /**
+         * @description `visibility` null: the default of the team; in a user's own space only for that user.
+         *
+         *     `owner` null: the requester; another one for those who manage the members of projects.
+         */
         NewProject: {
             name: string;
             /** @default  */
             description: string;
             visibility?: components["schemas"]["Visibility"] | null;
+            owner?: string | null;
         };
         /** @description A price to be set. */
         NewRate: {
@@ -1422,11 +1427,10 @@ export interface components {
             /** @default false */
             reads_only: boolean;
             /**
-             * @description Of its first key.
+             * @description Of its first key; null: it gets none.
              * @default write
-             * @enum {string}
              */
-            scope: "ingest" | "read" | "write" | "full";
+            scope: ("ingest" | "read" | "write" | "full") | null;
         };
         /** @description A key of a service account, to be created. */
         NewServiceAccountKey: {
@@ -1436,6 +1440,11 @@ export interface components {
              * @enum {string}
              */
             scope: "ingest" | "read" | "write" | "full";
+            /**
+             * @description The only teams that the key works in; empty: all of the account.
+             * @default []
+             */
+            teams: string[];
             expires_ms?: number | null;
         };
         /** @description A Slack channel to add. */
@@ -3758,6 +3767,8 @@ export interface components {
             /** @enum {string} */
             type: "work" | "academic";
             company: string;
+            /** @description Of new projects. */
+            default_visibility: components["schemas"]["Visibility"];
             members: number;
             created_ms: number;
             deleted_ms: number | null;
