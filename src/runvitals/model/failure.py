@@ -181,15 +181,11 @@ def _of_process(
 ) -> Sequence[OutputPiece]:
     """Return the output of the process that failed first, or all where processes are not told apart."""
     process = first or event
-    if process is not None:
-        for fits in (
-            lambda piece: (piece.host, piece.rank) == (process.host, process.rank),
-            lambda piece: piece.host == process.host and piece.rank is None,
-        ):
-            own = [piece for piece in pieces if fits(piece)]
-            if own:
-                return own
-    return pieces
+    if process is None:
+        return pieces
+    of_host = [piece for piece in pieces if piece.host == process.host]
+    own = [piece for piece in of_host if piece.rank == process.rank]
+    return own or [piece for piece in of_host if piece.rank is None] or pieces
 
 
 def _last_lines(lines: Sequence[PrintedLine], last: int | None) -> Sequence[PrintedLine]:
