@@ -76,7 +76,7 @@ def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None
     rates = {rate.key for key in view.sampled_keys() if (rate := rate_of(key)) is not None}
     keys = tuple(sorted(key for key in view.sampled_keys() if reads(key) and key not in rates))
     selection = SeriesSelection(keys=keys)
-    extent = view.extent(selection) if keys else None
+    extent = view.extent(SeriesSelection(keys=one_of_each_kind(keys))) if keys else None
     start_ms, end_ms = facts.started_ms, facts.ended_ms or facts.started_ms
     if extent is not None:
         start_ms, end_ms = min(start_ms, extent[0]), facts.ended_ms or extent[1]
@@ -106,6 +106,16 @@ def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None
         out_of_memory=facts.out_of_memory,
         price_per_device_hour=price_per_device_hour,
     )
+
+
+def one_of_each_kind(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return a key of each collector: what it measures begins and ends together.
+
+    Example:
+        >>> one_of_each_kind(["cpu", "gpu.0.gpu", "gpu.0.temp", "gpu.1.gpu"])
+        ('cpu', 'gpu.0.gpu')
+    """
+    return tuple({key.partition(".")[0]: key for key in sorted(keys, reverse=True)}.values())[::-1]
 
 
 def _by_host(series: Iterable[BucketedSeries]) -> dict[str, list[BucketedSeries]]:

@@ -8,7 +8,7 @@ from typing import Final
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.access.actions import Action
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.alerts.delivery.run_actions import may_read
 from runvitals.server.alerts.reactions import reaction_to
 from runvitals.server.alerts.run_failure import failure_of_run
