@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from runvitals.model.console_text import Piece, PrintedLine, printed_lines, shown_text
@@ -20,6 +20,7 @@ MAX_LINES: Final = 20
 _AFTER_FATAL: Final = 14  # lines: where the program was
 _OURS: Final = "runvitals: "
 """What this package prints itself begins so."""
+_POINTERS: Final = frozenset(" ^~")  # below the lines of a traceback
 _MAX_LINE: Final = 300
 _MAX_TITLE: Final = 400
 _MAX_MESSAGE: Final = 4000
@@ -155,20 +156,24 @@ def failure_of(run: EndedRun, pieces: Iterable[OutputPiece], redact: Callable[[s
         first.host if first is not None else event.host if event is not None else None,
         rank,
         first.ended_ms if first is not None else run.ended_ms,
-        [line._replace(text=redact(line.text)[:_MAX_LINE]) for line in _last_lines(lines, last)],
+        [replace(line, text=redact(line.text)[:_MAX_LINE]) for line in _last_lines(lines, last)],
         _hint(lines, exception or fatal, first.signal if first is not None else run.ending.signal),
     )
 
 
 def _lines_and_exception(pieces: Iterable[Piece]) -> tuple[list[PrintedLine], FoundException | None]:
     """Return the lines of stderr if they say why the program ended, else those of all output."""
-    lines = [line for line in printed_lines(pieces) if not line.text.startswith(_OURS)]
+    lines = [
+        line
+        for line in printed_lines(pieces)
+        if not line.text.startswith(_OURS) and not _POINTERS.issuperset(line.text)
+    ]
     errors = [line for line in lines if line.stream == "stderr"]
     for some in (errors, lines):
         found = find_exception([line.text for line in some])
         if found is not None:
             begun = some[found.first]
-            some[found.first] = begun._replace(text=begun.text[found.column :])
+            some[found.first] = replace(begun, text=begun.text[found.column :])
             return some, found
     return errors if fatal_line([line.text for line in errors]) is not None else lines, None
 
