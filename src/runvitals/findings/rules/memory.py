@@ -94,8 +94,7 @@ def _host_growth(
         _severity(growth),
         "possible" if key == OF_HOST else "likely",
         time,
-        f"The memory of {whose} {_verb(growth)} by {rate} an hour"
-        f"{_end(run, growth, 'memory')}.",
+        f"The memory of {whose} {_verb(growth)} by {rate} an hour{_end(run, growth, 'memory')}.",
         evidence(
             host.columns,
             key,
