@@ -28,8 +28,8 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     "idle": ("slow_start", "idle_devices", "idle_tail"),
     "idle_devices": ("input_bound_cpu", "input_bound_disk", "input_bound_network", "launch_bound"),
     "cpu_limit": ("input_bound_cpu",),
-    "thermal_throttling": ("clock_limited", "straggler"),
-    "hw_slowdown": ("clock_limited", "thermal_throttling", "straggler"),
+    "thermal_throttling": ("clock_limited",),
+    "hw_slowdown": ("clock_limited", "thermal_throttling"),
     "straggler": ("clock_limited",),
     "swapping": ("input_bound_disk",),
     "checkpoint_stalls": ("input_bound_disk",),
@@ -41,6 +41,8 @@ CAUSED_BY: Mapping[str, tuple[str, ...]] = {
     "device_needs_reset": ("hang", "idle", "idle_devices"),
     "memory_errors": ("hang", "idle", "idle_devices"),
     "held_memory_without_process": ("idle",),
+    "thermal_throttling": ("straggler",),
+    "hw_slowdown": ("straggler",),
     "swapping": ("out_of_memory_near", "input_bound_disk"),
 }
 """Both are findings, but the cause is the headline, whatever the consequence costs."""

@@ -151,11 +151,15 @@ def ranks_on(facts: Run, host: str) -> dict[int, int]:
 
 def marks_of(events: Iterable[Event]) -> list[Mark]:
     """Return what the training marked, and errors of GPUs that the driver told (Xid), from a run's events."""
-    return [Mark(event.time_ms, event.text) for event in events if event.name in ("marker", "gpu_xid")]
+    return [
+        Mark(event.time_ms, event.text, event.host if event.name == "gpu_xid" else "")
+        for event in events
+        if event.name in ("marker", "gpu_xid")
+    ]
 
 
 _READ = re.compile(
-    r"(gpu|tpu|trn|ipu)\.|cpu$|cpu\.(mean|ofLimit|iowait|steal|pressure)|(io|memory)\.pressure|memory_percent$"
+    r"(gpu|tpu|trn|ipu)\.|cpu$|cpu\.(mean|ofLimit|ofAllowed|iowait|steal|pressure)|(io|memory)\.pressure|memory_percent$"
     r"|proc\.|cgroup\.|swap\.used|disk\.(in|out)$|disk\..*\.(utilization|usagePercent)$"
     r"|network\.(recv|sent|ib\.|efa\.|ena\.)"
 )

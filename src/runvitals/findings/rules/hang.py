@@ -41,6 +41,8 @@ POWER_DROP = 0.40
 SPIN_POWER = 0.35
 """The share of the power of work, above that of rest, that a device draws which only waits."""
 IDLE_BUSY, SPIN_BUSY = 10.0, 90.0
+WORKING, FLAT = 97.0, 99.0
+"""Percent: a device that works is less busy now and then than one that waits in a kernel."""
 MIN_TRANSFER_MIB_S = 10.0
 
 State = Literal["works", "busy", "spins", "idle", "silent"]
@@ -77,13 +79,35 @@ def find_standstills(run: ObservedRun) -> list[Standstill]:
     return [
         standstill
         for standstill in _pauses(run)
-        if not standstill.those("works") and not _all_busy(standstill) and not _hosts_go_on(run, standstill)
+        if not standstill.those("works")
+        and (not _all_busy(standstill) or _seems_to_wait(run, standstill))
+        and not _hosts_go_on(run, standstill)
     ]
 
 
 def _all_busy(standstill: Standstill) -> bool:
     """Whether nothing tells if devices wait or work."""
     return bool(standstill.states) and len(standstill.those("busy")) == len(standstill.states)
+
+
+def _seems_to_wait(run: ObservedRun, standstill: Standstill) -> bool:
+    """Whether devices that only tell their utilisation seem to wait, for half an hour.
+
+    All are flat at 100 %, as they never were while they trained, or the processes do far less than before.
+    """
+    late = standstill.span
+    if len(late) * run.windows.width_s < 2 * MIN_HANG_S:
+        return False
+    before = np.zeros(run.windows.count, dtype=np.bool_)
+    before[: late.first] = run.training_windows[: late.first]
+    lows = [device.low("busy") for device, _ in standstill.states]
+    if all(median(low, late.slice) > FLAT > WORKING >= median(low, before) for low in lows):
+        return True
+    cpus = [host.columns.mean("cpu") for host in run.hosts]
+    return all(
+        median(cpu, before) > 1 and median(cpu, late.slice) < (1 - POWER_DROP) * median(cpu, before)
+        for cpu in cpus
+    )
 
 
 def _pauses(run: ObservedRun) -> Iterator[Standstill]:
@@ -193,7 +217,8 @@ def judge_hang(run: ObservedRun) -> Judgement:
             return Abstention("no steps were logged, and no device reports its utilisation")
         return _flat_devices(run, telling)
     pauses = list(_pauses(run))
-    if pauses and pauses[-1].to_ms is None and _all_busy(pauses[-1]):
+    last = pauses[-1] if pauses else None
+    if last and last.to_ms is None and _all_busy(last) and not _seems_to_wait(run, last):
         return Abstention(
             "steps stopped, and utilisation alone does not tell whether devices work or wait",
             ("gpu.{i}.powerWatts", "gpu.{i}.smActive", "tpu.{i}.tensorcoreUtilization"),
@@ -219,6 +244,8 @@ def _hang(run: ObservedRun, standstill: Standstill) -> Occurrence:
     if standstill.to_ms is not None:
         severity = "warning" if seconds >= LONG_PAUSE_S else "info"
     confidence: Confidence = "certain" if seconds > 2 * MIN_HANG_S else "likely"
+    if _all_busy(standstill):
+        confidence, severity = "possible", "warning" if severity == "critical" else severity
     before = np.zeros(run.windows.count, dtype=np.bool_)
     before[: late.first] = run.training_windows[: late.first]
     found = []
@@ -312,7 +339,9 @@ RULES = (
         "No step for 15 minutes, 10 times the usual distance of steps, and 3 times the longest pause before "
         "(or an hour), without marked validations; after 5 minutes if several devices are all fully used at "
         "a fraction of the power of work. Devices must do nothing or only wait: at half load, or at the "
-        "power of the steps before, they work, and a long step is no hang. Hosts that begin to move data "
+        "power of the steps before, they work, and a long step is no hang. Where nothing but utilisation tells, it is a "
+        "possible hang after half an hour if all devices are flat at 100 % as never before, or the processes "
+        "do 40 % less. Hosts that begin to move data "
         "while the devices rest, or that compute as before for less than 30 minutes, make it `idle`. If "
         "steps go on afterwards, it was a pause: a warning from 30 minutes on. Without logged steps, several "
         "devices that are all fully used at little power for 15 minutes are a possible hang.",
