@@ -37,6 +37,11 @@ def all_processors(host: ObservedHost) -> tuple[Floats, str]:
     return host.columns.mean(key), key
 
 
+def own_processors(host: ObservedHost) -> Floats:
+    """Return how many processors the run's processes use; of one, where their number is unknown."""
+    return host.columns.mean("cpu") / 100 * (host.cpus or 1.0)
+
+
 def use_of_others(host: ObservedHost) -> Floats:
     """What processes outside of the run use of these processors, in percent.
 

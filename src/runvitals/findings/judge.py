@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 
 from runvitals.findings.finding import Finding, Findings, Undecided
 from runvitals.findings.observed_run import ObservedRun
@@ -71,7 +70,7 @@ def judge(run: ObservedRun) -> Findings:
             findings += judged
         else:
             fine.append(rule.id)
-    findings = _without_consequences(findings)
+    findings = _without_consequences(findings, run.ended_ms or run.now_ms)
     findings.sort(key=_importance)
     seconds = run.duration_ms / 1000
     accused = [finding for finding in findings if finding.severity != "info"]
@@ -102,12 +101,12 @@ def _is_judgeable(run: ObservedRun) -> bool:
     )
 
 
-def _without_consequences(findings: Sequence[Finding]) -> list[Finding]:
+def _without_consequences(findings: Sequence[Finding], now_ms: int) -> list[Finding]:
     """Leave out what another finding explains: idle because hung is one finding."""
     kept = []
     for finding in findings:
         explained = any(
-            finding.id in EXPLAINED_BY.get(other.id, ()) and _overlaps(finding, other)
+            finding.id in EXPLAINED_BY.get(other.id, ()) and _overlaps(finding, other, now_ms)
             for other in findings
             if other is not finding
         )
@@ -116,10 +115,10 @@ def _without_consequences(findings: Sequence[Finding]) -> list[Finding]:
     return kept
 
 
-def _overlaps(finding: Finding, cause: Finding) -> bool:
+def _overlaps(finding: Finding, cause: Finding, now_ms: int) -> bool:
     """Whether a finding lies, for the most part, in the time and on the devices of another."""
-    end = inf if finding.to_ms is None else finding.to_ms
-    cause_end = inf if cause.to_ms is None else cause.to_ms
+    end = now_ms if finding.to_ms is None else finding.to_ms
+    cause_end = now_ms if cause.to_ms is None else cause.to_ms
     common = min(end, cause_end) - max(finding.from_ms, cause.from_ms)
     if common < 0.5 * max(end - finding.from_ms, 1):
         return False

@@ -455,6 +455,36 @@ def biren_between_serving() -> Workload:
 # ---- sick
 
 
+@healthy
+def curriculum_in_one_step() -> Workload:
+    """Harder data from half on: the loss rises at once, and stays there."""
+    run = start("curriculum_in_one_step", 3, 10)
+    card(run, "node0", 0, load_of(run, 92), "amd")
+    run.host("node0", 20)
+    run.steps(90, run.duration_s, 3.0, loss=lambda share: 1.2 + 2 * np.exp(-8 * share) + 1.0 * (share > 0.5))
+    return run
+
+
+@healthy
+def curriculum_that_is_marked() -> Workload:
+    """A context four times as long from half on: the loss is above where it began, and was told to be."""
+    run = start("curriculum_that_is_marked", 3, 10)
+    card(run, "node0", 0, load_of(run, 92), "gaudi")
+    run.host("node0", 20)
+    run.steps(90, run.duration_s, 3.0, loss=lambda share: np.where(share < 0.5, 1 + np.exp(-9 * share), 2.6))
+    run.mark(90 + (run.duration_s - 90) / 2, "stage 2: context 32k")
+    return run
+
+
+@sick
+def diverges_to_where_it_began() -> Workload:
+    run = start("diverges_to_where_it_began", 3, 10, expected=["loss_diverged"], from_s=1.5 * HOUR)
+    card(run, "node0", 0, load_of(run, 92), "amd")
+    run.host("node0", 20)
+    run.steps(90, run.duration_s, 3.0, loss=lambda share: 1.2 + 2 * np.exp(-8 * share) + 1.8 * (share > 0.5))
+    return run
+
+
 @sick
 def tpu_waits_for_processors() -> Workload:
     run = start("tpu_waits_for_processors", 3, 15, expected=["input_bound_cpu"])

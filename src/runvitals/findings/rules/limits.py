@@ -7,7 +7,13 @@ import re
 import numpy as np
 
 from runvitals.findings.devices import Device
-from runvitals.findings.host_load import all_processors, is_throttled, pressure, use_of_others
+from runvitals.findings.host_load import (
+    all_processors,
+    is_throttled,
+    own_processors,
+    pressure,
+    use_of_others,
+)
 from runvitals.findings.observed_run import ObservedHost, ObservedRun
 from runvitals.findings.persistence import persisting, recurrences
 from runvitals.findings.rule import (
@@ -29,6 +35,8 @@ OTHERS = 30.0
 STEAL = 10.0
 SLOWER, USUAL_S = 1.25, 1800.0
 """So many times as long as in the half hour before: a step is slowed down."""
+MIN_OWN = 0.3
+"""Processors that the run itself uses: one that hardly computes is not slowed down by others."""
 OPEN_S = 180.0
 """Of evidence: the counters of the kernel leave little doubt."""
 MIN_OF_OTHERS, OF_OTHERS, OF_SCREENS = 2.0**30, 0.1, 0.25
@@ -114,6 +122,7 @@ def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
         full = above(all_processors(host)[0], 90) & above(others, OTHERS)
         if known(cpu_pressure).any():
             full &= above(cpu_pressure, 20)
+        full &= own_processors(host) >= MIN_OWN
         harmed = (full | above(columns.mean("cpu.steal"), STEAL)) & ~run.start_windows
         if not harmed.any():
             continue
@@ -252,9 +261,10 @@ RULES = (
         "Others use the host's processors",
         "Processes that do not belong to the run, or other virtual machines on the same hardware, use the "
         "processors that it needs.",
-        "All processors are used, 30 % or more of them by others, and tasks wait; or 10 % or more are "
-        "stolen by the hypervisor; and the devices wait, or steps take a quarter longer than in the half "
-        "hour before. Without either, nothing shows that the run is slower: it is information then.",
+        "All processors are used, 30 % or more of them by others and a third of one by the run, and tasks "
+        "wait; or 10 % or more are stolen by the hypervisor; and the devices wait, or steps take a quarter "
+        "longer than in the half hour before. Without either, nothing shows that the run is slower: it is "
+        "information then.",
         "Ask for the host exclusively, pin processes to processors, or move the run.",
         ("cpu", "cpu.mean"),
         judge_noisy_neighbour,
