@@ -98,7 +98,7 @@ def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None
     losses = sorted(key for key in sampled if is_measured_loss(key))[:MAX_LOGGED_NAMES]
     keys = tuple(sorted(key for key in sampled if reads(key) and key not in rates))
     selection = SeriesSelection(keys=keys)
-    extent = view.extent(selection) if keys else None
+    extent = view.extent(SeriesSelection(keys=one_of_each_kind(keys))) if keys else None
     logged = _logged(view)
     start_ms, ended_ms = extent_of(facts.started_ms, facts.ended_ms, extent or (), logged)
     end_ms = ended_ms or (extent[1] if extent is not None else facts.started_ms)
@@ -121,6 +121,16 @@ def observe_view(view: RunView, now_ms: int, price_per_device_hour: float | None
         out_of_memory=facts.out_of_memory,
         price_per_device_hour=price_per_device_hour,
     )
+
+
+def one_of_each_kind(keys: Iterable[str]) -> tuple[str, ...]:
+    """Return a key of each collector: what it measures begins and ends together.
+
+    Example:
+        >>> one_of_each_kind(["cpu", "gpu.0.gpu", "gpu.0.temp", "gpu.1.gpu"])
+        ('cpu', 'gpu.0.gpu')
+    """
+    return tuple({key.partition(".")[0]: key for key in sorted(keys, reverse=True)}.values())[::-1]
 
 
 def _windows(
