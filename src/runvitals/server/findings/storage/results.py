@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, and_, delete, exists, func, or_, select
 
 from runvitals.base.json_codec import dumps
-from runvitals.findings.finding import Finding, Findings, from_json
+from runvitals.findings.finding import Finding, from_json
 from runvitals.model import fields
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.json_values import damage_of
@@ -198,6 +198,8 @@ class FindingResults:
             return set(connection.execute(statement).scalars())
 
 
+_SEEN = "seen_ms"
+"""In the body: until when open findings were last found to go on, by number, if that is earlier."""
 _VERDICT = ("run_id", "verdict", "text", "severity", "lost_hours", "judged_ms")
 
 
@@ -206,8 +208,15 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     if damage_of(body) is not None:
         return replace(nothing_judged(row.run_id, "damaged"), numbered=row.numbered)
     findings = from_json(body)
+    seen = body.get(_SEEN, {})
     kept = tuple(
-        KeptFinding(each.number, each.opened_ms, found, each.lost_hours)
+        KeptFinding(
+            each.number,
+            each.opened_ms,
+            found,
+            each.lost_hours,
+            seen.get(str(each.number), row.up_to_ms) if found.to_ms is None else 0,
+        )
         for each, found in zip(numbers, findings.findings, strict=False)
     )
     return KeptResult(
@@ -237,17 +246,20 @@ def _row(result: KeptResult) -> dict[str, Any]:
         "text": plain_text(result.findings.text),
         "severity": SEVERITIES.index(result.findings.severity),
         "lost_hours": result.lost_hours,
-        "body": dumps(_body(result.findings)).decode("ascii"),
+        "body": dumps(_body(result)).decode("ascii"),
         "error": None if result.error is None else plain_text(result.error),
         "numbered": result.numbered,
     }
 
 
-def _body(findings: Findings) -> dict[str, Any]:
+def _body(result: KeptResult) -> dict[str, Any]:
     """Return findings as in the API, but without prices and with device-hours that are not rounded."""
-    body = findings.to_json()
-    for shown, found in zip(body["findings"], findings.findings, strict=True):
+    body = result.findings.to_json()
+    for shown, found in zip(body["findings"], result.findings.findings, strict=True):
         shown["cost"] = {"device_hours": found.device_hours, "money": None}
+    held = [each for each in result.kept if each.finding.to_ms is None and each.seen_ms < result.up_to_ms]
+    if held:
+        body[_SEEN] = {str(each.number): each.seen_ms for each in held}
     return body
 
 
