@@ -147,8 +147,12 @@ def test_a_finding_that_comes_and_goes_stays_open_for_a_while(metadata_store: Me
     ]
     assert judge(25.5) == [(FindingClosed, 1, 20)]
     assert judge(27) == []
-    assert judge(30, HANG) == [(FindingOpened, 2, None)]
-    assert judge(31, final=True) == [(FindingClosed, 2, 30)]
+    assert judge(40, HANG) == [(FindingOpened, 1, None)]
+    assert judge(90) == []  # what came back once is held for longer
+    assert judge(95, HANG) == [(FindingGrew, 1, None)]
+    assert judge(156) == [(FindingClosed, 1, 95)]
+    assert judge(300, HANG) == [(FindingOpened, 2, None)]
+    assert judge(301, final=True) == [(FindingClosed, 2, 300)]
 
 
 def test_what_another_finding_explains_closes_at_once(metadata_store: MetadataStore) -> None:

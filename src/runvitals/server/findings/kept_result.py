@@ -20,6 +20,8 @@ from runvitals.server.events.finding_changes import (
 
 HOLD_MS = 5 * MINUTE_MS
 """A finding that has ended, or is not found any more, closes after this time if it does not come back."""
+RETURN_MS = 60 * MINUTE_MS
+"""One that comes back within this time after it closed is the same, and from then on is held for so long."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +56,7 @@ class KeptFinding:
         opened_ms: up to when the run was judged when it was noticed.
         lost_hours: of devices, for which no more important finding accounts.
         seen_ms: while it is open, until when it was last found to go on.
+        has_returned: whether it had been closed and came back.
     """
 
     number: int
@@ -61,6 +64,31 @@ class KeptFinding:
     finding: Finding
     lost_hours: float = 0.0
     seen_ms: int = 0
+    has_returned: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RetractedFinding:
+    """A finding that was closed because the rules, which know more now, find it no longer.
+
+    Args:
+        seen_ms: until when it was last found to go on.
+    """
+
+    number: int
+    rule: str
+    hosts: tuple[str, ...]
+    devices: tuple[int, ...]
+    seen_ms: int
+
+    def is_same(self, finding: Finding, up_to_ms: int) -> bool:
+        """Whether a finding is this one, which has come back."""
+        return (
+            finding.id == self.rule
+            and up_to_ms - self.seen_ms < RETURN_MS
+            and not set(finding.hosts).isdisjoint(self.hosts)
+            and (finding.devices == self.devices or not set(finding.devices).isdisjoint(self.devices))
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +101,7 @@ class KeptResult:
         numbered: how many findings the run ever had.
         error: why the run could not be judged; None if it was. Then the rest is of an earlier judgement, or
             empty.
+        retracted: what was closed in the last hour and may come back.
     """
 
     run_id: int
@@ -86,6 +115,7 @@ class KeptResult:
     lost_hours: float
     numbered: int
     error: str | None = None
+    retracted: tuple[RetractedFinding, ...] = ()
 
     @property
     def verdict(self) -> RunVerdict:
@@ -106,27 +136,40 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
     the run, and would move it. One that comes and goes stays open.
     """
     earlier = list(() if before is None else before.kept)
+    retracted = list(() if before is None else before.retracted)
     numbered = 0 if before is None else before.numbered
     kept: list[KeptFinding] = []
     changes: list[FindingChange] = []
     for finding in judged.findings.findings:
         same = _same(finding, earlier)
-        if same is None:
-            numbered += 1
-            now = KeptFinding(numbered, judged.up_to_ms, finding)
-        else:
+        back = next((each for each in retracted if each.is_same(finding, judged.up_to_ms)), None)
+        if same is not None:
             earlier.remove(same)
             start_ms = finding.from_ms if judged.is_final else same.finding.from_ms
-            now = KeptFinding(same.number, same.opened_ms, replace(finding, from_ms=start_ms))
+            goes_on = same.finding.to_ms is not None and finding.to_ms is None
+            now = replace(
+                same,
+                finding=replace(finding, from_ms=start_ms),
+                has_returned=same.has_returned or goes_on,
+            )
+        elif back is not None:
+            retracted.remove(back)
+            now = KeptFinding(back.number, judged.up_to_ms, finding, has_returned=True)
+        else:
+            numbered += 1
+            now = KeptFinding(numbered, judged.up_to_ms, finding)
         now = _held(same, now, judged)
         kept.append(now)
         changes += _changes(same, now, judged)
-    for gone in earlier:
-        if gone.finding.to_ms is None:
-            if _is_held(gone.seen_ms, judged) and not _is_explained(gone.finding, judged.findings):
-                kept.append(gone)
-            else:
-                changes.append(_vanished(gone, judged))
+    for gone in (each for each in earlier if each.finding.to_ms is None):
+        if _is_held(gone, gone.seen_ms, judged) and not _is_explained(gone.finding, judged.findings):
+            kept.append(gone)
+        else:
+            found = gone.finding
+            changes.append(_vanished(gone, judged))
+            retracted.append(
+                RetractedFinding(gone.number, found.id, found.hosts, found.devices, gone.seen_ms)
+            )
     hours = lost_hours([each.finding for each in kept], judged.up_to_ms, judged.device_hours or None)
     result = KeptResult(
         run_id=judged.run_id,
@@ -139,12 +182,14 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
         kept=tuple(replace(each, lost_hours=mine) for each, mine in zip(kept, hours, strict=True)),
         lost_hours=sum(hours),
         numbered=numbered,
+        retracted=tuple(each for each in retracted if judged.up_to_ms - each.seen_ms < RETURN_MS),
     )
     return result, changes
 
 
-def _is_held(seen_ms: int, judged: JudgedRun) -> bool:
-    return not judged.is_final and judged.up_to_ms - seen_ms < HOLD_MS
+def _is_held(kept: KeptFinding, seen_ms: int, judged: JudgedRun) -> bool:
+    hold_ms = RETURN_MS if kept.has_returned else HOLD_MS
+    return not judged.is_final and judged.up_to_ms - seen_ms < hold_ms
 
 
 def _held(before: KeptFinding | None, now: KeptFinding, judged: JudgedRun) -> KeptFinding:
@@ -153,8 +198,8 @@ def _held(before: KeptFinding | None, now: KeptFinding, judged: JudgedRun) -> Ke
     if to_ms is None:
         return replace(now, seen_ms=judged.up_to_ms)
     was_open = before is not None and before.finding.to_ms is None
-    if not was_open or not _is_held(to_ms, judged):
-        return now
+    if not was_open or not _is_held(now, to_ms, judged):
+        return replace(now, seen_ms=0)
     return replace(now, finding=replace(now.finding, to_ms=None), seen_ms=to_ms)
 
 
