@@ -12,8 +12,8 @@ from tests.findings.scenarios.course import Course
 from tests.findings.scenarios.journal import write_journal
 from tests.server.browser import Browser
 from tests.server.pages.test_account_pages import check
-from tests.server.pages.test_shared_findings import AXE, picture
 from tests.server.pages.test_page import browser, page, static  # noqa: F401
+from tests.server.pages.test_shared_findings import AXE, picture
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
 
