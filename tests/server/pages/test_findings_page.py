@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from tests.findings.scenarios import sick
-from tests.findings.scenarios.course import Course
 from tests.findings.scenarios.journal import write_journal
 from tests.server.browser import Browser
 from tests.server.pages.test_account_pages import check
@@ -21,10 +19,6 @@ STARVED = "The GPUs wait for the data loader"
 MARK = "figure[data-chart] .frame a"
 
 
-def written(course: Course, directory: Path, run_id: str) -> None:
-    write_journal(replace(course, interval_s=10.0), directory, run_id)
-
-
 def marked_charts(page: Browser) -> list[str]:  # noqa: F811
     """The titles of the charts with a mark."""
     titles: list[str] = page.evaluate(
@@ -34,7 +28,7 @@ def marked_charts(page: Browser) -> list[str]:  # noqa: F811
 
 
 def test_the_card_leads_to_the_charts_that_decided(page: Browser, tmp_path: Path) -> None:  # noqa: F811
-    written(sick.input_bound_cpu("h100", seed=3), tmp_path, "sick")
+    write_journal(sick.input_bound_cpu("h100", seed=3, interval_s=10.0), tmp_path, "sick")
     page.open("/runs/sick")
     assert STARVED in page.text(".verdict .text")
     click(page, ".verdict summary")
@@ -61,7 +55,7 @@ def _first_entry(page: Browser) -> int:  # noqa: F811
 
 
 def test_charts_mark_what_was_found(page: Browser, tmp_path: Path) -> None:  # noqa: F811
-    written(sick.straggler("h100", seed=3), tmp_path, "slow")
+    write_journal(sick.straggler("h100", seed=3, interval_s=10.0), tmp_path, "slow")
     page.open("/runs/slow?charts=GPU+clocks")
     page.wait(f"document.querySelector('{MARK}')")
     assert marked_charts(page) == ["GPU clocks"]
@@ -85,7 +79,7 @@ def test_charts_mark_what_was_found(page: Browser, tmp_path: Path) -> None:  # n
 
 
 def test_marks_can_be_switched_off(page: Browser, tmp_path: Path) -> None:  # noqa: F811
-    written(sick.straggler("h100", seed=3), tmp_path, "slow")
+    write_journal(sick.straggler("h100", seed=3, interval_s=10.0), tmp_path, "slow")
     page.open("/runs/slow?charts=GPU+clocks")
     page.wait(f"document.querySelector('{MARK}')")
     click(page, "button", "Options and export")
@@ -98,7 +92,7 @@ def test_marks_can_be_switched_off(page: Browser, tmp_path: Path) -> None:  # no
 
 
 def test_charts_by_step_mark_the_steps(page: Browser, tmp_path: Path) -> None:  # noqa: F811
-    written(sick.nan_loss("h100", seed=3), tmp_path, "nan")
+    write_journal(sick.nan_loss("h100", seed=3, interval_s=10.0), tmp_path, "nan")
     page.open("/runs/nan/charts")
     page.wait(f"document.querySelector('{MARK}')")
     left, _, width, _ = page.box(MARK)

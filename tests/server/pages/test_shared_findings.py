@@ -287,7 +287,9 @@ def test_a_table_of_runs_is_filtered_by_findings(
 ) -> None:
     keep(people, going_on, replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS))
     signed_in(page, "bob")
-    page.open("/vision/digits/runs?filter=finding:idle")
-    page.wait("[...document.querySelectorAll('tbody .name')].some(e => e.innerText.startsWith('live'))")
-    page.open("/vision/digits/runs?filter=-finding:idle")
+    page.open("/vision/digits/findings?cause=idle")
+    click(page, ".causes a", "All runs with this finding")
+    page.wait("document.querySelector('tbody .name')?.innerText.startsWith('live')")
+    assert page.evaluate("document.querySelectorAll('tbody .name').length") == 1
+    page.open("/vision/digits/runs?q=finding:hang")
     page.wait("document.querySelector('main')?.innerText.includes('No runs')")
