@@ -23,6 +23,7 @@ from runvitals.readers.journals.run_handle import now_ms
 from runvitals.server import routes as api
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
 from runvitals.server.access.permission import needs
+from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
 from runvitals.server.findings.run_findings import JudgedViews
 from runvitals.server.http import page
@@ -81,6 +82,7 @@ def local_services(library: Library) -> Services:
         closing=closing,
         feeds=RunFeeds(closing),
         open_streams=OpenStreams(),
+        kept_means=KeptMeans(),
         response_memory=ResponseMemory(),
         findings=JudgedViews(),
     )

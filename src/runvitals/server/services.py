@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from runvitals.server.access.bound_cursors import BoundCursors
     from runvitals.server.access.control import AccessControl
-    from runvitals.server.access.recorded_changes import RecordedChanges
+    from runvitals.server.access.enforcement.bound_cursors import BoundCursors
+    from runvitals.server.access.enforcement.recorded_changes import RecordedChanges
     from runvitals.server.account_services import AccountServices
     from runvitals.server.alerts.alerting import Alerting
     from runvitals.server.alerts.delivery.channels import Channels
+    from runvitals.server.charts.overlay.kept_means import KeptMeans
     from runvitals.server.doors.mlflow.door import MlflowDoor
     from runvitals.server.doors.otlp.receiver import OtlpReceiver
     from runvitals.server.doors.project_rules import ProjectRules
@@ -56,6 +57,7 @@ class Services:
         closing: is set when the server ends.
         response_memory: what responses that are being sent hold.
         findings: what is wrong with runs.
+        kept_means: what charts of groups have read of runs.
     """
 
     library: Library
@@ -64,6 +66,7 @@ class Services:
     open_streams: OpenStreams
     response_memory: ResponseMemory
     findings: FindingSource
+    kept_means: KeptMeans
     access: AccessControl | None = None
     changes: RecordedChanges | None = None
     cursors: BoundCursors | None = None

@@ -29,7 +29,7 @@ def marked_charts(page: Browser) -> list[str]:  # noqa: F811
 
 def test_the_card_leads_to_the_charts_that_decided(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     write_journal(sick.input_bound_cpu("h100", seed=3, interval_s=10.0), tmp_path, "sick")
-    page.open("/runs/sick")
+    page.open("/runs/sick/system")
     assert STARVED in page.text(".verdict .text")
     click(page, ".verdict summary")
     shown(page, "Looked at and found fine", ".verdict")
@@ -51,12 +51,12 @@ def test_the_card_leads_to_the_charts_that_decided(page: Browser, tmp_path: Path
 def _first_entry(page: Browser) -> int:  # noqa: F811
     """The entry of the run's page before a link was followed."""
     entries = page.call("Page.getNavigationHistory")["entries"]
-    return next(int(entry["id"]) for entry in reversed(entries) if entry["url"].endswith("/runs/sick"))
+    return next(int(entry["id"]) for entry in reversed(entries) if entry["url"].endswith("/runs/sick/system"))
 
 
 def test_charts_mark_what_was_found(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     write_journal(sick.straggler("h100", seed=3, interval_s=10.0), tmp_path, "slow")
-    page.open("/runs/slow?charts=GPU+clocks")
+    page.open("/runs/slow/system?charts=GPU+clocks")
     page.wait(f"document.querySelector('{MARK}')")
     assert marked_charts(page) == ["GPU clocks"]
     left, top, width, height = page.box(MARK)
@@ -72,7 +72,7 @@ def test_charts_mark_what_was_found(page: Browser, tmp_path: Path) -> None:  # n
     shown(page, "What decided: straggler")
     page.wait(f"document.querySelector('.deciding {MARK}')")
     assert page.box(f".deciding {MARK}")[2] > 2 * whole  # a wider chart, zoomed to it
-    page.open("/runs/slow?charts=GPU+temperature")
+    page.open("/runs/slow/system?charts=GPU+temperature")
     page.wait("document.querySelector('figure canvas')")
     page.wait("document.querySelector('.verdict .text')")
     assert marked_charts(page) == []
@@ -80,13 +80,13 @@ def test_charts_mark_what_was_found(page: Browser, tmp_path: Path) -> None:  # n
 
 def test_marks_can_be_switched_off(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     write_journal(sick.straggler("h100", seed=3, interval_s=10.0), tmp_path, "slow")
-    page.open("/runs/slow?charts=GPU+clocks")
+    page.open("/runs/slow/system?charts=GPU+clocks")
     page.wait(f"document.querySelector('{MARK}')")
     click(page, "button", "Options and export")
     click(page, "label", "Mark findings at the time axis")
     page.wait(f"!document.querySelector('{MARK}')")
     assert page.evaluate("new URLSearchParams(location.search).get('marks')") == "off"
-    page.open("/runs/slow?charts=GPU+clocks&mode=heatmap")
+    page.open("/runs/slow/system?charts=GPU+clocks&mode=heatmap")
     page.wait("document.querySelector('.heatmap canvas') && document.querySelector('.marks a')")
     picture(page, "marks-heatmap")
 

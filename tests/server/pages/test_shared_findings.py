@@ -107,7 +107,8 @@ def test_a_project_and_its_team_show_what_was_lost_by_cause(page: Browser, peopl
     page.wait("document.querySelectorAll('.causes > li > button')[1].click() || true")
     shown(page, "The training makes no steps, but the GPUs are busy: <b onclick=alert(1)>rank 3</b> waits.")
     assert (
-        page.evaluate("document.querySelector('.causes li li a').pathname") == "/vision/digits/runs/otter-2"
+        page.evaluate("document.querySelector('.causes li li a').pathname")
+        == "/vision/digits/runs/otter-2/system"
     )
     assert page.evaluate("location.search") == "?cause=hang"
     picture(page, "lost-runs")
@@ -137,7 +138,7 @@ def test_a_run_behind_a_cause_opens_at_its_finding(page: Browser, people: People
     page.open("/vision/forest/findings?cause=hang")
     click(page, ".causes li li a", "badger-1")
     shown(page, "What decided: hang")
-    assert page.evaluate("location.pathname") == "/vision/forest/runs/badger-1"
+    assert page.evaluate("location.pathname") == "/vision/forest/runs/badger-1/system"
     from_ms = people.now_ms - 10 * HOUR_MS
     asked = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
     assert asked["finding"] == f"hang~{from_ms}"

@@ -118,6 +118,17 @@ def test_new_values_of_a_running_run_appear(page: Browser, live: Live) -> None:
     eventually(requested)
 
 
+def test_groups_are_of_all_runs_that_match(page: Browser) -> None:
+    page.open("/projects/digits?shown=anna&by=config.model.depth")
+    page.wait(f"document.querySelector('{LOSS} .u-over')")
+    assert pointed_at(page) == ["model.depth: 12 (3)"]
+    assert page.text(f"{LOSS} .where").startswith("step ")
+    page.wait("document.querySelector('tr.group .swatch')?.style.getPropertyValue('--run')")
+    page.open("/projects/digits?shown=anna&by=config.seed&q=-id:carl")
+    page.wait(f"document.querySelector('{LOSS} .u-over')")
+    assert pointed_at(page) == ["seed: 0 (1)", "seed: 1 (1)"]
+
+
 def test_it_is_used_by_keys_and_on_a_phone(page: Browser) -> None:
     page.open("/projects/digits")
     page.wait(f"document.querySelector('{LOSS} .u-over')")

@@ -259,6 +259,15 @@ export interface components {
         Cancellation: {
             reason: string;
         };
+        /** @description Runs with the same values. */
+        ChartGroup: {
+            /** @description By the names in `by`; None where the runs have no value. */
+            values: {
+                [key: string]: string | number | null;
+            };
+            /** @description How many runs are in it. */
+            runs: number;
+        };
         /** @description By which channels an event is notified. `min_level`: only events of this level or a higher one. */
         Choice: {
             /** @default false */
@@ -568,6 +577,11 @@ export interface components {
             key: string;
             user: string;
         };
+        /** @description Whether a filter can be read. */
+        FilterCheck: {
+            /** @description What is wrong with it; None if it is valid. */
+            error: string | null;
+        };
         /** @description A message about a firing to one receiver. */
         FiringNotification: {
             id: number;
@@ -626,11 +640,113 @@ export interface components {
             throttled: number;
             hot: number;
         };
+        /** @description The metric by which runs are judged. */
+        GoalMetric: {
+            /** @description Its column is `summary.<name>`. */
+            name: string;
+            /** @description None: not known. */
+            goal: ("minimize" | "maximize") | null;
+        };
+        /** @description One metric of a group. A run counts in every bucket from its first to its last value. */
+        GroupMeans: {
+            /** @description Its place in `groups`. */
+            group: number;
+            /** @description How many runs of the group have the metric. */
+            runs: number;
+            /** @description Where the buckets begin. */
+            x: number[];
+            /** @description The mean of the runs, whose values are means of a bucket. */
+            y: number[];
+            /** @description The lowest of the runs. */
+            min: number[];
+            /** @description The highest of the runs. */
+            max: number[];
+            /** @description How many runs there are at this place. */
+            n: number[];
+        };
+        /** @description The lines of one key. */
+        GroupedKey: {
+            key: string;
+            /** @description Width of the buckets, which begin at multiples of it. */
+            width: number;
+            lines: components["schemas"]["GroupMeans"][];
+        };
+        /** @description Means of groups of runs on one axis. */
+        GroupedOverlay: {
+            x: string;
+            /** @description The largest first, at most 50. */
+            groups: components["schemas"]["ChartGroup"][];
+            left_out_groups: number;
+            /** @description How many runs the lines are of. */
+            runs: number;
+            /** @description How many of them are running. */
+            running: number;
+            /** @description Runs that match too but are older than the newest 2,000. */
+            older_runs: number;
+            /** @description Runs that were not read for lack of time: the same request again reads on. */
+            unread_runs: number;
+            keys: components["schemas"]["GroupedKey"][];
+            /** @description Parts of these series that could not be read. */
+            problems: string[];
+        };
         /** @description A page of guest links. */
         GuestLinksPage: {
             links: components["schemas"]["GuestLink"][];
             total: number;
             next: string | null;
+        };
+        HTTPValidationError: {
+            detail?: components["schemas"]["ValidationError"][];
+        };
+        /** @description How a run is going, in a few numbers. */
+        Headline: {
+            run: string;
+            /** @description Whether the program logged any numbers. */
+            logged: boolean;
+            goal: components["schemas"]["HeadlineGoal"] | null;
+            progress: components["schemas"]["HeadlineProgress"] | null;
+            throughput: components["schemas"]["HeadlineThroughput"] | null;
+            devices: components["schemas"]["HeadlineDevices"] | null;
+            problems: string[];
+        };
+        /** @description The use of the accelerators, over the whole run. */
+        HeadlineDevices: {
+            kind: string;
+            count: number;
+            /** @description Percent. */
+            mean: number;
+            /** @description Percent of the time of all devices with less than 5% use. */
+            idle: number;
+        };
+        /** @description The metric by which the run is judged. */
+        HeadlineGoal: {
+            name: string;
+            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+            goal: ("minimize" | "maximize") | null;
+            last: number;
+            best: number | null;
+            best_step: number | null;
+            /** @description Some of its values, in the order of time. */
+            line: number[];
+        };
+        /** @description How far the run is. */
+        HeadlineProgress: {
+            /** @enum {string} */
+            unit: "step" | "epoch";
+            value: number;
+            /** @description As the configuration says, such as `max_steps` or `epochs`. */
+            total: number | null;
+            step: number;
+            /** @description Lately, if the run is running; else in all. */
+            steps_per_second: number | null;
+            /** @description Milliseconds that are left, while it is running. */
+            eta_ms: number | null;
+        };
+        /** @description A logged metric of what is processed in a second. */
+        HeadlineThroughput: {
+            name: string;
+            last: number;
+            median: number;
         };
         /** @description A host and the runs that were on it. */
         HostDetail: {
@@ -1022,6 +1138,10 @@ export interface components {
         /** @description Where a mail is sent, to try the mail server. */
         MailTest: {
             address: string;
+        };
+        /** @description Collections with some words, the newest first. */
+        MatchingCollections: {
+            collections: components["schemas"]["MatchingCollection"][];
         };
         /** @description A page of keys. */
         MediaKeysPage: {
@@ -2658,6 +2778,19 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What a list of runs shows until the user chooses. */
+        UsualColumns: {
+            goal: components["schemas"]["GoalMetric"] | null;
+            /** @description Fields of the configuration in which the newest runs differ. */
+            config: string[];
+        };
+        ValidationError: {
+            loc: (string | number)[];
+            msg: string;
+            type: string;
+            input?: Json;
+            ctx?: Record<string, never>;
+        };
         /** @description A mail that confirms an address was sent. */
         VerificationSent: {
             /** @constant */
@@ -3110,6 +3243,32 @@ export interface components {
                 [key: string]: Json;
             } | null;
         };
+        /** @description Why a run failed. */
+        Failure: {
+            /**
+             * @description `running` if a rank has failed and others have not ended.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+            /** @description The reason on one line. */
+            title: string;
+            /** @description The name of the exception's class. */
+            exception: string | null;
+            /** @description What the exception says; may have several lines. */
+            message: string | null;
+            exit_code: number | null;
+            signal: number | null;
+            out_of_memory: boolean | null;
+            /** @description Of the process that failed first, as are exit code and signal. */
+            host: string | null;
+            rank: number | null;
+            /** @description When that process ended. */
+            time_ms: number | null;
+            /** @description What it printed last, at most 20 lines. */
+            lines: components["schemas"]["PrintedLine"][];
+            /** @description How to record more, where the reason is not known. */
+            hint: string | null;
+        };
         /** @description A name that a filter can compare. */
         FieldChoice: {
             name: string;
@@ -3419,6 +3578,21 @@ export interface components {
             money: number | null;
             runs: number;
         };
+        /** @description The versions of one artifact together, with where they are. */
+        MatchingCollection: {
+            name: string;
+            type: string;
+            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+            kind: string;
+            description: string;
+            tags: string[];
+            versions: number;
+            created_ms: number;
+            updated_ms: number;
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+        };
         /** @description A key under which a run logged media. */
         MediaKey: {
             key: string;
@@ -3622,6 +3796,13 @@ export interface components {
             included: number;
             limit: number | null;
             refuse_new_runs: boolean;
+        };
+        /** @description A line of the output, without control characters and secrets. */
+        PrintedLine: {
+            time_ms: number;
+            /** @enum {string} */
+            stream: "stdout" | "stderr";
+            text: string;
         };
         /** @description A profile with all its fields, as its owner sees it. */
         Profile: {
@@ -4216,6 +4397,7 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
+export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
@@ -4256,12 +4438,23 @@ export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
 export type FetchedKey = components['schemas']['FetchedKey'];
+export type FilterCheck = components['schemas']['FilterCheck'];
 export type FiringNotification = components['schemas']['FiringNotification'];
 export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type GoalMetric = components['schemas']['GoalMetric'];
+export type GroupMeans = components['schemas']['GroupMeans'];
+export type GroupedKey = components['schemas']['GroupedKey'];
+export type GroupedOverlay = components['schemas']['GroupedOverlay'];
 export type GuestLinksPage = components['schemas']['GuestLinksPage'];
+export type HttpValidationError = components['schemas']['HTTPValidationError'];
+export type Headline = components['schemas']['Headline'];
+export type HeadlineDevices = components['schemas']['HeadlineDevices'];
+export type HeadlineGoal = components['schemas']['HeadlineGoal'];
+export type HeadlineProgress = components['schemas']['HeadlineProgress'];
+export type HeadlineThroughput = components['schemas']['HeadlineThroughput'];
 export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
 export type HostSeries = components['schemas']['HostSeries'];
@@ -4300,6 +4493,7 @@ export type MailSent = components['schemas']['MailSent'];
 export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
+export type MatchingCollections = components['schemas']['MatchingCollections'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -4477,6 +4671,8 @@ export type UsageReport = components['schemas']['UsageReport'];
 export type UserCode = components['schemas']['UserCode'];
 export type UserPage = components['schemas']['UserPage'];
 export type UsersPage = components['schemas']['UsersPage'];
+export type UsualColumns = components['schemas']['UsualColumns'];
+export type ValidationError = components['schemas']['ValidationError'];
 export type VerificationSent = components['schemas']['VerificationSent'];
 export type VerifiedEmail = components['schemas']['VerifiedEmail'];
 export type ViewChanges = components['schemas']['ViewChanges'];
@@ -4517,6 +4713,7 @@ export type Event = components['schemas']['Event'];
 export type Evidence = components['schemas']['Evidence'];
 export type FactRow = components['schemas']['FactRow'];
 export type Factors = components['schemas']['Factors'];
+export type Failure = components['schemas']['Failure'];
 export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
 export type FindingRule = components['schemas']['FindingRule'];
@@ -4537,6 +4734,7 @@ export type LosingPlace = components['schemas']['LosingPlace'];
 export type LosingRun = components['schemas']['LosingRun'];
 export type LostHours = components['schemas']['LostHours'];
 export type LostTimeCause = components['schemas']['LostTimeCause'];
+export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
@@ -4555,6 +4753,7 @@ export type PastFiring = components['schemas']['PastFiring'];
 export type Payment = components['schemas']['Payment'];
 export type PersonalAlerts = components['schemas']['PersonalAlerts'];
 export type PlanLimit = components['schemas']['PlanLimit'];
+export type PrintedLine = components['schemas']['PrintedLine'];
 export type Profile = components['schemas']['Profile'];
 export type ProjectDetail = components['schemas']['ProjectDetail'];
 export type ProjectMember = components['schemas']['ProjectMember'];

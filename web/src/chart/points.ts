@@ -27,6 +27,8 @@ export interface Line {
   slot: number;
   /** Lines of the same colour are dashed differently. */
   dashed?: boolean;
+  /** It is the mean of several: its band says more than its values before smoothing. */
+  ofMany?: boolean;
   points: Points;
 }
 

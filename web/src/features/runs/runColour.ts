@@ -20,6 +20,9 @@ const given = new Map<string, number>();
  */
 export const runSlot = (id: string): number => chosen.get(id) ?? given.get(id) ?? preferred(id);
 
+/** What a group of runs is called where it has a colour, by what its runs have in common. */
+export const groupColourId = (values: readonly unknown[]): string => `group ${JSON.stringify(values)}`;
+
 export const runColour = (id: string, dark: boolean, palette: PaletteName): string => lineColor(runSlot(id), dark, palette);
 
 /** How the line of a run is dashed; empty: it is solid. */
