@@ -37,6 +37,7 @@ export interface PlotSetup {
 }
 
 const FADED = 0.35;
+const UNFOCUSED = 0.15;
 /** uPlot draws no axis if it finds none of these between two ticks, and its own end at 1e32: less than a diverging loss. */
 const POWERS = Array.from({ length: 325 }, (_, i) => Number(`1e${i - 16}`));
 
@@ -56,6 +57,7 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, spans,
     ...size,
     ms: 1,
     legend: { show: false },
+    focus: { alpha: UNFOCUSED },
     padding: [6, 8, 0, 0],
     scales: {
       x: { time: false, auto: false },
