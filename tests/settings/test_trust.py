@@ -89,7 +89,7 @@ def test_settings_are_not_harmless_by_default() -> None:
 def test_project_cannot_record_what_a_command_prints(project: Path, value: str) -> None:
     """It may hold secrets, and goes to the user's server."""
     project.write_text(f"console = {value}\n")
-    assert here()["console"] is False
+    assert here()["console"] is None
     users = Path(os.environ["XDG_CONFIG_HOME"], "runvitals", "settings.toml")
     users.parent.mkdir(parents=True)
     users.write_text("console = true\n")

@@ -170,7 +170,7 @@ def _names(api: AccountApi, arguments: argparse.Namespace) -> dict[str, str]:
 
 
 def _check_visibility(accounts: AccountStore, entity_id: int, owner_id: int | None, wanted: str) -> None:
-    from runvitals.server.access.policies import visibility_problem
+    from runvitals.server.access.decisions.policies import visibility_problem
     from runvitals.server.access.resources import Entity, Project, Visibility
     from runvitals.server.organisation.settings import policies_of
 

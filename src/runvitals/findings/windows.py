@@ -76,6 +76,16 @@ def windows_of(start_ms: int, end_ms: int, interval_s: float) -> TimeWindows:
     return TimeWindows(first_ms, width_ms, max(1, -(-(end_ms - first_ms) // width_ms)))
 
 
+def interval_of(samples: NDArray[np.int64], windows: TimeWindows) -> float:
+    """Return the usual seconds between samples, by how many each window has; gaps do not count."""
+    filled = np.flatnonzero(samples)
+    if len(filled) < 2:
+        return windows.width_s / SAMPLES_PER_WINDOW
+    distances = np.diff(filled)
+    usual = distances <= 2 * np.median(distances)
+    return float(windows.width_s * distances[usual].sum() / samples[filled[1:]][usual].sum())
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class WindowColumn:
     """A series reduced to windows; NaN where a window has no value."""

@@ -436,7 +436,7 @@ class Run(RunArtifacts):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.finish(0 if kind is None else exit_code_of(kind, error))
+        self._end(0 if kind is None else exit_code_of(kind, error), closing=False, error=error)
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.project}{', finished' if self.finished else ''}>"

@@ -46,7 +46,7 @@ ACCOUNT_ROUTERS: Final = (
         "/organisation",
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
-    _feature("artifacts", "artifacts", "/entities/", "/projects/"),
+    _feature("artifacts", "search artifacts", "/artifacts", "/entities/", "/projects/"),
     _feature(
         "projects",
         "owned_projects members links shared views routing_rules",
@@ -77,7 +77,7 @@ ACCOUNT_ROUTERS: Final = (
         "/account/",
         "/teams/",
     ),
-    _feature("findings", "lost_time", "/lost-hours"),
+    _feature("findings", "lost_time", "/lost-hours", "/billing/lost-hours"),
     RouterModule("accounts.routes.shown_images", ("/-/picture/", "/-/image/")),
     RouterModule("doors.scim.routes", ("/scim/v2/",)),
 )

@@ -13,10 +13,10 @@ import anyio
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
-from runvitals.server.access.bound_cursors import BoundCursors
-from runvitals.server.access.idempotency_keys import IdempotencyKeys, describe_header
-from runvitals.server.access.recorded_changes import RecordedChanges
+from runvitals.server.access.enforcement.bound_cursors import BoundCursors
+from runvitals.server.access.enforcement.idempotency_keys import IdempotencyKeys, describe_header
+from runvitals.server.access.enforcement.recorded_changes import RecordedChanges
+from runvitals.server.access.identification.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passwords import Passwords
@@ -52,8 +52,8 @@ from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.http.router import Router, RouterModule
 from runvitals.server.ingest.endpoint import IngestEndpoint
+from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.ingest.openapi import describe
-from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.live.feed import RunFeeds
 from runvitals.server.live.open_streams import OpenStreams

@@ -22,7 +22,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.principals import CommandLine
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.database.secret_box import SecretBox

@@ -7,7 +7,7 @@ Each resource is a module with a `router`, listed here. They share `parameters`,
 from __future__ import annotations
 
 from runvitals.server.artifacts.routes import run_artifacts as artifacts
-from runvitals.server.charts.routes import groups, history, overlay, plan, series
+from runvitals.server.charts.routes import groups, headline, history, overlay, plan, series
 from runvitals.server.compare.routes import compare, differences
 from runvitals.server.files.routes import media
 from runvitals.server.findings.routes import rules as finding_rules
@@ -38,6 +38,7 @@ for resource in (
     media,
     artifacts,
     metric_definitions,
+    headline,
     plan,
     series,
     differences,

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from runvitals.server.access.bound_cursors import BoundCursors
     from runvitals.server.access.control import AccessControl
-    from runvitals.server.access.recorded_changes import RecordedChanges
+    from runvitals.server.access.enforcement.bound_cursors import BoundCursors
+    from runvitals.server.access.enforcement.recorded_changes import RecordedChanges
     from runvitals.server.account_services import AccountServices
     from runvitals.server.alerts.alerting import Alerting
     from runvitals.server.alerts.delivery.channels import Channels

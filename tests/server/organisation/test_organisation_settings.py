@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.access.policies import DEFAULT_POLICIES
+from runvitals.server.access.decisions.policies import DEFAULT_POLICIES
 from runvitals.server.organisation.settings import SETTINGS, checked_settings, policies_of, with_defaults
 
 

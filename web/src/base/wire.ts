@@ -698,6 +698,56 @@ export interface components {
         HTTPValidationError: {
             detail?: components["schemas"]["ValidationError"][];
         };
+        /** @description How a run is going, in a few numbers. */
+        Headline: {
+            run: string;
+            /** @description Whether the program logged any numbers. */
+            logged: boolean;
+            goal: components["schemas"]["HeadlineGoal"] | null;
+            progress: components["schemas"]["HeadlineProgress"] | null;
+            throughput: components["schemas"]["HeadlineThroughput"] | null;
+            devices: components["schemas"]["HeadlineDevices"] | null;
+            problems: string[];
+        };
+        /** @description The use of the accelerators, over the whole run. */
+        HeadlineDevices: {
+            kind: string;
+            count: number;
+            /** @description Percent. */
+            mean: number;
+            /** @description Percent of the time of all devices with less than 5% use. */
+            idle: number;
+        };
+        /** @description The metric by which the run is judged. */
+        HeadlineGoal: {
+            name: string;
+            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+            goal: ("minimize" | "maximize") | null;
+            last: number;
+            best: number | null;
+            best_step: number | null;
+            /** @description Some of its values, in the order of time. */
+            line: number[];
+        };
+        /** @description How far the run is. */
+        HeadlineProgress: {
+            /** @enum {string} */
+            unit: "step" | "epoch";
+            value: number;
+            /** @description As the configuration says, such as `max_steps` or `epochs`. */
+            total: number | null;
+            step: number;
+            /** @description Lately, if the run is running; else in all. */
+            steps_per_second: number | null;
+            /** @description Milliseconds that are left, while it is running. */
+            eta_ms: number | null;
+        };
+        /** @description A logged metric of what is processed in a second. */
+        HeadlineThroughput: {
+            name: string;
+            last: number;
+            median: number;
+        };
         /** @description A host and the runs that were on it. */
         HostDetail: {
             /** @description As it is now; None without a record for 7 days. */
@@ -1036,6 +1086,12 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Teams and users, or projects, that lost device-hours, the most first. */
+        LosingPlacesPage: {
+            places: components["schemas"]["LosingPlace"][];
+            total: number;
+            next: string | null;
+        };
         /** @description Runs that lost device-hours, the most first; a run is there once for each cause. */
         LosingRunsPage: {
             runs: components["schemas"]["LosingRun"][];
@@ -1082,6 +1138,10 @@ export interface components {
         /** @description Where a mail is sent, to try the mail server. */
         MailTest: {
             address: string;
+        };
+        /** @description Collections with some words, the newest first. */
+        MatchingCollections: {
+            collections: components["schemas"]["MatchingCollection"][];
         };
         /** @description A page of keys. */
         MediaKeysPage: {
@@ -3183,6 +3243,32 @@ export interface components {
                 [key: string]: Json;
             } | null;
         };
+        /** @description Why a run failed. */
+        Failure: {
+            /**
+             * @description `running` if a rank has failed and others have not ended.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+            /** @description The reason on one line. */
+            title: string;
+            /** @description The name of the exception's class. */
+            exception: string | null;
+            /** @description What the exception says; may have several lines. */
+            message: string | null;
+            exit_code: number | null;
+            signal: number | null;
+            out_of_memory: boolean | null;
+            /** @description Of the process that failed first, as are exit code and signal. */
+            host: string | null;
+            rank: number | null;
+            /** @description When that process ended. */
+            time_ms: number | null;
+            /** @description What it printed last, at most 20 lines. */
+            lines: components["schemas"]["PrintedLine"][];
+            /** @description How to record more, where the reason is not known. */
+            hint: string | null;
+        };
         /** @description A name that a filter can compare. */
         FieldChoice: {
             name: string;
@@ -3443,6 +3529,18 @@ export interface components {
                 [key: string]: (number | null)[];
             };
         };
+        /** @description A team, user or project whose runs lost device-hours. */
+        LosingPlace: {
+            /** @description The team or user. */
+            entity: string | null;
+            /** @description null for all projects of a team or user. */
+            project: string | null;
+            /** @description Whether you may read the runs of the project; null for a team or user. */
+            readable: boolean | null;
+            device_hours: number;
+            money: number | null;
+            runs: number;
+        };
         /** @description A run that lost device-hours to a cause. */
         LosingRun: {
             run: string;
@@ -3450,7 +3548,11 @@ export interface components {
             entity: string | null;
             project: string;
             cause: string;
+            /** @description Of the finding to which it lost most, as are the times. */
             text: string;
+            from_ms: number;
+            /** @description ms UTC; null while it goes on. */
+            to_ms: number | null;
             device_hours: number;
             money: number | null;
         };
@@ -3475,6 +3577,21 @@ export interface components {
             /** @description null: nothing has a price, or you may not see prices. */
             money: number | null;
             runs: number;
+        };
+        /** @description The versions of one artifact together, with where they are. */
+        MatchingCollection: {
+            name: string;
+            type: string;
+            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+            kind: string;
+            description: string;
+            tags: string[];
+            versions: number;
+            created_ms: number;
+            updated_ms: number;
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
         };
         /** @description A key under which a run logged media. */
         MediaKey: {
@@ -3679,6 +3796,13 @@ export interface components {
             included: number;
             limit: number | null;
             refuse_new_runs: boolean;
+        };
+        /** @description A line of the output, without control characters and secrets. */
+        PrintedLine: {
+            time_ms: number;
+            /** @enum {string} */
+            stream: "stdout" | "stderr";
+            text: string;
         };
         /** @description A profile with all its fields, as its owner sees it. */
         Profile: {
@@ -4326,6 +4450,11 @@ export type GroupedKey = components['schemas']['GroupedKey'];
 export type GroupedOverlay = components['schemas']['GroupedOverlay'];
 export type GuestLinksPage = components['schemas']['GuestLinksPage'];
 export type HttpValidationError = components['schemas']['HTTPValidationError'];
+export type Headline = components['schemas']['Headline'];
+export type HeadlineDevices = components['schemas']['HeadlineDevices'];
+export type HeadlineGoal = components['schemas']['HeadlineGoal'];
+export type HeadlineProgress = components['schemas']['HeadlineProgress'];
+export type HeadlineThroughput = components['schemas']['HeadlineThroughput'];
 export type HostDetail = components['schemas']['HostDetail'];
 export type HostLine = components['schemas']['HostLine'];
 export type HostSeries = components['schemas']['HostSeries'];
@@ -4358,11 +4487,13 @@ export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
+export type LosingPlacesPage = components['schemas']['LosingPlacesPage'];
 export type LosingRunsPage = components['schemas']['LosingRunsPage'];
 export type MailSent = components['schemas']['MailSent'];
 export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
+export type MatchingCollections = components['schemas']['MatchingCollections'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -4582,6 +4713,7 @@ export type Event = components['schemas']['Event'];
 export type Evidence = components['schemas']['Evidence'];
 export type FactRow = components['schemas']['FactRow'];
 export type Factors = components['schemas']['Factors'];
+export type Failure = components['schemas']['Failure'];
 export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
 export type FindingRule = components['schemas']['FindingRule'];
@@ -4598,9 +4730,11 @@ export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
+export type LosingPlace = components['schemas']['LosingPlace'];
 export type LosingRun = components['schemas']['LosingRun'];
 export type LostHours = components['schemas']['LostHours'];
 export type LostTimeCause = components['schemas']['LostTimeCause'];
+export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
@@ -4619,6 +4753,7 @@ export type PastFiring = components['schemas']['PastFiring'];
 export type Payment = components['schemas']['Payment'];
 export type PersonalAlerts = components['schemas']['PersonalAlerts'];
 export type PlanLimit = components['schemas']['PlanLimit'];
+export type PrintedLine = components['schemas']['PrintedLine'];
 export type Profile = components['schemas']['Profile'];
 export type ProjectDetail = components['schemas']['ProjectDetail'];
 export type ProjectMember = components['schemas']['ProjectMember'];

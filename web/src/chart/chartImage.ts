@@ -116,6 +116,7 @@ function chartGroup(chart: ChartSnapshot, colors: Colors): string {
     legend(lines, colors),
     gridOf(chart, [low, high], place, colors),
     clip,
+    markBars(chart, place, colors),
     `<g clip-path="url(#${id})" fill="none" stroke-linejoin="round">${pinLines(chart, place, colors)}${drawnLines}</g>`,
   ].join('');
 }
@@ -160,6 +161,17 @@ function pinLines({ pins, range, axis }: ChartSnapshot, place: Place, colors: Co
     .map(({ x, level }) => {
       const color = level === 'error' ? colors.error : colors.warning;
       return `<path d="M${round(place.x(x))} ${TOP}V${HEIGHT - BOTTOM}" stroke="${color}" stroke-dasharray="3 3"/>`;
+    })
+    .join('');
+}
+
+function markBars({ marks = [], range }: ChartSnapshot, place: Place, colors: Colors): string {
+  return marks
+    .filter(({ min, max }) => max >= range.min && min <= range.max)
+    .map(({ min, max, level, text }) => {
+      const [from, to] = [place.x(Math.max(min, range.min)), place.x(Math.min(max, range.max))];
+      const [color, dash] = level === 'critical' ? [colors.error, ''] : [colors.warning, ' stroke-dasharray="5 3"'];
+      return `<path d="M${round(from)} ${HEIGHT - BOTTOM + 3}H${round(Math.max(to, from + 2))}" stroke="${color}" stroke-width="3"${dash}><title>${xmlText(text)}</title></path>`;
     })
     .join('');
 }

@@ -12,6 +12,7 @@ export interface Hooks {
   reset: () => void;
   /** The crosshair moved; the index of each line's point under it, null without. */
   cursor: (plot: uPlot) => void;
+  drawn: (plot: uPlot) => void;
 }
 
 /** An event or alert on the time axis. */
@@ -36,6 +37,8 @@ export interface PlotSetup {
   hooks: Hooks;
 }
 
+/** Of the x axis, with its labels. */
+export const AXIS_HEIGHT = 22;
 const FADED = 0.35;
 const UNFOCUSED = 0.15;
 /** uPlot draws no axis if it finds none of these between two ticks, and its own end at 1e32: less than a diverging loss. */
@@ -95,7 +98,7 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, spans,
       setSelect: [(plot) => takeSelection(plot, hooks.zoom)],
       setCursor: [hooks.cursor],
       drawClear: [(plot) => drawSpans(plot, spans(), translucent(bad, 0.14))],
-      draw: [(plot) => drawPins(plot, pins(), { warning: warn, error: bad })],
+      draw: [(plot) => drawPins(plot, pins(), { warning: warn, error: bad }), hooks.drawn],
     },
   };
 }
@@ -104,7 +107,7 @@ function xAxis(axis: Axis, stroke: string, grid: string): uPlot.Axis {
   return {
     stroke,
     font: FONT,
-    size: 22,
+    size: AXIS_HEIGHT,
     gap: 7,
     grid: { stroke: grid, width: 1 },
     ticks: { show: false },

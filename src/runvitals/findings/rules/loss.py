@@ -12,13 +12,9 @@ from runvitals.findings.finding import Confidence, Evidence, Severity
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rule import Abstention, FindingRule, Judgement, Occurrence
 from runvitals.findings.spans import Span
-from runvitals.findings.training import LoggedColumn
+from runvitals.findings.training import LoggedColumn, is_loss
 from runvitals.findings.windows import Floats, Integers
 
-_LOSS = re.compile(r"(^|[/_.\s-])(loss|nll|perplexity|ppl|objective)($|[/_.\s-])", re.I)
-_OTHER = re.compile(r"scale|scaler|weight|aux|lr|ratio", re.I)
-_RECORD = re.compile(r"(^|[/_.\s-])(best|min|max|lowest|highest|minimum|maximum)($|[/_.\s-])", re.I)
-"""What is infinite until something better was seen."""
 _NO_MEASURE = re.compile(
     r"(^|[/_.\s-])(policy|value|vf|pg|actor|critic|entropy|advantages?|td|q|qf\d*|ppo|grpo|a2c|sac|dqn|kl"
     r"|rollout|episode|ep|rewards?|ent|surrogate"
@@ -47,9 +43,7 @@ ROWS, FIRST_ROWS, FIRST_MS = 5, 10, 5 * 60_000
 
 def _losses(run: ObservedRun) -> dict[str, LoggedColumn]:
     return {
-        name: column
-        for name, column in run.training.logged.items()
-        if _LOSS.search(name) and not _OTHER.search(name) and not _RECORD.search(name) and len(column.values)
+        name: column for name, column in run.training.logged.items() if is_loss(name) and len(column.values)
     }
 
 
@@ -58,6 +52,10 @@ def judge_not_finite(run: ObservedRun) -> Judgement:
     losses = _losses(run)
     if not losses:
         return Abstention("no loss was logged", ("a logged value named loss",))
+    if losses.keys() <= run.training.measured:
+        return Abstention(
+            "the loss was exported as a metric, of which a NaN is a gap", ("a logged value named loss",)
+        )
     some_finite = any(np.isfinite(column.values).any() for column in losses.values())
     found: list[Occurrence] = []
     for name, column in losses.items():

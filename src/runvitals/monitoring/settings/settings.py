@@ -137,7 +137,12 @@ SETTINGS: dict[str, Setting] = {
             "Where the host's /proc, /sys and disks are mounted in a container.",
         ),
         Setting(
-            "console", False, checks.boolean, "true or false", "`runvitals run`: record the command's output."
+            "console",
+            None,
+            checks.optional(checks.boolean),
+            "true or false",
+            "Record what the program prints. Default: what costs nothing, which is what Python prints after"
+            " `init()`, and all output to a file; true: `runvitals run` records all output of its command.",
         ),
         Setting("quiet", False, checks.boolean, "true or false", "Print only warnings to stderr."),
         Setting(

@@ -101,6 +101,8 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         "run_id": event.run,
         "run_name": event.name,
         "run_state": data.get("state", ""),
+        "run_failure": str(data.get("failure", "")),
+        "run_output": str(data.get("output", "")),
         "alias": data.get("alias", ""),
         "rule_name": str(data.get("finding", "")),
         "host_name": str(data.get("host", "")),

@@ -9,7 +9,7 @@ from typing import Any, Final
 from zoneinfo import available_timezones
 
 from runvitals.model.account_names import address_key, domain_key
-from runvitals.server.access.policies import OrganisationPolicies
+from runvitals.server.access.decisions.policies import OrganisationPolicies
 from runvitals.server.outbound.policy import outbound_policy, proxy_address
 
 _MAX_NETWORKS: Final = 50

@@ -37,14 +37,14 @@ export function evidenceText(evidence: Evidence): string {
 const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 });
 
 /** The range of time that charts show for a finding, with some room around it, as far as the run goes. */
-export function rangeOf(finding: Finding, run: { started_ms: number; ended_ms: number | null }, now: number): { min: number; max: number } {
+export function rangeOf(finding: Pick<Finding, 'from_ms' | 'to_ms'>, run: { started_ms?: number; ended_ms?: number | null }, now: number): { min: number; max: number } {
   const end = finding.to_ms ?? run.ended_ms ?? now;
   const room = Math.max(AROUND_MS, (end - finding.from_ms) * 0.1);
-  return { min: Math.max(finding.from_ms - room, run.started_ms), max: Math.min(end + room, run.ended_ms ?? Infinity) };
+  return { min: Math.max(finding.from_ms - room, run.started_ms ?? 0), max: Math.min(end + room, run.ended_ms ?? Infinity) };
 }
 
 /** What an address calls a finding: those of one rule begin at different times. */
-export const findingName = (finding: Finding): string => `${finding.id}~${finding.from_ms}`;
+export const findingName = (finding: Pick<Finding, 'id' | 'from_ms'>): string => `${finding.id}~${finding.from_ms}`;
 
 /** The finding that an address names; of a finding that grew meanwhile, the one that begins nearest. */
 export function findingOf(findings: readonly Finding[], name: string): Finding | null {

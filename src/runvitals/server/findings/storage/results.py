@@ -37,6 +37,15 @@ class DueJudgement(NamedTuple):
     is_running: bool
 
 
+class RunningRun(NamedTuple):
+    """A lane of a run that goes on: there is one for each of its writers."""
+
+    run_id: int
+    uid: str
+    started_ms: int
+    lane_id: int
+
+
 class FindingResults:
     """The findings about all runs. A run that is purged takes its own with it."""
 
@@ -115,7 +124,13 @@ class FindingResults:
         self.put([replace(before, error=error, rules_version=rules_version, judged_ms=judged_ms)])
 
     def due(
-        self, rules_version: int, now_ms: int, limit: int, among_runs: Iterable[int] | None = None
+        self,
+        rules_version: int,
+        now_ms: int,
+        limit: int,
+        among_runs: Iterable[int] | None = None,
+        *,
+        only_ended: bool = False,
     ) -> list[DueJudgement]:
         """Return runs that must be judged: those that go on first, then the newest.
 
@@ -124,6 +139,7 @@ class FindingResults:
         Args:
             rules_version: results of later rules are left as they are: another server has them.
             among_runs: only these; None: all, which reads a row of each.
+            only_ended: without those that go on.
         """
         running = and_(run.c.alive_until_ms.is_not(None), run.c.alive_until_ms >= now_ms)
         newer = select(writer.c.id).where(
@@ -147,10 +163,33 @@ class FindingResults:
             .order_by(running.desc(), run.c.id.desc())
             .limit(limit)
         )
+        if only_ended:
+            statement = statement.where(or_(run.c.alive_until_ms.is_(None), run.c.alive_until_ms < now_ms))
         with self._database.read() as connection:
             if among_runs is not None:
                 statement = statement.where(among(connection, run.c.id, among_runs))
             return [DueJudgement(*row) for row in connection.execute(statement)]
+
+    def running(self, rules_version: int, now_ms: int, limit: int) -> list[RunningRun]:
+        """Return the lanes of the runs that go on, of the newest first.
+
+        Args:
+            rules_version: runs that were judged by later rules are left out: another server has them.
+        """
+        statement = (
+            select(run.c.id, run.c.uid, run.c.started_ms, writer.c.lane_id)
+            .join(writer, writer.c.run_id == run.c.id)
+            .outerjoin(judgement, judgement.c.run_id == run.c.id)
+            .where(
+                run.c.alive_until_ms >= now_ms,
+                run.c.deleted_ms.is_(None),
+                func.coalesce(judgement.c.rules_version, 0) <= rules_version,
+            )
+            .order_by(run.c.id.desc(), writer.c.lane_id)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return [RunningRun(*row) for row in connection.execute(statement)]
 
     def heard_since(self, since_ms: int) -> set[int]:
         """Return the ids of the runs of which anything arrived since a time."""

@@ -11,9 +11,9 @@ from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.directory import entity_defaults
+from runvitals.server.access.decisions.directory import entity_defaults
+from runvitals.server.access.decisions.policies import visibility_problem
 from runvitals.server.access.permission import needs
-from runvitals.server.access.policies import visibility_problem
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Project, Visibility

@@ -1,4 +1,4 @@
-"""`/runs/{run}/events` and `/runs/{run}/console`: what happened to a run, and what its program printed."""
+"""`/runs/{run}/events`, `/console` and `/failure`: what happened to a run, what it printed, why it failed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from typing import Annotated, Final
 from fastapi import Query, Request
 from fastapi.responses import Response
 
+from runvitals.model.failure import CONSOLE_BYTES, failure_of, has_failed
+from runvitals.monitoring.environment import redaction
 from runvitals.readers.journals.console import KEPT_BYTES
 from runvitals.server.access.permission import needs
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response
@@ -53,3 +55,19 @@ async def run_console(
         return json_bytes({"cut": cut, "pieces": [piece._asdict() for piece in pieces]})
 
     return await json_response(request, await run.use(read, quick=max_bytes <= KEPT_BYTES))
+
+
+@router.get(
+    "/runs/{run}/failure", response_model=models.FailureSchema | None, dependencies=[needs("run:read")]
+)
+async def run_failure(request: Request, run: TheRun, library: TheLibrary) -> Response:
+    """Why the run failed, and what it printed last; null if it has not failed."""
+
+    def read(view: RunView) -> bytes:
+        ended = view.run(library.clock())
+        if not has_failed(ended):
+            return b"null"
+        _, pieces = view.console(CONSOLE_BYTES)
+        return json_bytes(failure_of(ended, pieces, redaction.text))
+
+    return await json_response(request, await run.use(read))

@@ -12,7 +12,7 @@ from runvitals.model.account_names import address_key
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.matrix import Role
+from runvitals.server.access.decisions.matrix import Role
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Member
 from runvitals.server.accounts.storage.users import UserRow

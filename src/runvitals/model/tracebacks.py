@@ -1,0 +1,106 @@
+"""Finds in a program's output the exception that ended it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+_MARK: Final = "Traceback (most recent call last):"
+_EXCEPTION: Final = re.compile(r"([A-Za-z_][\w.]*)(?:: ?(.*))?$", re.DOTALL)
+_RANK: Final = re.compile(r"\[rank(\d+)\]: ?$")
+_CHAINED: Final = ("During handling of the above exception", "The above exception was the direct cause")
+_MOST_LINES: Final = 400  # of a traceback
+_MOST_OF_MESSAGE: Final = 20  # lines
+_MOST_ODD: Final = 20  # lines of other origin within a traceback
+# Exceptions of launchers that only say that one of their processes has failed.
+_OF_LAUNCHERS: Final = ("ChildFailedError", "ProcessExitedException", "CalledProcessError")
+_FATAL: Final = re.compile(
+    r"Fatal Python error: .+|terminate called after throwing an instance of .+|\s*what\(\):\s*.+"
+    r"|.*\bdouble free or corruption\b.*|.*\bcorrupted size vs\. prev_size\b.*|free\(\): invalid .+"
+    r"|.*\bCUDA error: .+|.*\bNCCL (?:error|WARN) .+|slurmstepd: error: .+|.*\boom[-_ ]kill.*"
+    r"|.*Assertion [`'].+ failed\.?.*|thread '.*' panicked at .+|panic: .+"
+    r"|.*\b(?:bus error|segmentation fault)\b.*",
+    re.IGNORECASE,
+)  # fmt: skip
+
+
+class FoundException(NamedTuple):
+    """An exception in the output.
+
+    Args:
+        kind: the name of its class, with its module as Python prints it.
+        message: may have several lines, or none.
+        first, last: the lines of the traceback, by their places in the output.
+        rank: of the process, where its lines name it.
+    """
+
+    kind: str
+    message: str
+    first: int
+    last: int
+    rank: int | None
+
+
+def find_exception(lines: Sequence[str]) -> FoundException | None:
+    """Return the exception that probably ended the program; None if there is no complete traceback.
+
+    The last one. Of the ranks of a job that print to one place, the first one that failed.
+
+    Example:
+        >>> find_exception([_MARK, '  File "a.py", line 1, in f', "ValueError: no"])[:2]
+        ('ValueError', 'no')
+    """
+    found: list[FoundException] = []
+    at = 0
+    while at < len(lines):
+        exception = _read(lines, at) if _MARK in lines[at] else None
+        if exception is not None:
+            found.append(exception)
+            at = exception.last
+        at += 1
+    own = [exception for exception in found if not exception.kind.endswith(_OF_LAUNCHERS)] or found
+    of_ranks = [exception for exception in own if exception.rank is not None]
+    if of_ranks and len({exception.rank for exception in of_ranks}) > 1:
+        return of_ranks[0]
+    return own[-1] if own else None
+
+
+def fatal_line(lines: Sequence[str]) -> int | None:
+    """Return the place of the last line with which a library or the system reports why it ends a program."""
+    places = range(len(lines) - 1, -1, -1)
+    return next((at for at in places if _FATAL.fullmatch(lines[at])), None)
+
+
+def _read(lines: Sequence[str], start: int) -> FoundException | None:
+    """Return the exception whose traceback begins in a line, or the last of those that it caused."""
+    prefix = _prefix_of(lines[start])
+    rank = _RANK.search(prefix)
+    name: re.Match[str] | None = None
+    last = start
+    odd = 0
+    for at in range(start + 1, min(len(lines), start + _MOST_LINES)):
+        if not lines[at].startswith(prefix):
+            continue  # of another process
+        text = lines[at][len(prefix) :]
+        if name is not None and text.startswith(_CHAINED):
+            name = None
+        elif name is not None and (_MARK in text or at - last > _MOST_OF_MESSAGE):
+            break
+        elif name is None and text and not text.startswith((" ", "\t")) and _MARK not in text:
+            name = _EXCEPTION.match(text)
+            last = at
+            odd += name is None
+            if odd > _MOST_ODD:
+                return None
+    if name is None:
+        return None
+    return FoundException(name[1], (name[2] or "").strip(), start, last, int(rank[1]) if rank else None)
+
+
+def _prefix_of(line: str) -> str:
+    """Return what precedes every line of a traceback: `[rank3]: `, or `  | ` in a group of exceptions."""
+    prefix = line[: line.index(_MARK)]
+    return (
+        prefix.removesuffix("+ Exception Group ") + "| " if prefix.endswith("+ Exception Group ") else prefix
+    )
