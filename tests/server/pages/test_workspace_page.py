@@ -80,7 +80,13 @@ def test_the_newest_runs_are_drawn_over_each_other(page: Browser) -> None:
     page.wait(f"document.querySelector('{LOSS} .u-over')")
     assert page.text("[role=status].soft") == "3 runs shown"
     assert pointed_at(page) == ["run anna", "run bert", "run carl"]
-    page.wait("document.querySelector('section[aria-label=\"System: GPU\"] .u-over')")
+    gpu = "document.querySelector('section[aria-label=\"System: GPU\"]')"
+    assert page.evaluate(f"{gpu}.querySelector('h2 button').ariaExpanded") == "false"
+    page.evaluate(f"{gpu}.querySelector('h2 button').click()")
+    page.wait(f"{gpu}.querySelector('.u-over')")
+    assert parameters(page)["unfold"] == "system%2FGPU"
+    page.evaluate(f"{gpu}.querySelector('h2 button').click()")
+    page.wait("!new URLSearchParams(location.search).get('unfold')")
     keep_picture(page, "workspace")
 
 

@@ -40,6 +40,7 @@ export interface PlotSetup {
 /** Of the x axis, with its labels. */
 export const AXIS_HEIGHT = 22;
 const FADED = 0.35;
+const UNFOCUSED = 0.15;
 /** uPlot draws no axis if it finds none of these between two ticks, and its own end at 1e32: less than a diverging loss. */
 const POWERS = Array.from({ length: 325 }, (_, i) => Number(`1e${i - 16}`));
 
@@ -59,6 +60,7 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, spans,
     ...size,
     ms: 1,
     legend: { show: false },
+    focus: { alpha: UNFOCUSED },
     padding: [6, 8, 0, 0],
     scales: {
       x: { time: false, auto: false },
