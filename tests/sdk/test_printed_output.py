@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import subprocess
 import sys
 import textwrap
@@ -11,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
+from runvitals.journal import frames
 from runvitals.model.failure import Failure
 from runvitals.readers.journals.run_handle import OpenRun, open_run
 from tests.patience import PATIENCE_S
-from tests.sdk.runs import Journals, Start, finished
+from tests.sdk.runs import Journals, Start, eventually, finished, line, say
 
 BEGIN = """
     import faulthandler, os, signal, subprocess, sys, threading, time
@@ -87,12 +89,19 @@ def test_other_ends(body: str, title: str, train: Start, journals: Journals) -> 
     finished(train(script(f"time.sleep(0.5)\nprint('last words', file=sys.stderr)\n{body}")))
     found = failure(opened(journals))
     assert found.title == title
-    assert "last words" in [line.text for line in found.lines]
+    assert "last words" in [printed.text for printed in found.lines]
     assert (found.lines[-1].text == "no data") == ("no data" in body)
 
 
-@pytest.mark.parametrize("body", ["raise KeyboardInterrupt", "os.kill(os.getpid(), signal.SIGINT); time.sleep(9)",
-                                  "os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)", "sys.exit(0)"])  # fmt: skip
+@pytest.mark.parametrize(
+    "body",
+    [
+        "raise KeyboardInterrupt",
+        "os.kill(os.getpid(), signal.SIGINT); time.sleep(9)",
+        "os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)",
+        "sys.exit(0)",
+    ],
+)
 def test_what_is_no_failure(body: str, train: Start, journals: Journals) -> None:
     finished(train(script(body)))
     assert opened(journals).failure() is None
@@ -104,7 +113,7 @@ def test_a_segmentation_fault_says_where(train: Start, journals: Journals) -> No
     assert "Fatal" not in err, "what the user sees is as without us"
     found = failure(opened(journals))
     assert found.title == "Fatal Python error: Segmentation fault (SIGSEGV)"
-    assert any("in inner" in line.text for line in found.lines)
+    assert any("in inner" in printed.text for printed in found.lines)
 
 
 def test_a_fault_handler_of_the_script_is_kept(train: Start, journals: Journals) -> None:
@@ -124,6 +133,7 @@ def test_threads_children_and_excepthooks(train: Start, journals: Journals) -> N
         [thread.join() for thread in threads]
         failing = threading.Thread(target=lambda: 1 / 0)
         failing.start(); failing.join()
+        sys.stdout.flush()
         if os.fork() == 0:
             print("from a child", flush=True)
             os._exit(0)
@@ -212,16 +222,40 @@ def test_secrets_are_not_recorded(train: Start, journals: Journals) -> None:
 def test_a_new_monitor_repeats_nothing(train: Start, journals: Journals) -> None:
     body = """
         print("before", flush=True)
-        time.sleep(1.5)
-        monitors = subprocess.run(["pgrep", "-f", "runvitals-monitor run1"], capture_output=True, text=True)
-        mine = [int(pid) for pid in monitors.stdout.split() if os.environ["RUNVITALS_DIR"].encode() in
-                b"".join(os.readlink(f"/proc/{pid}/fd/{fd}").encode() for fd in os.listdir(f"/proc/{pid}/fd"))]
-        os.kill(mine[0], signal.SIGKILL)
-        time.sleep(0.3)
-        for step in range(20):
-            run.log({"loss": 1.0}); time.sleep(0.05)
-        print("after", flush=True)
+        for line in sys.stdin:
+            run.log({"loss": 1.0})
+            print(line.strip(), flush=True)
     """
-    code, _, err = finished(train(script(body)))
-    assert code == 0, err
-    assert output(opened(journals), "stdout") == "before\nafter\n"
+    process = train(script(body))
+    assert line(process) == "before"
+    eventually(lambda: any(record.type == frames.CONSOLE for record in journals.records("run1")))
+    (monitor,) = eventually(journals.monitors)
+    os.kill(monitor, signal.SIGKILL)
+
+    def new_monitor() -> list[int]:
+        say(process, "after")
+        assert line(process) == "after"
+        return [pid for pid in journals.monitors() if pid != monitor]
+
+    eventually(new_monitor)
+    finished(process)
+    printed = output(opened(journals), "stdout").split()
+    assert printed[0] == "before"
+    assert set(printed[1:]) == {"after"}
+
+
+def test_the_second_run_of_a_process(train: Start, journals: Journals) -> None:
+    body = """
+        import ctypes, time, runvitals
+        first = runvitals.init(id="one")
+        print("of the first", flush=True)
+        first.finish()
+        second = runvitals.init(id="run1")
+        print("of the second", flush=True)
+        time.sleep(0.5)
+        ctypes.string_at(0)
+    """
+    finished(train(body))
+    run = opened(journals)
+    assert output(run, "stdout") == "of the second\n"
+    assert failure(run).title == "Fatal Python error: Segmentation fault (SIGSEGV)"

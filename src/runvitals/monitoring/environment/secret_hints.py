@@ -13,7 +13,7 @@ _PARTS = (
 # Options with a password that follows immediately: `mysql -pSECRET`.
 _OPTION = " -"
 _LONGEST_PLAIN_WORD = 11
-_LEAST_RANDOM = 8  # letters and digits
+_LEAST_RANDOM = 9  # letters and digits
 
 
 def may_hold_secret(text: str) -> bool:
