@@ -33,7 +33,8 @@ def lines(n):
 
 def bars(n):
     for step in range(n):
-        sys.stderr.write(f"\\r{step * 100 // n:3}%|{'#' * (step * 20 // n):20}| {step}/{n} [00:12<00:14, 18.9it/s]")
+        bar = "#" * (step * 20 // n)
+        sys.stderr.write(f"\\r{step * 100 // n:3}%|{bar:20}| {step}/{n} [00:12<00:14, 18.9it/s]")
         sys.stderr.flush()
 
 def threads(n):
@@ -66,7 +67,8 @@ if tool == "runvitals":
     for pid in os.listdir("/proc"):
         try:
             if pid.isdigit() and b"runvitals-monitor" in open(f"/proc/{pid}/cmdline", "rb").read():
-                if any(os.environ["RUNVITALS_DIR"] in os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")):
+                files = [os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")]
+                if any(os.environ["RUNVITALS_DIR"] in path for path in files):
                     monitor = int(open(f"/proc/{pid}/schedstat").read().split()[0])
         except OSError:
             continue
@@ -135,7 +137,5 @@ def text(costs: dict[str, dict[str, list[Printing]]], pairs: int) -> str:
             f"{more['runvitals'] / bare * 100:+.1f} %", f"{monitor:.0f} ms",
         ])  # fmt: skip
     heading = ["", "µs CPU a call", "runvitals", "wandb", "of the call", "monitor, whole run"]
-    return (
-        f"### What recording the output costs\n\n{pairs} pairs. {(__doc__ or '').split(chr(10), 2)[2]}\n"
-        + table([heading, *rows])
-    )
+    about = (__doc__ or "").partition("\n\n")[2]
+    return f"### What recording the output costs\n\n{pairs} pairs. {about}\n{table(heading, rows)}"
