@@ -50,9 +50,8 @@ def test_the_reason_and_the_last_lines(servers: list[Client]) -> None:
         assert failure["lines"][-1] == {"time_ms": T0 + 900, "stream": "stderr", "text": "ValueError: <i>no"}
 
 
-def test_a_run_that_ended_well(servers: list[Client]) -> None:
-    for server in servers:
-        assert server.ask("runs/well/failure") is None
+def test_a_run_that_ended_well(folder: Path) -> None:
+    assert Client(folder).ask("runs/well/failure") is None
 
 
 def test_no_such_run(servers: list[Client]) -> None:
