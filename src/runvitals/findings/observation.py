@@ -17,6 +17,8 @@ from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.run import Event, Run
 
 DEFAULT_INTERVAL_S = 15.0
+FEWER = 1.5
+"""Samples are so much rarer than declared: what was declared is wrong."""
 MAX_TIME_MS = 2**52
 """142,000 years: later times, ms UTC, would overflow in sums."""
 LATE_MS, MAX_LATE_MS = 300_000, 400 * 86_400_000
@@ -42,11 +44,12 @@ class HostSamples:
     ranks: Mapping[int, int] = field(default_factory=dict)
 
     def interval(self) -> float:
-        """The seconds between samples."""
-        if self.interval_s:
-            return self.interval_s
+        """The seconds between samples: as declared, unless they are far fewer, as in imported runs."""
         longest = max((times for times, _ in self.series.values()), key=len, default=np.empty(0))
-        return float(np.median(np.diff(longest))) / 1000 if len(longest) > 1 else DEFAULT_INTERVAL_S
+        seen_s = float(np.median(np.diff(longest))) / 1000 if len(longest) > 1 else DEFAULT_INTERVAL_S
+        if self.interval_s and seen_s <= FEWER * self.interval_s:
+            return self.interval_s
+        return seen_s
 
 
 def observe(
@@ -148,11 +151,15 @@ def ranks_on(facts: Run, host: str) -> dict[int, int]:
 
 def marks_of(events: Iterable[Event]) -> list[Mark]:
     """Return what the training marked, and errors of GPUs that the driver told (Xid), from a run's events."""
-    return [Mark(event.time_ms, event.text) for event in events if event.name in ("marker", "gpu_xid")]
+    return [
+        Mark(event.time_ms, event.text, event.host if event.name == "gpu_xid" else "")
+        for event in events
+        if event.name in ("marker", "gpu_xid")
+    ]
 
 
 _READ = re.compile(
-    r"(gpu|tpu|trn|ipu)\.|cpu$|cpu\.(mean|ofLimit|iowait|steal|pressure)|(io|memory)\.pressure|memory_percent$"
+    r"(gpu|tpu|trn|ipu)\.|cpu$|cpu\.(mean|ofLimit|ofAllowed|iowait|steal|pressure)|(io|memory)\.pressure|memory_percent$"
     r"|proc\.|cgroup\.|swap\.used|disk\.(in|out)$|disk\..*\.(utilization|usagePercent)$"
     r"|network\.(recv|sent|ib\.|efa\.|ena\.)"
 )

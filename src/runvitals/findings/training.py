@@ -42,10 +42,15 @@ class LoggedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment that a callback marked: a checkpoint, the begin or end of a validation."""
+    """A moment that a callback marked: a checkpoint, the begin or end of a validation; or that a driver did.
+
+    Args:
+        host: of the driver.
+    """
 
     time_ms: int
     text: str
+    host: str = ""
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,11 +10,12 @@ import asyncio
 import inspect
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -38,6 +39,10 @@ _PROJECT: Final = "/entities/{entity}/projects/{project}"
 _MODULES: Final = {
     "/organisation/roles": "organisation.routes.roles",
     "/organisation/members": "organisation.routes.members",
+    "/organisation/teams": "organisation.routes.teams",
+    "/organisation/api-keys": "organisation.routes.keys",
+    "/organisation/invitations": "organisation.routes.invitations",
+    "/organisation/audit": "audit.routes.audit",
     "/organisation/settings": "organisation.routes.settings",
     "/organisation/names": "organisation.routes.members",
     "/organisation/scim-secret": "organisation.routes.scim_secret",
@@ -45,10 +50,11 @@ _MODULES: Final = {
     "/organisation/service-accounts": "teams.routes.service_accounts",
     "/teams/{team}/service-accounts": "teams.routes.service_accounts",
     "/teams/{team}/members": "teams.routes.members",
-    "/teams/{team}": "teams.routes.teams",
+    "/teams/{team}/invitations": "teams.routes.invitations",
+    "/teams": "teams.routes.teams",
     f"{_PROJECT}/members": "projects.routes.members",
     f"{_PROJECT}/links": "projects.routes.links",
-    _PROJECT: "projects.routes.owned_projects",
+    "/entities/{entity}": "projects.routes.owned_projects",
 }
 """The modules of the routes that commands call, by how their paths begin: the first that fits."""
 
@@ -116,33 +122,53 @@ class RoutesInProcess:
     def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
         access = AccessControl(metadata_store, Directory(metadata_store, clock, time.monotonic), clock)
         self._services = _CommandServices(access, _NoKeys())
+        self._called: dict[tuple[str, str], tuple[FastAPI, _ChosenRoute]] = {}
 
-    def send(self, method: str, path: str, names: Mapping[str, str], body: Any) -> Any:
+    def send(
+        self,
+        method: str,
+        path: str,
+        names: Mapping[str, str],
+        body: Any,
+        parameters: Iterable[tuple[str, Any]] = (),
+    ) -> Any:
         """Return the JSON of the response; None if it has no content.
 
         The change, its rows in the audit log and the drafts of its mail are written together or not at all.
 
         Args:
             path: below `/api/v1`, as the route declares it.
-            names: the values of its parameters.
+            names: the values of the parameters of its path.
+            parameters: of the query; None is left out.
 
         Raises:
             LookupError, ValueError: the route refused it; as the storage raised it, if it did.
         """
         self._services.access.rights_changed()
-        app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-        app.state.services = self._services
-        app.router.routes[:] = [_ChosenRoute(self._in_one_transaction(_route_of(method, path)), names)]
-        app.add_exception_handler(HTTPException, _raise)
-        app.add_exception_handler(RequestValidationError, _raise)
+        app, route = self._app(method, path)
+        route.names = dict(names)
+        query = urlencode([(name, value) for name, value in parameters if value is not None], doseq=True)
         try:
-            content = asyncio.run(_response(app, _scope(method, path), body))
+            content = asyncio.run(_response(app, _scope(method, path, query), body))
         except HTTPException as error:
             raise (LookupError if error.status_code == 404 else ValueError)(error.detail) from None
         except RequestValidationError as error:
             problems = [f"{field_name(one['loc'][1:])}: {one['msg']}" for one in error.errors()]
             raise ValueError("; ".join(problems)) from None
         return json.loads(content) if content else None
+
+    def _app(self, method: str, path: str) -> tuple[FastAPI, _ChosenRoute]:
+        """Return an application with one route, and this route."""
+        called = self._called.get((method, path))
+        if called is None:
+            app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+            app.state.services = self._services
+            route = _ChosenRoute(self._in_one_transaction(_route_of(method, path)))
+            app.router.routes[:] = [route]
+            app.add_exception_handler(HTTPException, _raise)
+            app.add_exception_handler(RequestValidationError, _raise)
+            called = self._called[method, path] = app, route
+        return called
 
     def close(self) -> None:
         """Remove what routes made for the calls. The caller closes the metadata store."""
@@ -166,12 +192,12 @@ class RoutesInProcess:
 class _ChosenRoute(BaseRoute):
     """A route that answers any request, with values of its parameters, which may have slashes."""
 
-    def __init__(self, route: LazyRoute, names: Mapping[str, str]) -> None:
+    def __init__(self, route: LazyRoute) -> None:
         self._route = route
-        self._names = dict(names)
+        self.names: dict[str, str] = {}
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        return Match.FULL, {"endpoint": self._route.endpoint, "path_params": self._names}
+        return Match.FULL, {"endpoint": self._route.endpoint, "path_params": self.names}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._route.handle(scope, receive, send)
@@ -183,7 +209,7 @@ def _route_of(method: str, path: str) -> LazyRoute:
     return next(route for route in router.routes if route.path == path and method in route.methods)
 
 
-def _scope(method: str, path: str) -> Scope:
+def _scope(method: str, path: str, query: str) -> Scope:
     return {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -191,7 +217,7 @@ def _scope(method: str, path: str) -> Scope:
         "method": method,
         "scheme": "http",
         "path": f"/api/v1{path}",
-        "query_string": b"",
+        "query_string": query.encode(),
         "root_path": "",
         "headers": [(b"content-type", b"application/json")],
         SCOPE_KEY: Requester(CommandLine(), name="cli", via="cli"),

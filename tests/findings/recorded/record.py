@@ -4,7 +4,8 @@
 
 It needs root for control groups (of version 1) and a small tmpfs. They train a tiny model of NumPy whose
 "device" is a sleep, so that all can be recorded at once; the monitor measures them. `out_of_memory` is `leak`
-with a smaller limit. Those of `LONG_MINUTES` take longer and are sampled less often. The journals are packed into `NAME.tar.gz`.
+with a smaller limit. Those of `LONG_MINUTES` take longer and are sampled less often. The journals are packed
+into `NAME.tar.gz`.
 """
 
 from __future__ import annotations
@@ -272,9 +273,9 @@ def enter_cgroup(name: str) -> None:
         "processors_limited": {"cpu": "cpu.cfs_quota_us=30000"},
         "leak": {"memory": "memory.limit_in_bytes=2400M"},
         "sawtooth": {"memory": "memory.limit_in_bytes=1500M"},
-        **dict.fromkeys(
-            ("slow_leak", "epoch_cache", "filled_cache"), {"memory": "memory.limit_in_bytes=1800M"}
-        ),
+        "slow_leak": {"memory": "memory.limit_in_bytes=1800M"},
+        "epoch_cache": {"memory": "memory.limit_in_bytes=1800M"},
+        "filled_cache": {"memory": "memory.limit_in_bytes=1800M"},
     }
     for controller, setting in settings.get(name, {}).items():
         group = CGROUPS / controller / f"runvitals-{name}"

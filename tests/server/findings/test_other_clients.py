@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.cli import main
+from runvitals.readers.journals.run_handle import open_run
 from tests.patience import PATIENCE_S, eventually
 from tests.server.findings.sent_runs import SECONDS, SentRun, send_with_opentelemetry, write_wandb_folder
 from tests.server.serving import Served, serving
@@ -85,6 +87,13 @@ def accused(found: dict[str, Any]) -> set[str]:
     return {each["id"] for each in found["findings"] if each["severity"] != "info"}
 
 
+def check_import(source: str, folder: Path, ids: dict[str, str]) -> None:
+    """Import runs from the server, and judge their journals."""
+    assert main(["import", source, "--dir", str(folder)]) == 0
+    found = {kind: open_run(run, str(folder)).findings().to_json() for kind, run in ids.items()}
+    assert {kind: accused(each) for kind, each in found.items()} == {kind: EXPECTED[kind] for kind in ids}
+
+
 def check(served: Served, ids: dict[str, str], ended: bool, but: dict[str, set[str]] | None = None) -> None:
     """Compare what is found with what is expected, but for some kinds of runs."""
     expected = {kind: (but or {}).get(kind, EXPECTED[kind]) for kind in ids}
@@ -105,17 +114,24 @@ def check(served: Served, ids: dict[str, str], ended: bool, but: dict[str, set[s
     assert {"idle", "idle_devices", "disk_full_soon"} <= set(judged["healthy"]["fine"])
 
 
-def test_runs_of_the_client_of_wandb(served: Served, runs: list[SentRun], tmp_path: Path) -> None:
+def test_runs_of_the_client_of_wandb(
+    served: Served, runs: list[SentRun], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ids = {run.kind: f"wandb{number}" for number, run in enumerate(runs)}
     folders = [str(write_wandb_folder(run, ids[run.kind], tmp_path)) for run in runs]
     done(served, tmp_path, "-m", "wandb", "sync", "--entity", "main", "--project", "judged", *folders)
     check(served, ids, ended=True)
+    monkeypatch.setenv("WANDB_BASE_URL", served.url)
+    monkeypatch.setenv("WANDB_API_KEY", "x" * 40)
+    check_import("wandb:main/judged", tmp_path / "imported", ids)
 
 
 def test_runs_of_the_client_of_mlflow(served: Served, runs: list[SentRun], tmp_path: Path) -> None:
     script = str(Path(__file__).with_name("sent_runs.py"))
     printed = done(served, tmp_path, script, str(runs[0].start_s), *EXPECTED)
-    check(served, json.loads(printed.splitlines()[-1]), ended=True)
+    ids = json.loads(printed.splitlines()[-1])
+    check(served, ids, ended=True)
+    check_import(f"mlflow:{served.url}", tmp_path / "imported", ids)
 
 
 def test_runs_of_the_exporter_of_opentelemetry(served: Served, runs: list[SentRun]) -> None:

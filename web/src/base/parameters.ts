@@ -18,6 +18,7 @@ const CHARTS: Parameters = {
   outliers: /^aside$/,
   mode: /^(heatmap|band|lines)$/,
   sort: /^outlier$/,
+  marks: /^off$/,
 };
 /** Of charts by name. */
 const BY_NAME = /^(chart|zoom)\./;

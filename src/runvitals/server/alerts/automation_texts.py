@@ -15,7 +15,8 @@ def text_of(facts: EventFacts, team: str, automation: str) -> str:
     prefix = f"[{team}/{facts.project}]" if facts.project else f"[{team}]"
     advice = one_line(str(facts.values.get("finding_advice") or ""), _MAX_FINDING)
     what_to_do = f"What to do: {advice}\n" if advice and facts.kind == "finding.opened" else ""
-    return f"{prefix} {_what(facts)}\n{what_to_do}{_failure(facts)}You get this by the automation “{automation}” of team {team}."
+    why = f"You get this by the automation “{automation}” of team {team}."
+    return f"{prefix} {_what(facts)}\n{what_to_do}{_failure(facts)}{why}"
 
 
 def level_of(facts: EventFacts) -> str:

@@ -14,6 +14,7 @@ from runvitals.findings.finding import Findings
 from runvitals.findings.judge import judge
 from runvitals.findings.observation import (
     DEFAULT_INTERVAL_S,
+    FEWER,
     extent_of,
     is_measured_loss,
     marks_of,
@@ -144,7 +145,7 @@ def _windows(
         series = view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count))
         hosts = [_columns(name, bucketed, windows) for name, bucketed in _by_host(series).items()]
         longest_s = max((host.interval_s for host in hosts), default=interval_s)
-        if windows_of(start_ms, end_ms, longest_s).width_ms <= windows.width_ms or longest_s <= interval_s:
+        if longest_s <= FEWER * interval_s:
             return windows, hosts
         interval_s = longest_s
 
