@@ -13,7 +13,7 @@ const CHARTS: Parameters = {
   from: NUMBER,
   to: NUMBER,
   open: null,
-  y: /^(auto|linear|log|percent)$/,
+  y: /^(auto|linear|log|symlog|percent)$/,
   smooth: /^\w+:\d+(\.\d+)?$/,
   outliers: /^aside$/,
   mode: /^(heatmap|band|lines)$/,
