@@ -20,13 +20,11 @@ from collections.abc import Iterator
 import numpy as np
 from tests.findings.scenarios.course import START_MS, Course
 from tests.findings.scenarios.healthy import healthy_runs
+from tests.findings.scenarios.live import judgements
 from tests.findings.scenarios.sick import sick_runs
 
 from runvitals.findings.judge import judge
 from runvitals.findings.observation import observe
-from runvitals.findings.pace import JudgementPace
-from runvitals.findings.running import RunningFindings
-from runvitals.findings.screen import ChangeScreen
 
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 LIVE_S = 5.0
@@ -100,29 +98,13 @@ def judge_healthy(
 
 
 def accusations(course: Course) -> Iterator[tuple[int, str]]:
-    """Judge a run while it goes on: when which warnings or worse opened."""
-    running = RunningFindings(START_MS, clock=lambda: 0.0)
-    hosts = course.samples()
-    for host in hosts:
-        running.add_host(host.name, interval_s=course.interval_s, machine=host.machine, ranks=host.ranks)
-    matrices = [np.column_stack([values for _, values in host.series.values()]) for host in hosts]
-    logged = course.columns()
-    marks, step = list(course.marks), 0
-    for row, time_ms in enumerate(next(iter(hosts[0].series.values()))[0].tolist()):
-        while step < len(course.steps_s) and START_MS + course.steps_s[step] * 1000 <= time_ms:
-            data = {
-                name: float(each.values[step]) for name, each in logged.items() if step < len(each.values)
-            }
-            running.log(START_MS + int(course.steps_s[step] * 1000), step, data)
-            step += 1
-        while marks and marks[0].time_ms <= time_ms:
-            running.mark(marks[0].time_ms, marks.pop(0).text)
-        for host, matrix in zip(hosts, matrices, strict=True):
-            running.add_row(host.name, time_ms, dict(zip(host.series, matrix[row].tolist(), strict=True)))
-        changes = running.update(time_ms)
-        for tracked in changes.opened if changes else ():
-            if tracked.finding.severity != "info":
-                yield time_ms, tracked.finding.id
+    """Judge a run while it goes on: when which warnings or worse opened first."""
+    known: set[str] = set()
+    for now_ms, findings in judgements(course):
+        for finding in findings.findings:
+            if finding.severity != "info" and finding.id not in known:
+                known.add(finding.id)
+                yield now_ms, finding.id
 
 
 def measure_judgements() -> None:

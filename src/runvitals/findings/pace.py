@@ -19,10 +19,11 @@ MAX_LOAD = 0.05
 class Urgency(IntEnum):
     """Why a judgement is due: the lower, the sooner, where there is not time for all."""
 
-    CHANGED = 0
-    FIRST = 1
-    FOLLOWING = 2
-    QUIET = 3
+    STOPPED = 0
+    CHANGED = 1
+    FIRST = 2
+    FOLLOWING = 3
+    QUIET = 4
 
 
 class JudgementPace:
@@ -35,11 +36,16 @@ class JudgementPace:
     def __init__(self, started_ms: int) -> None:
         self._started_ms = self._changed_ms = self._judged_ms = started_ms
         self._cost_s = 0.0
-        self._has_changed = self._was_judged = False
+        self._has_changed = self._has_stopped = self._was_judged = False
         self._changes = 0
 
-    def change(self, time_ms: int) -> None:
-        """Take note that something changed."""
+    def change(self, time_ms: int, has_stopped: bool) -> None:
+        """Take note that something changed.
+
+        Args:
+            has_stopped: whether something does not go on, rather than otherwise.
+        """
+        self._has_stopped = has_stopped or (self._has_changed and self._has_stopped)
         self._changed_ms = max(self._changed_ms, time_ms)
         self._has_changed = True
 
@@ -62,11 +68,12 @@ class JudgementPace:
         if waited_ms < max(LEAST_MS, self._changes * LEAST_MS, 1000 * self._cost_s / MAX_LOAD):
             return None
         if self._has_changed:
-            return Urgency.CHANGED
+            return Urgency.STOPPED if self._has_stopped else Urgency.CHANGED
         if not self._was_judged:
             return Urgency.FIRST
         age_ms = self._judged_ms - self._changed_ms
         if waited_ms < min(max(FOLLOW_MS, GROWTH * age_ms), MOST_MS):
             return None
-        is_followed = age_ms < FOLLOWED_MS and self._changed_ms > self._started_ms
-        return Urgency.FOLLOWING if is_followed else Urgency.QUIET
+        if age_ms >= FOLLOWED_MS or self._changed_ms <= self._started_ms:
+            return Urgency.QUIET
+        return Urgency.STOPPED if self._has_stopped else Urgency.FOLLOWING

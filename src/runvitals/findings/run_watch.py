@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import IntEnum
 from functools import lru_cache
 
 import numpy as np
@@ -31,6 +32,8 @@ _SHARE, _SHARE_OF_OTHERS = 0.10, 0.5
 _FLOORS = {"%": 8.0, "bytes": 2.0**28, "MiB": 16.0, "MB": 256.0, "s": 0.1, "°C": 8.0, "MHz": 100.0, "W": 20.0}
 """Smaller changes of a level never count, by unit; those of counters are meant per second."""
 _FLOOR_OF_LOGGED = 1e-6
+_FILLING = ".usagePercent"
+"""Of a disk: a forecast needs each percent."""
 _ERRORS = ("Errors", "recoveryAction", "pcieReplays", "Suspect")
 
 
@@ -61,6 +64,8 @@ def _traits(key: str) -> tuple[bool, float, float]:
     match = DEFINITIONS.find(key)
     if key.endswith(_ERRORS) or match is None:
         return False, 0.0 if key.endswith(_ERRORS) else 1.0, _SHARE
+    if key.endswith(_FILLING):
+        return False, 1.0, 0.0
     floor = _FLOORS.get(match.metric.unit, 0.5)
     if match.metric.kind != "counter":
         return False, floor, _SHARE
@@ -87,6 +92,14 @@ class NewestValues:
     values: Floats
 
 
+class Seen(IntEnum):
+    """What a look at a lane showed."""
+
+    NOTHING = 0
+    CHANGE = 1
+    STOP = 2
+
+
 class _WatchedLane:
     """What was seen of a lane."""
 
@@ -98,35 +111,36 @@ class _WatchedLane:
         self._newest_ms = self._heard_ms = self._gap_ms = 0
         self._is_silent = self._is_finite = True
 
-    def look(self, now_ms: int, newest: NewestValues) -> bool:
-        """Return whether anything changed."""
+    def look(self, now_ms: int, newest: NewestValues) -> Seen:
+        """Return what changed."""
         keys, place = self.keys, self.keys.step
-        changed = False
-        if place is not None:
-            changed = self._steps.look(now_ms, int(newest.times_ms[place]), float(newest.values[place]))
+        seen = Seen.NOTHING
+        if place is not None and self._steps.look(
+            now_ms, int(newest.times_ms[place]), float(newest.values[place])
+        ):
+            seen = Seen.STOP if self._steps.has_stopped else Seen.CHANGE
         times_ms = newest.times_ms[keys.read]
         newest_ms = int(times_ms.max(initial=0))
         if newest_ms <= self._newest_ms:
-            return self._look_at_silence(now_ms) or changed
-        changed = (self._is_silent and self._newest_ms > 0) or changed
-        if not self._is_silent:
+            return max(seen, self._look_at_silence(now_ms))
+        if self._newest_ms:
+            seen = max(seen, Seen.CHANGE if self._is_silent else Seen.NOTHING)
             self._gap_ms = max(now_ms - self._heard_ms, self._gap_ms * 9 // 10)
-        values = newest.values[keys.read]
         self._newest_ms, self._heard_ms, self._is_silent = newest_ms, now_ms, False
-        values = np.where(newest_ms - times_ms > SILENT_MS, np.nan, values)
-        changed = self._levels.look(newest_ms, values) or changed
-        changed = self._ends.look(times_ms) or changed
-        if place is not None:
-            was_finite, self._is_finite = self._is_finite, not np.isinf(values).any()
-            changed = was_finite > self._is_finite or changed
-        return changed
+        values = np.where(newest_ms - times_ms > SILENT_MS, np.nan, newest.values[keys.read])
+        if self._levels.look(newest_ms, values):
+            seen = max(seen, Seen.CHANGE)
+        was_finite, self._is_finite = self._is_finite, not (place is not None and np.isinf(values).any())
+        if self._ends.look(times_ms) or was_finite > self._is_finite:
+            return Seen.STOP
+        return seen
 
-    def _look_at_silence(self, now_ms: int) -> bool:
+    def _look_at_silence(self, now_ms: int) -> Seen:
         """Return whether nothing arrives any more."""
         if self._is_silent or now_ms - self._heard_ms <= max(2 * self._gap_ms, SILENT_MS):
-            return False
+            return Seen.NOTHING
         self._is_silent = True
-        return True
+        return Seen.STOP
 
 
 class RunWatch:
@@ -151,5 +165,6 @@ class RunWatch:
             is_new = lane is None or lane.keys is not newest.keys
             if lane is None or is_new:
                 lane = self._lanes[newest.lane] = _WatchedLane(newest.keys)
-            if lane.look(now_ms, newest) or (is_new and not is_first):
-                self.pace.change(now_ms)
+            seen = lane.look(now_ms, newest)
+            if seen or (is_new and not is_first):
+                self.pace.change(now_ms, has_stopped=seen is Seen.STOP)

@@ -75,6 +75,7 @@ class EndScreen:
     """
 
     def __init__(self, count: int) -> None:
+        self._behind_ms: Integers = np.zeros(count, dtype=np.int64)
         self._longest_ms: Integers = np.zeros(count, dtype=np.int64)
         self._has_ended: Bools = np.zeros(count, dtype=np.bool_)
         self._is_first = True
@@ -83,17 +84,23 @@ class EndScreen:
         """Take the time of the newest number of each, and return whether one has just ended."""
         if not len(newest_ms):
             return False
-        behind = newest_ms.max() - newest_ms
-        late = behind > 2 * self._longest_ms + LATE_MS
+        behind_ms = newest_ms.max() - newest_ms
+        goes_on = behind_ms < self._behind_ms
+        self._longest_ms = np.maximum(self._longest_ms, np.where(goes_on, self._behind_ms, 0))
+        self._behind_ms = behind_ms
+        late = behind_ms > 2 * self._longest_ms + LATE_MS
         new = late & ~self._has_ended
-        self._longest_ms = np.where(late, self._longest_ms, np.maximum(self._longest_ms, behind))
         self._has_ended = late
         was_first, self._is_first = self._is_first, False
         return bool(new.any()) and not was_first
 
 
 class StepScreen:
-    """Whether steps stop, go on, or take another time than before."""
+    """Whether steps stop, go on, or take another time than before.
+
+    Attributes:
+        has_stopped: whether they have.
+    """
 
     def __init__(self) -> None:
         self._logged_ms: int | None = None
@@ -101,7 +108,7 @@ class StepScreen:
         self._heard_ms = 0
         self._gap_ms = 0.0
         self._step_ms = 0.0
-        self._has_stopped = False
+        self.has_stopped = False
 
     def look(self, now_ms: int, logged_ms: int, step: float) -> bool:
         """Take the newest step that is known and when it was logged, and return whether the pace changed.
@@ -111,21 +118,21 @@ class StepScreen:
         """
         if self._logged_ms is None:
             self._logged_ms, self._step, self._heard_ms = logged_ms, step, now_ms
-            self._has_stopped = now_ms - logged_ms > SILENT_MS
-            return self._has_stopped
+            self.has_stopped = now_ms - logged_ms > SILENT_MS
+            return self.has_stopped
         if logged_ms <= self._logged_ms:
-            if self._has_stopped or now_ms - self._heard_ms <= max(_SILENT_GAPS * self._gap_ms, SILENT_MS):
+            if self.has_stopped or now_ms - self._heard_ms <= max(_SILENT_GAPS * self._gap_ms, SILENT_MS):
                 return False
-            self._has_stopped = True
+            self.has_stopped = True
             return True
         gap_ms, steps = logged_ms - self._logged_ms, step - self._step
         step_ms = gap_ms / steps if steps > 0 else self._step_ms
         usual_ms = self._step_ms or step_ms
-        changed = self._has_stopped or abs(step_ms - usual_ms) > max(_PACE_SHARE * usual_ms, _PACE_MS)
+        changed = self.has_stopped or abs(step_ms - usual_ms) > max(_PACE_SHARE * usual_ms, _PACE_MS)
         self._step_ms = step_ms if changed else usual_ms + _SPREAD_WEIGHT * (step_ms - usual_ms)
         self._gap_ms = (
-            gap_ms if self._has_stopped or gap_ms > self._gap_ms else 0.9 * self._gap_ms + 0.1 * gap_ms
+            gap_ms if self.has_stopped or gap_ms > self._gap_ms else 0.9 * self._gap_ms + 0.1 * gap_ms
         )
         self._logged_ms, self._step, self._heard_ms = logged_ms, step, now_ms
-        self._has_stopped = False
+        self.has_stopped = False
         return changed

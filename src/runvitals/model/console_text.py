@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple, Protocol
+from dataclasses import dataclass, replace
+from typing import Final, Protocol
 
 _ESCAPES: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|[\]PX^_][^\x07\x1b]*(?:\x07|\x1b\\)?|[ -~]?)", re.DOTALL
@@ -26,10 +27,11 @@ class Piece(Protocol):
 
     @property
     def text(self) -> str:
-        """What was printed."""
+        """The output itself."""
 
 
-class PrintedLine(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class PrintedLine:
     """A line of the output. `text` has no control characters."""
 
     time_ms: int
@@ -54,12 +56,12 @@ def printed_lines(pieces: Iterable[Piece]) -> list[PrintedLine]:
             place = len(lines)
             lines.append(PrintedLine(piece.time_ms, piece.stream, first))
         else:
-            lines[place] = lines[place]._replace(text=lines[place].text + first)
+            lines[place] = replace(lines[place], text=lines[place].text + first)
         for text in others:
             place = len(lines)
             lines.append(PrintedLine(piece.time_ms, piece.stream, text))
         begun[piece.stream] = place
-    shown = (line._replace(text=shown_text(line.text)) for line in lines)
+    shown = (replace(line, text=shown_text(line.text)) for line in lines)
     return [line for line in shown if line.text.strip()]
 
 

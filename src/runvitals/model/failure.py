@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 from runvitals.model.console_text import Piece, PrintedLine, printed_lines, shown_text
 from runvitals.model.ending import Ending, signal_name
 from runvitals.model.run import Event, Rank
 from runvitals.model.run_state import State
-from runvitals.model.tracebacks import fatal_line, find_exception
+from runvitals.model.tracebacks import FoundException, fatal_line, find_exception
 
 EXCEPTION: Final = "exception"
 """The name of the event with which a training records the exception that ended it."""
@@ -18,6 +18,11 @@ CONSOLE_BYTES: Final = 128 * 1024
 """How much of the newest output is read."""
 MAX_LINES: Final = 20
 _AFTER_FATAL: Final = 14  # lines: where the program was
+_OURS: Final = "runvitals: "
+"""What this package prints itself begins so."""
+_KEY_BEGIN: Final = "-----BEGIN "
+_KEY_END: Final = "-----END "
+_POINTERS: Final = frozenset(" ^~")  # below the lines of a traceback
 _MAX_LINE: Final = 300
 _MAX_TITLE: Final = 400
 _MAX_MESSAGE: Final = 4000
@@ -127,11 +132,10 @@ def failure_of(run: EndedRun, pieces: Iterable[OutputPiece], redact: Callable[[s
         return None
     first = _first_failed(run.ranks)
     event = _exception_event(run.events, first)
-    lines = printed_lines(_of_process(list(pieces), first, event))
-    found = find_exception([line.text for line in lines])
+    lines, found = _lines_and_exception(_of_process(list(pieces), first, event))
     if found is None and event is not None and event.data.get("traceback"):
-        lines = printed_lines([PrintedLine(event.time_ms, "stderr", str(event.data["traceback"]))])
-        found = find_exception([line.text for line in lines])
+        printed = PrintedLine(event.time_ms, "stderr", str(event.data["traceback"]))
+        lines, found = _lines_and_exception([printed])
     texts = [line.text for line in lines]
     exception = message = None
     if event is not None:
@@ -139,13 +143,13 @@ def failure_of(run: EndedRun, pieces: Iterable[OutputPiece], redact: Callable[[s
     elif found is not None:
         exception, message = found.kind, found.message
     fatal = fatal_line(texts) if exception is None else None
-    last = found.last if found is not None else None if fatal is None else fatal + _AFTER_FATAL
+    last = found.last if found is not None else None if fatal is None else fatal[0] + _AFTER_FATAL
     rank = first.rank if first is not None else event.rank if event is not None else None
     if rank is None and found is not None:
         rank = found.rank
     return Failure(
         run.state,
-        _title(run, first, exception, message, None if fatal is None else texts[fatal], redact),
+        _title(run, first, exception, message, None if fatal is None else fatal[1], redact),
         exception or None,
         _multiline(redact(message))[:_MAX_MESSAGE] if message else None,
         first.exit_code if first is not None else run.ending.exit_code,
@@ -154,9 +158,26 @@ def failure_of(run: EndedRun, pieces: Iterable[OutputPiece], redact: Callable[[s
         first.host if first is not None else event.host if event is not None else None,
         rank,
         first.ended_ms if first is not None else run.ended_ms,
-        [line._replace(text=redact(line.text)[:_MAX_LINE]) for line in _last_lines(lines, last)],
+        _without_secrets(_last_lines(lines, last), redact),
         _hint(lines, exception or fatal, first.signal if first is not None else run.ending.signal),
     )
+
+
+def _lines_and_exception(pieces: Iterable[Piece]) -> tuple[list[PrintedLine], FoundException | None]:
+    """Return the lines of stderr if they say why the program ended, else those of all output."""
+    lines = [
+        line
+        for line in printed_lines(pieces)
+        if not line.text.startswith(_OURS) and not _POINTERS.issuperset(line.text)
+    ]
+    errors = [line for line in lines if line.stream == "stderr"]
+    for some in (errors, lines):
+        found = find_exception([line.text for line in some])
+        if found is not None:
+            begun = some[found.first]
+            some[found.first] = replace(begun, text=begun.text[found.column :])
+            return some, found
+    return errors if fatal_line([line.text for line in errors]) is not None else lines, None
 
 
 def _first_failed(ranks: Sequence[Rank]) -> Rank | None:
@@ -181,15 +202,11 @@ def _of_process(
 ) -> Sequence[OutputPiece]:
     """Return the output of the process that failed first, or all where processes are not told apart."""
     process = first or event
-    if process is not None:
-        for fits in (
-            lambda piece: (piece.host, piece.rank) == (process.host, process.rank),
-            lambda piece: piece.host == process.host and piece.rank is None,
-        ):
-            own = [piece for piece in pieces if fits(piece)]
-            if own:
-                return own
-    return pieces
+    if process is None:
+        return pieces
+    of_host = [piece for piece in pieces if piece.host == process.host]
+    own = [piece for piece in of_host if piece.rank == process.rank]
+    return own or [piece for piece in of_host if piece.rank is None] or pieces
 
 
 def _last_lines(lines: Sequence[PrintedLine], last: int | None) -> Sequence[PrintedLine]:
@@ -198,6 +215,21 @@ def _last_lines(lines: Sequence[PrintedLine], last: int | None) -> Sequence[Prin
         return lines[max(0, last + 1 - MAX_LINES) : last + 1]
     errors = [line for line in lines if line.stream == "stderr"]
     return (errors or lines)[-MAX_LINES:]
+
+
+def _without_secrets(lines: Sequence[PrintedLine], redact: Callable[[str], str]) -> list[PrintedLine]:
+    """Return the lines redacted one by one; those of a private key, which has several, as one."""
+    safe: list[PrintedLine] = []
+    is_in_key = False
+    for line in lines:
+        begins = _KEY_BEGIN in line.text and "PRIVATE KEY" in line.text
+        if begins or is_in_key:
+            if begins:
+                safe.append(replace(line, text="***"))
+            is_in_key = _KEY_END not in line.text
+        else:
+            safe.append(replace(line, text=redact(line.text)[:_MAX_LINE]))
+    return safe
 
 
 def _title(
@@ -217,9 +249,9 @@ def _title(
         meaning = "out of memory" if is_oom else _MEANINGS.get(signal)
         title = signal_name(signal) + (f": {meaning}" if meaning else "")
         if fatal is not None:
-            title = f"{fatal.strip()} ({signal_name(signal)})"
+            title = f"{fatal} ({signal_name(signal)})"
     elif fatal is not None:
-        title = fatal.strip()
+        title = fatal
     elif code is not None:
         title = f"Exit code {code}"
     elif run.state == "lost":

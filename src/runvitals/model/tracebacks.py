@@ -12,17 +12,20 @@ _RANK: Final = re.compile(r"\[rank(\d+)\]: ?$")
 _CHAINED: Final = ("During handling of the above exception", "The above exception was the direct cause")
 _MOST_LINES: Final = 400  # of a traceback
 _MOST_OF_MESSAGE: Final = 20  # lines
+_NEAR: Final = 10  # lines
 _MOST_ODD: Final = 20  # lines of other origin within a traceback
 # Exceptions of launchers that only say that one of their processes has failed.
 _OF_LAUNCHERS: Final = ("ChildFailedError", "ProcessExitedException", "CalledProcessError")
-_FATAL: Final = re.compile(
-    r"Fatal Python error: .+|terminate called after throwing an instance of .+|\s*what\(\):\s*.+"
-    r"|.*\bdouble free or corruption\b.*|.*\bcorrupted size vs\. prev_size\b.*|free\(\): invalid .+"
-    r"|.*\bCUDA error: .+|.*\bNCCL (?:error|WARN) .+|slurmstepd: error: .+|.*\boom[-_ ]kill.*"
-    r"|.*Assertion [`'].+ failed\.?.*|thread '.*' panicked at .+|panic: .+"
-    r"|.*\b(?:bus error|segmentation fault)\b.*",
+# How reports of fatal errors begin, and what lines that are such reports contain.
+_BEGINS: Final = re.compile(
+    r"Fatal Python error: .+|terminate called after throwing an instance of .+|\bwhat\(\):\s*.+"
+    r"|free\(\): invalid .+|slurmstepd: error: .+|thread '.*' panicked at .+|panic: .+"
+)
+_CONTAINS: Final = re.compile(
+    r"\b(?:double free or corruption|corrupted size vs\. prev_size|CUDA error: |NCCL (?:error|WARN) "
+    r"|oom[-_ ]kill|Assertion [`'].+ failed|bus error|segmentation fault)",
     re.IGNORECASE,
-)  # fmt: skip
+)
 
 
 class FoundException(NamedTuple):
@@ -32,6 +35,7 @@ class FoundException(NamedTuple):
         kind: the name of its class, with its module as Python prints it.
         message: may have several lines, or none.
         first, last: the lines of the traceback, by their places in the output.
+        column: where it begins in its first line, after a progress bar whose line did not end.
         rank: of the process, where its lines name it.
     """
 
@@ -39,6 +43,7 @@ class FoundException(NamedTuple):
     message: str
     first: int
     last: int
+    column: int
     rank: int | None
 
 
@@ -66,15 +71,20 @@ def find_exception(lines: Sequence[str]) -> FoundException | None:
     return own[-1] if own else None
 
 
-def fatal_line(lines: Sequence[str]) -> int | None:
-    """Return the place of the last line with which a library or the system reports why it ends a program."""
-    places = range(len(lines) - 1, -1, -1)
-    return next((at for at in places if _FATAL.fullmatch(lines[at])), None)
+def fatal_line(lines: Sequence[str]) -> tuple[int, str] | None:
+    """Return where a library or the system last reports why it ends the program, and what it says."""
+    for at in range(len(lines) - 1, -1, -1):
+        begun = _BEGINS.search(lines[at])
+        if begun is not None or _CONTAINS.search(lines[at]):
+            return at, (begun[0] if begun is not None else lines[at]).strip()
+    return None
 
 
 def _read(lines: Sequence[str], start: int) -> FoundException | None:
     """Return the exception whose traceback begins in a line, or the last of those that it caused."""
-    prefix = _prefix_of(lines[start])
+    prefix, column = _prefix_of(lines[start]), 0
+    if not any(line.startswith(prefix) for line in lines[start + 1 : start + _NEAR]):
+        column, prefix = len(prefix), ""
     rank = _RANK.search(prefix)
     name: re.Match[str] | None = None
     last = start
@@ -95,7 +105,8 @@ def _read(lines: Sequence[str], start: int) -> FoundException | None:
                 return None
     if name is None:
         return None
-    return FoundException(name[1], (name[2] or "").strip(), start, last, int(rank[1]) if rank else None)
+    number = int(rank[1]) if rank else None
+    return FoundException(name[1], (name[2] or "").strip(), start, last, column, number)
 
 
 def _prefix_of(line: str) -> str:

@@ -12,6 +12,7 @@ from runvitals.base.json_codec import dumps
 from runvitals.journal import frames
 from runvitals.model.limits import STEP
 from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.name_settings import display_name
 from runvitals.sdk.logged_values import without_secrets
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
 from runvitals.sdk.run_arguments import exit_code_of, metric_definition, valid_exit_code, wait_seconds
@@ -58,7 +59,7 @@ class Run(RunArtifacts):
 
     @name.setter
     def name(self, name: str) -> None:
-        self._describe(name=self._values.text(name)[:128] or self.id)
+        self._describe(name=display_name(self._values.text(name)) or self.id)
 
     @property
     def tags(self) -> tuple[str, ...]:

@@ -60,7 +60,7 @@ ACCOUNT_ROUTERS: Final = (
     _feature("sweeps", "sweep_runs sweeps", "/entities/", "/projects/"),
     _feature(
         "alerts",
-        "personal own_slack slack_install slack_app team trial_messages mute firings rules team_secrets "
+        "inbox personal own_slack slack_install slack_app team trial_messages mute firings rules team_secrets "
         "destinations automations notifications",
         "/account/",
         "/teams/",

@@ -58,6 +58,7 @@ def picture(page: Browser, name: str) -> None:  # noqa: F811
 
 
 def ctrl_k(page: Browser) -> None:  # noqa: F811
+    page.wait("document.querySelector('header .search')")
     page.evaluate(
         "document.body.dispatchEvent(new KeyboardEvent('keydown', {key: 'k', ctrlKey: true, bubbles: true}))"
     )

@@ -80,7 +80,13 @@ def test_the_newest_runs_are_drawn_over_each_other(page: Browser) -> None:
     page.wait(f"document.querySelector('{LOSS} .u-over')")
     assert page.text("[role=status].soft") == "3 runs shown"
     assert pointed_at(page) == ["run anna", "run bert", "run carl"]
-    page.wait("document.querySelector('section[aria-label=\"System: GPU\"] .u-over')")
+    gpu = "document.querySelector('section[aria-label=\"System: GPU\"]')"
+    assert page.evaluate(f"{gpu}.querySelector('h2 button').ariaExpanded") == "false"
+    page.evaluate(f"{gpu}.querySelector('h2 button').click()")
+    page.wait(f"{gpu}.querySelector('.u-over')")
+    assert parameters(page)["unfold"] == "system%2FGPU"
+    page.evaluate(f"{gpu}.querySelector('h2 button').click()")
+    page.wait("!new URLSearchParams(location.search).get('unfold')")
     keep_picture(page, "workspace")
 
 
@@ -96,6 +102,12 @@ def test_axis_zoom_and_folds_are_in_the_address(page: Browser) -> None:
         "performance.getEntriesByType('resource').some(({name}) => /overlay.logged.*x0=/.test(name))"
     )
     page.wait(is_requested)
+    assert not page.evaluate("document.body.innerText.includes('Not applied from the address')")
+    x0 = float(parameters(page)["from"])
+    page.evaluate(f"document.querySelector('{LOSS} .plot').focus()")
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="PageDown", windowsVirtualKeyCode=34)
+    page.wait(f"Number(new URLSearchParams(location.search).get('from')) > {x0}")
     click(page, "A part shown · show all")
     page.wait("!new URLSearchParams(location.search).has('from')")
     page.wait("(b => b && (b.click(), true))(document.querySelector('section[aria-label=Charts] h2 button'))")

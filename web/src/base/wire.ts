@@ -468,8 +468,10 @@ export interface components {
             median: number;
             /** @description Median absolute deviation. */
             mad: number;
+            /** @description The value that is farthest from the median outside. */
+            farthest: number;
         };
-        /** @description How much series differ between a time range and the time around it, largest difference first. */
+        /** @description How much metrics differ between a time range and the time around it: probable causes first. */
         Differences: {
             run: string;
             t0: number;
@@ -849,6 +851,13 @@ export interface components {
             sudo_until_ms?: number | null;
             /** @description The shown part of the key. */
             key?: string | null;
+        };
+        /** @description What is new for a user, the newest first: at most 50 of the last 30 days. */
+        InboxPage: {
+            notifications: components["schemas"]["InboxItem"][];
+            unread: number;
+            /** @description Up to when the user has seen them. */
+            seen_ms: number;
         };
         /** @description An invitation to a team or to the organisation. */
         Invitation: {
@@ -1358,12 +1367,17 @@ export interface components {
             token: string;
             password: string;
         };
-        /** @description `visibility` null: the default of the team; in a user's own space only for that user. */
+        /**
+         * @description `visibility` null: the default of the team; in a user's own space only for that user.
+         *
+         *     `owner` null: the requester; another one for those who manage the members of projects.
+         */
         NewProject: {
             name: string;
             /** @default  */
             description: string;
             visibility?: components["schemas"]["Visibility"] | null;
+            owner?: string | null;
         };
         /** @description A price to be set. */
         NewRate: {
@@ -1415,11 +1429,10 @@ export interface components {
             /** @default false */
             reads_only: boolean;
             /**
-             * @description Of its first key.
+             * @description Of its first key; null: it gets none.
              * @default write
-             * @enum {string}
              */
-            scope: "ingest" | "read" | "write" | "full";
+            scope: ("ingest" | "read" | "write" | "full") | null;
         };
         /** @description A key of a service account, to be created. */
         NewServiceAccountKey: {
@@ -1429,6 +1442,11 @@ export interface components {
              * @enum {string}
              */
             scope: "ingest" | "read" | "write" | "full";
+            /**
+             * @description The only teams that the key works in; empty: all of the account.
+             * @default []
+             */
+            teams: string[];
             expires_ms?: number | null;
         };
         /** @description A Slack channel to add. */
@@ -2195,6 +2213,10 @@ export interface components {
         /** @description The value of a secret. */
         SecretValue: {
             value: string;
+        };
+        /** @description Everything up to a time was seen. */
+        SeenUpTo: {
+            time_ms: number;
         };
         /** @description A series of a run with its metric definition. */
         SeriesInfo: {
@@ -3120,7 +3142,7 @@ export interface components {
             /** @description In how many teams. */
             teams: number;
         };
-        /** @description How much one series differs. */
+        /** @description How much one metric differs: the series of it that differs most, and how many differ alike. */
         Difference: {
             /** @enum {string} */
             kind: "sampled" | "logged";
@@ -3133,6 +3155,20 @@ export interface components {
             unit: string;
             /** @description Title of its chart. */
             chart: string;
+            /**
+             * @description `level`: most values differ; `spike`: some are farther away than any outside.
+             * @enum {string}
+             */
+            how: "level" | "spike";
+            /**
+             * @description `cause`: a probable cause, such as waiting for a disk, throttling or network errors; `logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the rest.
+             * @enum {string}
+             */
+            part: "cause" | "logged" | "effect" | "volume";
+            /** @description How many series of the metric differ alike. */
+            series: number;
+            /** @description On how many hosts. */
+            hosts: number;
             /** @description The statistic: 0 is no difference, 100 is the maximum. */
             score: number;
             inside: components["schemas"]["DifferencePart"];
@@ -3411,6 +3447,24 @@ export interface components {
             last_ms: number;
             /** @description Indexes of the devices that it used; None: not known. */
             devices: number[] | null;
+        };
+        /** @description Something of which the user is notified. */
+        InboxItem: {
+            id: string;
+            /** @description `run.crashed`, `team.join_request`, `team.invitation` and others. */
+            kind: string;
+            /** @enum {string} */
+            level: "info" | "warning" | "error";
+            title: string;
+            text: string;
+            /** @description What it is about, such as `team/project`; may be empty. */
+            place: string;
+            /** @description Where it leads on this server. */
+            path: string | null;
+            time_ms: number;
+            /** @description Somebody waits for the user's answer. */
+            needs_decision: boolean;
+            unread: boolean;
         };
         /** @description A service whose tokens programs may show instead of keys. */
         Issuer: {
@@ -3729,6 +3783,8 @@ export interface components {
             /** @enum {string} */
             type: "work" | "academic";
             company: string;
+            /** @description Of new projects. */
+            default_visibility: components["schemas"]["Visibility"];
             members: number;
             created_ms: number;
             deleted_ms: number | null;
@@ -4462,6 +4518,7 @@ export type HostState = components['schemas']['HostState'];
 export type IdentifiedOperator = components['schemas']['IdentifiedOperator'];
 export type IdentifiedServiceAccount = components['schemas']['IdentifiedServiceAccount'];
 export type IdentifiedUser = components['schemas']['IdentifiedUser'];
+export type InboxPage = components['schemas']['InboxPage'];
 export type Invitation = components['schemas']['Invitation'];
 export type InvitationResult = components['schemas']['InvitationResult'];
 export type InvitationResults = components['schemas']['InvitationResults'];
@@ -4611,6 +4668,7 @@ export type SecondFactor = components['schemas']['SecondFactor'];
 export type SecondFactorSetup = components['schemas']['SecondFactorSetup'];
 export type SecondFactorState = components['schemas']['SecondFactorState'];
 export type SecretValue = components['schemas']['SecretValue'];
+export type SeenUpTo = components['schemas']['SeenUpTo'];
 export type SeriesInfo = components['schemas']['SeriesInfo'];
 export type ServiceAccountChanges = components['schemas']['ServiceAccountChanges'];
 export type ServiceAccountKeyRotation = components['schemas']['ServiceAccountKeyRotation'];
@@ -4725,6 +4783,7 @@ export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
+export type InboxItem = components['schemas']['InboxItem'];
 export type Issuer = components['schemas']['Issuer'];
 export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];

@@ -25,8 +25,8 @@ from runvitals.store.supervised_thread import SupervisedThread
 EVERY_S: Final = 5.0
 LOOK_MS: Final = 30_000
 """The newest values of runs that go on are looked at so often, or less often if `LOOK_LOAD` asks for it."""
-LOOK_LOAD: Final = 0.003
-QUIET_LOAD: Final = 0.006
+LOOK_LOAD: Final = 0.004
+QUIET_LOAD: Final = 0.005
 """Of a core, for all runs in which nothing changes: with many, each is judged more seldom."""
 CHANGED_LOAD: Final = 0.05
 """Of a core, for runs in which something has changed, and for first judgements."""

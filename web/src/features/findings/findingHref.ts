@@ -14,5 +14,5 @@ interface Run {
 
 export function findingHref(run: Run, finding: { id: string; from_ms: number; to_ms: number | null }, now: number): string {
   const { from, to } = zoomChanges(rangeOf(finding, run, now));
-  return `${runHref(run)}?${new URLSearchParams({ finding: findingName(finding), from: from!, to: to! })}`;
+  return `${runHref(run, 'system')}?${new URLSearchParams({ finding: findingName(finding), from: from!, to: to! })}`;
 }

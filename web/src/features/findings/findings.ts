@@ -1,7 +1,7 @@
 // Findings of a run as the page shows them.
 
 import type { Evidence, Finding } from '../../base/wire';
-import { formatDuration } from '../../base/time';
+import { formatDuration, formatMoment } from '../../base/time';
 
 /** The time that a finding needs at least around it in charts. */
 const AROUND_MS = 60_000;
@@ -14,10 +14,12 @@ export function subjectText(finding: Finding, hosts: number): string {
   return [what, on].filter(Boolean).join(' of ');
 }
 
-/** How long a finding has held, and whether it goes on: `for 35 min`, `since 12 min`. */
+/** Since when a finding holds, for how long, and whether it goes on: `from 2026-11-29 10:16:32 for 35 min 00 s`. */
 export function spanText(finding: Finding, now: number): string {
   const end = finding.to_ms ?? now;
-  return `${finding.to_ms === null ? 'since' : 'for'} ${formatDuration(Math.max(end - finding.from_ms, 0))}`;
+  const lasted = formatDuration(Math.max(end - finding.from_ms, 0));
+  const from = formatMoment(finding.from_ms);
+  return finding.to_ms === null ? `since ${from}, for ${lasted} so far` : `from ${from} for ${lasted}`;
 }
 
 /** What a finding cost; empty if no time of a device was lost. */

@@ -70,9 +70,9 @@ class NamedResources:
             return Named(run.resource.project, run.what, run.resource.id)
         if "project" in path:
             return self._project(principal, action, path["project"], path.get("entity"))
-        for name in ("team", "entity"):
+        for name, what in (("team", "team"), ("entity", "team or user")):
             if name in path:
-                return Named(self._directory.entity_named(path[name]), f"{name} {_quote(path[name])}")
+                return Named(self._directory.entity_named(path[name]), f"{what} {_quote(path[name])}")
         raise LookupError(f"the path names no resource for {action.value}")
 
     def moved_project(self, principal: Principal, entity: str, name: str, now_ms: int) -> Address | None:

@@ -72,20 +72,15 @@ class AutomationThread:
 
     def _with_reason(self, event: RaisedEvent) -> RaisedEvent:
         """Return the event; that of a run's failure with why it failed and what it printed last."""
-        state = event.data.get("state")
-        if (
-            event.kind != "run.state"
-            or state not in ("failed", "crashed", "lost")
-            or event.run_number is None
-        ):
+        number, state = event.run_number, event.data.get("state")
+        if event.kind != "run.state" or state not in ("failed", "crashed", "lost") or number is None:
             return event
-        now_ms = self._clock()
-        row = self._store.runs.get([event.run_number], now_ms).get(event.run_number)
+        row = self._store.runs.get([number], self._clock()).get(number)
         settings = with_defaults(self._store.accounts.settings.all())
         if row is None:
             return event
         failure = failure_of_run(
-            self._store, event.run_number, row.ending, row.ended_ms, bool(settings["alert_console"])
+            self._store, number, row.ending, row.ended_ms, bool(settings["alert_console"])
         )
         if failure is None:
             return event

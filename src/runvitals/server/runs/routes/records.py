@@ -15,6 +15,7 @@ from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_respons
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes.output_models import ConsoleAnswer, FailureSchema
 from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
 
 _MAX_BYTES: Final = 16 << 20
@@ -42,7 +43,7 @@ async def run_events(
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.get("/runs/{run}/console", response_model=models.ConsoleAnswer, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/console", response_model=ConsoleAnswer, dependencies=[needs("run:read")])
 async def run_console(
     request: Request,
     run: TheRun,
@@ -57,9 +58,7 @@ async def run_console(
     return await json_response(request, await run.use(read, quick=max_bytes <= KEPT_BYTES))
 
 
-@router.get(
-    "/runs/{run}/failure", response_model=models.FailureSchema | None, dependencies=[needs("run:read")]
-)
+@router.get("/runs/{run}/failure", response_model=FailureSchema | None, dependencies=[needs("run:read")])
 async def run_failure(request: Request, run: TheRun, library: TheLibrary) -> Response:
     """Why the run failed, and what it printed last; null if it has not failed."""
 

@@ -1,16 +1,18 @@
-"""The pages of lost device-hours, and forms about findings, in a real browser."""
+"""Findings on the pages of a shared server, in a real browser: lost hours, forms, a run that goes on."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from runvitals.findings.finding import Finding, Findings
-from runvitals.model.durations import HOUR_MS
+from runvitals.findings.finding import Evidence, Finding, Findings
+from runvitals.findings.rules import VERSION
+from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.findings.kept_result import JudgedRun, continue_result
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
@@ -86,7 +88,7 @@ def lose(people: People, uid: str, project: str, **hours: float) -> None:
     ]
     verdict = findings[0].id if findings else "healthy"
     times = (now_ms, now_ms - 10 * HOUR_MS, now_ms)
-    judged = JudgedRun(writer.run_id, 1, *times, False, Findings(verdict, "", findings), 1e6)
+    judged = JudgedRun(writer.run_id, VERSION, *times, False, Findings(verdict, "", findings), 1e6)
     store.findings.put([continue_result(None, judged)[0]])
     people.rights_changed()
 
@@ -102,10 +104,11 @@ def test_a_project_and_its_team_show_what_was_lost_by_cause(page: Browser, peopl
     picture(page, "lost-project")
     causes = page.evaluate("[...document.querySelectorAll('.causes .numbers')].map(e => e.innerText)")
     assert causes == ["38 h · 1 run", "12 h · 1 run", "4.3 h · 1 run"]
-    page.wait("document.querySelectorAll('.causes button')[1].click() || true")
+    page.wait("document.querySelectorAll('.causes > li > button')[1].click() || true")
     shown(page, "The training makes no steps, but the GPUs are busy: <b onclick=alert(1)>rank 3</b> waits.")
     assert (
-        page.evaluate("document.querySelector('.causes li li a').pathname") == "/vision/digits/runs/otter-2"
+        page.evaluate("document.querySelector('.causes li li a').pathname")
+        == "/vision/digits/runs/otter-2/system"
     )
     assert page.evaluate("location.search") == "?cause=hang"
     picture(page, "lost-runs")
@@ -118,9 +121,50 @@ def test_a_project_and_its_team_show_what_was_lost_by_cause(page: Browser, peopl
     shown(page, "digits · 4.3 h")
     shown(page, "faces · 0.5 h")
     check(page, "/vision?cause=idle", AXE)
+    digits, faces = page.evaluate("[...document.querySelectorAll('ul a.row')].map(e => e.innerText)")
+    assert digits.startswith("digits\n55 h · 2 runs")
+    assert faces.startswith("faces\n0.52 h · 1 run")
     picture(page, "lost-team-phone")
     page.resize(1280, 900, dark=True)
     picture(page, "lost-team-dark")
+    click(page, "ul a.row .title", "digits")
+    page.wait("location.pathname === '/vision/digits/findings'")
+    page.resize(1280, 900)
+
+
+def test_a_run_behind_a_cause_opens_at_its_finding(page: Browser, people: People) -> None:
+    lose(people, "badger-1", "forest", hang=12.0, idle=1.0)
+    signed_in(page, "bob")
+    page.open("/vision/forest/findings?cause=hang")
+    click(page, ".causes li li a", "badger-1")
+    shown(page, "What decided: hang")
+    assert page.evaluate("location.pathname") == "/vision/forest/runs/badger-1/system"
+    from_ms = people.now_ms - 10 * HOUR_MS
+    asked = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
+    assert asked["finding"] == f"hang~{from_ms}"
+    assert int(asked["from"]) < from_ms < int(asked["to"])
+    picture(page, "lost-run")
+
+
+def test_billing_readers_see_all_teams_and_only_links_to_what_they_may_read(
+    page: Browser, people: People
+) -> None:
+    lose(people, "heron-1", "birds", hang=30.0)
+    signed_in(page, "rita")
+    page.open("/-/billing/lost-time")
+    shown(page, "By team and project")
+    click(page, ".causes > li > button .title", "The training hangs")
+    click(page, ".causes li li button .title", "vision")
+    shown(page, "birds\n30 h · 1 run")
+    assert page.evaluate("document.querySelectorAll('main .card a').length") == 0
+    picture(page, "lost-organisation")
+    page.resize(390, 800, dark=True)
+    check(page, "/-/billing/lost-time?cause=hang", AXE)
+    picture(page, "lost-organisation-phone")
+    page.resize(1280, 900)
+    signed_in(page, "bob")
+    page.open("/-/billing/lost-time")
+    shown(page, "Page not found")
 
 
 def test_a_team_without_runs_says_so(page: Browser, people: People) -> None:
@@ -167,3 +211,86 @@ def choose(page: Browser, value: str) -> None:
         " option.parentElement.dispatchEvent(new Event('change', {bubbles: true})); })"
         f"(document.querySelector('dialog option[value=\"{value}\"]'))"
     )
+
+
+IDLE = Finding(
+    id="idle",
+    severity="warning",
+    confidence="certain",
+    from_ms=0,
+    to_ms=None,
+    share=0.5,
+    hosts=("node1",),
+    devices=(0,),
+    ranks=(),
+    text="The GPU is idle.",
+    evidence=(Evidence("gpu.0.gpu", "node1", 0.0, "%", None),),
+    device_hours=1.0,
+    advice="Stop it.",
+    docs="",
+)
+
+
+@pytest.fixture
+def going_on(people: People) -> int:
+    """The id of a run of bob that goes on; named live."""
+    team, bob = people.accounts.teams.by_name("vision").id, people.accounts.users.by_name("bob").id
+    store = people.served.metadata_store
+    registration = WriterRegistration(
+        "live", "monitor.node1.1", "digits", interval_s=3600, sender=Sender(team, author_id=bob)
+    )
+    [writer] = store.writers.join([registration], people.now_ms - HOUR_MS)
+    store.writers.record_heartbeats([WriterHeartbeat(writer.writer_id, people.now_ms, people.now_ms)])
+    people.rights_changed()
+    return writer.run_id
+
+
+def keep(people: People, run_id: int, *findings: Finding) -> None:
+    """Have the server keep a judgement, as the thread that judges does."""
+    now_ms = people.now_ms
+    verdict = (
+        Findings(findings[0].id, findings[0].text, list(findings))
+        if findings
+        else Findings("healthy", "Healthy.", [])
+    )
+    judged = JudgedRun(run_id, VERSION, now_ms, now_ms - HOUR_MS, now_ms, False, verdict, 8.0)
+    people.served.app.services.findings.keep(judged)
+
+
+def test_a_finding_opens_grows_and_closes_while_one_looks(
+    page: Browser,
+    people: People,
+    going_on: int,
+) -> None:
+    keep(people, going_on)
+    signed_in(page, "bob")
+    page.open("/vision/digits/runs/live")
+    shown(page, "Healthy.", ".verdict")
+    page.wait("document.querySelector('.link.open')")
+    idle = replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS)
+    keep(people, going_on, idle)
+    shown(page, "The GPU is idle.", ".verdict .text")
+    shown(page, "since ", ".verdict")
+    assert page.evaluate("document.querySelectorAll('main > .notice.warn').length") == 0  # it is told once
+    picture(page, "finding-live")
+    keep(people, going_on, replace(idle, text="The GPU is idle, still.", device_hours=2.0))
+    shown(page, "The GPU is idle, still.", ".verdict .text")
+    shown(page, "2.0 device-hours lost", ".verdict")
+    keep(people, going_on, replace(idle, to_ms=people.now_ms - MINUTE_MS, text="The GPU was idle."))
+    shown(page, "for 19 min 00 s", ".verdict")
+    assert page.evaluate("document.querySelectorAll('.verdict .severity').length") == 1
+
+
+def test_a_table_of_runs_is_filtered_by_findings(
+    page: Browser,
+    people: People,
+    going_on: int,
+) -> None:
+    keep(people, going_on, replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS))
+    signed_in(page, "bob")
+    page.open("/vision/digits/findings?cause=idle")
+    click(page, ".causes a", "All runs with this finding")
+    page.wait("document.querySelector('tbody .name')?.innerText.startsWith('live')")
+    assert page.evaluate("document.querySelectorAll('tbody .name').length") == 1
+    page.open("/vision/digits/runs?q=finding:hang")
+    page.wait("document.querySelector('main')?.innerText.includes('No runs')")
