@@ -165,17 +165,21 @@ def _windows(
     view: RunView, selection: SeriesSelection, start_ms: int, end_ms: int, declared_s: float
 ) -> tuple[TimeWindows, list[HostColumns]]:
     """Return windows that are wide enough for how often a run was sampled, and its hosts' series in them."""
-    interval_s = min(declared_s, FIRST_INTERVAL_S)
-    while True:
-        windows = windows_of(start_ms, end_ms, interval_s)
-        if not selection.keys:
-            return windows, []
-        series = view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count))
-        hosts = [_columns(name, bucketed, windows) for name, bucketed in _by_host(series).items()]
-        longest_s = max((host.interval_s for host in hosts), default=interval_s)
-        if longest_s <= FEWER * interval_s:
-            return windows, hosts
-        interval_s = longest_s
+    windows = windows_of(start_ms, end_ms, min(declared_s, FIRST_INTERVAL_S))
+    hosts = _in_windows(view, selection, windows)
+    seen_s = max((host.interval_s for host in hosts), default=0.0)
+    is_so = declared_s / FEWER <= seen_s <= declared_s * FEWER
+    wider = windows_of(start_ms, end_ms, declared_s if is_so else seen_s)
+    if wider.width_ms <= windows.width_ms:
+        return windows, hosts
+    return wider, _in_windows(view, selection, wider)
+
+
+def _in_windows(view: RunView, selection: SeriesSelection, windows: TimeWindows) -> list[HostColumns]:
+    if not selection.keys:
+        return []
+    series = view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count))
+    return [_columns(name, bucketed, windows) for name, bucketed in _by_host(series).items()]
 
 
 def _by_host(series: Iterable[BucketedSeries]) -> dict[str, list[BucketedSeries]]:
