@@ -8,7 +8,7 @@ from math import inf
 
 from runvitals.findings.finding import Finding, Findings
 from runvitals.findings.judge import EXPLAINED_BY
-from runvitals.findings.lost_time import lost_hours
+from runvitals.findings.lost_hours import lost_hours
 from runvitals.model.durations import MINUTE_MS
 from runvitals.model.run_verdict import HEALTHY, UNKNOWN, RunVerdict
 from runvitals.server.events.finding_changes import (
