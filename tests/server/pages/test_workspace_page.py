@@ -102,6 +102,12 @@ def test_axis_zoom_and_folds_are_in_the_address(page: Browser) -> None:
         "performance.getEntriesByType('resource').some(({name}) => /overlay.logged.*x0=/.test(name))"
     )
     page.wait(is_requested)
+    assert not page.evaluate("document.body.innerText.includes('Not applied from the address')")
+    x0 = float(parameters(page)["from"])
+    page.evaluate(f"document.querySelector('{LOSS} .plot').focus()")
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="PageDown", windowsVirtualKeyCode=34)
+    page.wait(f"Number(new URLSearchParams(location.search).get('from')) > {x0}")
     click(page, "A part shown · show all")
     page.wait("!new URLSearchParams(location.search).has('from')")
     page.wait("(b => b && (b.click(), true))(document.querySelector('section[aria-label=Charts] h2 button'))")

@@ -5,7 +5,7 @@ import { formatMoment } from '../base/time';
 import type { Drawn } from './drawn';
 import type { ChartSnapshot, DrawnPanel } from './shownCharts.svelte';
 import { labelsOf, ticksOf, whereText } from './xAxis';
-import { rangeOf, yLabels, yTicks } from './yAxis';
+import { levelOf, rangeOf, yLabels, yTicks } from './yAxis';
 
 export interface Colors {
   background: string;
@@ -101,8 +101,7 @@ function chartGroup(chart: ChartSnapshot, colors: Colors): string {
   const all = [...shown.flat(), ...bands.filter((value) => isDrawable(value, y.scale))] as number[];
   const extreme = (pick: (a: number, b: number) => number): number | null => (all.length ? all.reduce((a, b) => pick(a, b)) : null);
   const [low, high] = rangeOf(y, extreme(Math.min), extreme(Math.max), () => shown.flat());
-  const log = y.scale === 'log';
-  const level = (value: number): number => (log ? Math.log10(value) : value);
+  const level = levelOf(y);
   const place = {
     x: (value: number): number => LEFT + ((value - range.min) / (range.max - range.min)) * (WIDTH - LEFT - RIGHT),
     y: (value: number): number => HEIGHT - BOTTOM - ((level(value) - level(low)) / (level(high) - level(low))) * (HEIGHT - TOP - BOTTOM),

@@ -26,6 +26,7 @@ export interface Drawn {
   /** Lengths of its dashes; empty: it is solid. */
   dash: number[];
   points: Points;
+  notFinite?: readonly number[] | undefined;
   band: boolean;
   /** The values before smoothing, drawn behind the line. */
   raw: Value[] | null;
@@ -70,10 +71,10 @@ function besideBand(lines: readonly Line[], pinned: ReadonlySet<string>): Line[]
   return [...lines.filter(({ id }) => pinned.has(id)), ...far.slice(0, MAX_BESIDE).map((i) => lines[i]!)];
 }
 
-function ownLine({ id, label, slot, dashed, ofMany, points }: Line, how: Drawing, banded: boolean, othersPinned: boolean): Drawn {
+function ownLine({ id, label, slot, dashed, ofMany, points, notFinite }: Line, how: Drawing, banded: boolean, othersPinned: boolean): Drawn {
   const isPinned = how.pinned.has(id);
   const dash = dashed ? dashOf(slot, how.palette) : [];
-  const plain = { id, label, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : 1.4 };
+  const plain = { id, label, notFinite, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : 1.4 };
   const faded = othersPinned && !isPinned;
   if (!how.smoothing) return { ...plain, points, band: banded && points.low !== null, raw: null, faded };
   const y = smoothed(points.x, points.y, how.smoothing);
