@@ -238,7 +238,7 @@ def going_on(people: People) -> int:
     team, bob = people.accounts.teams.by_name("vision").id, people.accounts.users.by_name("bob").id
     store = people.served.metadata_store
     registration = WriterRegistration(
-        "live", "monitor.node1.1", "digits", interval_s=3600, sender=Sender(team, author_id=bob)
+        "live", "monitor.node1.1", "marsh", interval_s=3600, sender=Sender(team, author_id=bob)
     )
     [writer] = store.writers.join([registration], people.now_ms - HOUR_MS)
     store.writers.record_heartbeats([WriterHeartbeat(writer.writer_id, people.now_ms, people.now_ms)])
@@ -265,7 +265,7 @@ def test_a_finding_opens_grows_and_closes_while_one_looks(
 ) -> None:
     keep(people, going_on)
     signed_in(page, "bob")
-    page.open("/vision/digits/runs/live")
+    page.open("/vision/marsh/runs/live")
     shown(page, "Healthy.", ".verdict")
     page.wait("document.querySelector('.link.open')")
     idle = replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS)
@@ -289,9 +289,9 @@ def test_a_table_of_runs_is_filtered_by_findings(
 ) -> None:
     keep(people, going_on, replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS))
     signed_in(page, "bob")
-    page.open("/vision/digits/findings?cause=idle")
+    page.open("/vision/marsh/findings?cause=idle")
     click(page, ".causes a", "All runs with this finding")
     names = "[...document.querySelectorAll('tbody .name')].map(e => e.innerText.split('\\n')[0]).sort()"
-    page.wait(f"{names}.join() === 'live,otter-1'")
-    page.open("/vision/digits/runs?q=finding:hang")
+    page.wait(f"{names}.join() === 'live'")
+    page.open("/vision/marsh/runs?q=finding:hang")
     page.wait("document.querySelector('main')?.innerText.includes('No runs')")
