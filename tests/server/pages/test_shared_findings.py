@@ -277,8 +277,8 @@ def test_a_finding_opens_grows_and_closes_while_one_looks(
     keep(people, going_on, replace(idle, text="The GPU is idle, still.", device_hours=2.0))
     shown(page, "The GPU is idle, still.", ".verdict .text")
     shown(page, "2.0 device-hours lost", ".verdict")
-    keep(people, going_on, replace(idle, to_ms=people.now_ms - MINUTE_MS, text="The GPU was idle."))
-    shown(page, "for 19 min 00 s", ".verdict")
+    keep(people, going_on, replace(idle, to_ms=people.now_ms - 10 * MINUTE_MS, text="The GPU was idle."))
+    shown(page, "for 10 min 00 s", ".verdict")
     assert page.evaluate("document.querySelectorAll('.verdict .severity').length") == 1
 
 
