@@ -76,7 +76,7 @@ def _parse_speed(text: str) -> float | str:
 def run(arguments: argparse.Namespace) -> int:
     """Write a simulated run; return 1 for lost or undelivered records, 130 after Ctrl-C."""
     from runvitals.sdk.delivery import destinations
-    from runvitals.tools.simulate import Profile, begin, pacer
+    from runvitals.tools.simulate import Profile, at_once, begin, pacer
     from runvitals.tools.simulate.delivery import Delivery
 
     profile = Profile.parse(arguments.profile)
@@ -96,7 +96,11 @@ def run(arguments: argparse.Namespace) -> int:
     stop = threading.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: stop.set())
-    whole = simulation.play(pacer(0.0 if speed is None else simulation.location.interval_s, stop))
+    if speed is None:
+        wait = at_once(simulation, stop, lambda: time.time_ns() // 1_000_000)
+    else:
+        wait = pacer(simulation.location.interval_s, stop)
+    whole = simulation.play(wait)
     totals = simulation.end("finished" if whole else "stopped")
     delivery.close()
     print(_summary(totals, time.monotonic() - began_s, at_once=speed is None))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,7 +16,7 @@ from runvitals.model.metrics import DEFINITIONS
 from runvitals.monitoring.settings.settings import resolve
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.run_handle import OpenRun
-from runvitals.tools.simulate import KINDS, Profile, Simulation, begin
+from runvitals.tools.simulate import KINDS, Profile, Simulation, at_once, begin
 from tests.readers.journals.journals import T0
 
 END_MS = T0 + 3_600_000
@@ -148,3 +149,21 @@ def test_existing_run_is_not_overwritten(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="already exists"):
         new_simulation(tmp_path)
     assert records(tmp_path) == before
+
+
+def test_a_simulation_that_is_written_at_once_counts_as_running_until_its_end(tmp_path: Path) -> None:
+    simulation = new_simulation(tmp_path)
+    now_ms = END_MS
+    go_on = at_once(simulation, threading.Event(), lambda: now_ms)
+    states = []
+
+    def wait(tick: int) -> bool:
+        nonlocal now_ms
+        now_ms += 1_000
+        states.append(OpenRun(RunReader("sim", str(tmp_path)), clock=lambda: now_ms).state)
+        return go_on(tick) and tick < 60
+
+    assert not simulation.play(wait)
+    simulation.end("stopped")
+    assert set(states[1:]) == {"running"}
+    assert OpenRun(RunReader("sim", str(tmp_path)), clock=lambda: now_ms).state == "stopped"

@@ -19,14 +19,15 @@ const started = new Map<string, Promise<Response>>();
 export function earlyAddresses(path: string, query: URLSearchParams): string[] {
   const parts = path.split('/').filter(Boolean);
   const at = parts.indexOf('runs');
-  const [id, tab = 'system', ...more] = parts.slice(at + 1);
+  const [id, tab = null, ...more] = parts.slice(at + 1);
   if (!id || more.length > 0 || (at !== 0 && at !== 2) || parts[0] === '-') return [];
   const entity = at === 2 ? parts[0]! : encodeURIComponent(query.get('entity') ?? '');
   const ofEntity = entity && `?entity=${entity}`;
   const run = `/api/v1/runs/${id}`;
   const found = ['/api/v1/about', run + ofEntity];
+  if (tab === null || tab === 'system' || tab === 'charts') found.push(`${run}/headline${ofEntity}`, `${run}/plan${ofEntity}`);
+  if (tab === 'charts') found.push(`${run}/history/names${ofEntity}`);
   if (tab !== 'system') return found;
-  found.push(`${run}/plan${ofEntity}`);
   if (!query.has('from') && !query.has('window') && !query.has('replay')) {
     for (const request of EARLY_REQUESTS) {
       const keys = request.map((key) => `keys=${encodeURIComponent(key)}`).join('&');
@@ -37,8 +38,12 @@ export function earlyAddresses(path: string, query: URLSearchParams): string[] {
 }
 
 export function startEarly(): void {
-  for (const address of earlyAddresses(window.location.pathname, new URLSearchParams(window.location.search))) {
-    const response = fetch(address);
+  const [about, run, ...rest] = earlyAddresses(window.location.pathname, new URLSearchParams(window.location.search));
+  if (about === undefined || run === undefined) return;
+  const [asked, known] = [fetch(about), fetch(run)];
+  // Of a run that is not there, no values are requested.
+  const each = rest.map((address) => [address, address.includes('/metrics?') ? known.then((response) => (response.ok ? fetch(address) : response.clone())) : fetch(address)] as const);
+  for (const [address, response] of [[about, asked], [run, known], ...each] as const) {
     response.catch(() => undefined); // reported by the request that takes it, if one does
     started.set(address, response);
   }

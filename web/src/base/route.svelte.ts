@@ -16,7 +16,7 @@ export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
 export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'rules', 'automations', 'integrations', 'usage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
-export const BILLING_TABS = ['plan', 'usage', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
+export const BILLING_TABS = ['plan', 'usage', 'lost-time', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
 export type BillingTab = (typeof BILLING_TABS)[number];
 
 export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'findings', 'sweeps', 'artifacts', 'settings'] as const;
@@ -36,7 +36,8 @@ export type AccountRoute =
 export interface RunRoute {
   page: 'run';
   id: string;
-  tab: Tab;
+  /** null: the first tab of the run, which depends on what it has. */
+  tab: Tab | null;
   entity: string | null;
   project: string | null;
   shared: boolean;
@@ -69,10 +70,10 @@ export function parse(path: string): Route {
 /** `/runs/RUN`, `/ENTITY/PROJECT/runs/RUN`, or `/-/shared/runs/RUN`, each with a tab or without. */
 function runRoute(parts: readonly string[]): RunRoute | null {
   const from = parts[0] === 'runs' ? 0 : 2;
-  const [runs, id, named = 'system', ...more] = parts.slice(from);
-  const tab = Object.hasOwn(RENAMED_TABS, named) ? RENAMED_TABS[named]! : named;
-  if (runs !== 'runs' || !id || more.length > 0 || !TABS.includes(tab)) return null;
-  const run: RunRoute = { page: 'run', id, tab: tab as Tab, entity: null, project: null, shared: false };
+  const [runs, id, named = null, ...more] = parts.slice(from);
+  const tab = named !== null && Object.hasOwn(RENAMED_TABS, named) ? RENAMED_TABS[named]! : named;
+  if (runs !== 'runs' || !id || more.length > 0 || (tab !== null && !TABS.includes(tab))) return null;
+  const run: RunRoute = { page: 'run', id, tab: tab as Tab | null, entity: null, project: null, shared: false };
   if (from === 0) return run;
   const [entity, project] = parts as [string, string];
   if (entity === '-' && project === 'shared') return { ...run, shared: true };
@@ -130,9 +131,9 @@ export function projectHref(name: string, entity: string | null = null, tab: Pro
   return `/${encodeURIComponent(entity)}/${encodeURIComponent(name)}${tab === 'overview' ? '' : `/${tab}`}`;
 }
 
-export function runHref(run: { id: string; entity: string | null; project: string }, tab: Tab = 'system'): string {
+export function runHref(run: { id: string; entity: string | null; project: string }, tab: Tab | null = null): string {
   const before = here.guest ? SHARED : run.entity === null ? '' : projectHref(run.project, run.entity);
-  return `${before}/runs/${encodeURIComponent(run.id)}${tab === 'system' ? '' : `/${tab}`}`;
+  return `${before}/runs/${encodeURIComponent(run.id)}${tab === null ? '' : `/${tab}`}`;
 }
 
 export const hostHref = (name: string): string => `/hosts/${encodeURIComponent(name)}`;

@@ -14,7 +14,7 @@ describe('the view of an address', () => {
     ['/runs/abc/charts', { page: 'run', id: 'abc', tab: 'charts', entity: null, project: null, shared: false }],
     ['/runs/abc/toString', { page: 'unknown', path: '/runs/abc/toString' }],
     ['/runs/abc/logged', { page: 'run', id: 'abc', tab: 'charts', entity: null, project: null, shared: false }],
-    ['/vision/a%20b/runs/abc', { page: 'run', id: 'abc', tab: 'system', entity: 'vision', project: 'a b', shared: false }],
+    ['/vision/a%20b/runs/abc', { page: 'run', id: 'abc', tab: null, entity: 'vision', project: 'a b', shared: false }],
     ['/vision/-/runs/abc/console', { page: 'run', id: 'abc', tab: 'logs', entity: 'vision', project: '-', shared: false }],
     ['/-/shared/runs/abc/console', { page: 'run', id: 'abc', tab: 'logs', entity: null, project: null, shared: true }],
     ['/-/shared', { page: 'shared' }],

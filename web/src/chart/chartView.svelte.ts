@@ -8,12 +8,13 @@ import {
   chartOptionChanges,
   chartState,
   chartStateText,
-  metricZoomChanges,
   metricZoomOf,
   optionChanges,
   pageOptions,
+  selectedSteps,
+  selectedTimes,
+  selectionChanges,
   seriesChanges,
-  zoomChanges,
   zoomOf,
   type ChartOptions,
   type ChartState,
@@ -26,6 +27,8 @@ class ChartView {
   #zoomText = $derived(`${here.query.get('from')} ${here.query.get('to')}`);
   /** The same object until the zoom changes: charts are not drawn again when something else in the address does. */
   zoom = $derived.by(() => (void this.#zoomText, untrack(() => zoomOf(here.query))));
+  /** Whether charts mark the times of what was found. */
+  marks = $derived(here.query.get('marks') !== 'off');
   /** The chart that fills the window. */
   enlarged = $derived(here.query.get('open'));
   palette = $state<PaletteName>(keptPalette());
@@ -62,17 +65,24 @@ class ChartView {
     here.set(seriesChanges(here.query, chart, 'hide', hidden));
   }
 
-  setZoom(zoom: Range | null): void {
-    here.push(zoomChanges(zoom));
+  setMarks(shown: boolean): void {
+    here.set({ marks: shown ? null : 'off' });
   }
+
+  setZoom(zoom: Range | null): void {
+    here.push(selectionChanges(here.query, zoom));
+  }
+
+  #timesText = $derived(this.#zoomText);
+  /** The selected times of a run, in all its views. */
+  times = $derived.by(() => (void this.#timesText, untrack(() => selectedTimes(here.query))));
+  #stepsText = $derived(`${this.#zoomText} ${here.query.get('steps')}`);
+  /** The selected steps, if the address has them exactly. */
+  steps = $derived.by(() => (void this.#stepsText, untrack(() => selectedSteps(here.query))));
 
   /** The zoom of the charts whose x axis is this metric, while those of the page have another one. */
   metricZoom(metric: string): Range | null {
     return metricZoomOf(here.query, metric);
-  }
-
-  setMetricZoom(metric: string, zoom: Range | null): void {
-    here.push(metricZoomChanges(metric, zoom));
   }
 
   enlarge(chart: string | null): void {

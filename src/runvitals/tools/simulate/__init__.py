@@ -7,6 +7,6 @@ drives them all.
 
 from runvitals.tools.simulate.profiles import KINDS, Profile
 from runvitals.tools.simulate.simulation import Simulation, SimulationTotals
-from runvitals.tools.simulate.start import begin, pacer
+from runvitals.tools.simulate.start import at_once, begin, pacer
 
-__all__ = ["KINDS", "Profile", "Simulation", "SimulationTotals", "begin", "pacer"]
+__all__ = ["KINDS", "Profile", "Simulation", "SimulationTotals", "at_once", "begin", "pacer"]

@@ -105,6 +105,11 @@ class Simulation:
                 self._step(block, index)
         return True
 
+    def note_alive(self, now_ms: int) -> None:
+        """Record that the hosts are there at this time, though their samples are of earlier times."""
+        for node in self._alive:
+            node.note(frames.INFO, now_ms)
+
     def end(self, state: str) -> SimulationTotals:
         """Record the end: `finished`, or `stopped` by the user."""
         code, signal = (0, None) if state == "finished" else (None, _SIGINT)

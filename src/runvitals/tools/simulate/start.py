@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runvitals.journal import paths
+from runvitals.model.state import SILENT_MS
 from runvitals.monitoring.settings.settings import SETTINGS
 from runvitals.sdk.identity import new_run_id
 from runvitals.tools.simulate.node import RunLocation
@@ -68,10 +69,31 @@ def begin(
     return Simulation(profile, nodes, scenario_s, speed or 1.0, seed, location, about, settings)
 
 
+def at_once(simulation: Simulation, stop: threading.Event, clock: Callable[[], int]) -> Callable[[int], bool]:
+    """Return a function that does not wait. The run counts as running for as long as samples are written.
+
+    The function returns False once `stop` is set.
+
+    Args:
+        clock: the time, ms UTC.
+    """
+    noted_ms = 0
+
+    def wait(tick: int) -> bool:
+        nonlocal noted_ms
+        now_ms = clock()
+        if now_ms - noted_ms > SILENT_MS // 3:
+            simulation.note_alive(now_ms)
+            noted_ms = now_ms
+        return not stop.is_set()
+
+    return wait
+
+
 def pacer(interval_s: float, stop: threading.Event) -> Callable[[int], bool]:
     """Return a function that waits until a sample is due, counted from the first call.
 
-    The function returns False once `stop` is set. With an interval of 0 every sample is due immediately.
+    The function returns False once `stop` is set.
     """
     began_s = 0.0
 

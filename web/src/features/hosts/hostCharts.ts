@@ -1,5 +1,6 @@
 // The charts of a host: its devices and itself, over the runs that were on it.
 
+import { deviceName } from './hosts';
 import type { Drawn } from '../../chart/drawn';
 import { lineColor, type PaletteName } from '../../chart/palette';
 import type { HostSeries } from '../../base/wire';
@@ -35,6 +36,8 @@ export interface HostChart {
   lines: Drawn[];
 }
 
+const kindOf = (key: string): string => key.split('.', 1)[0]!;
+
 /** The charts that have values, a line for each device. A gap is where no run measured. */
 export function hostCharts(answer: HostSeries, dark: boolean, palette: PaletteName): HostChart[] {
   // `cpu` is the use by the run's processes: it stands for the machine only where nothing else was recorded.
@@ -46,10 +49,11 @@ export function hostCharts(answer: HostSeries, dark: boolean, palette: PaletteNa
       .filter(({ match }) => match !== null)
       .map(({ series, match }) => ({ series, device: match!.slice(1).find((part) => part !== undefined) ?? '' }))
       .sort((a, b) => a.device.localeCompare(b.device, 'en', { numeric: true }));
+    const kinds = new Set(members.map(({ series }) => kindOf(series.key)));
     const lines = members.map(
       ({ series, device }, i): Drawn => ({
         id: series.key,
-        label: device === '' ? title : `device ${device}`,
+        label: device === '' ? title : kinds.size > 1 ? deviceName({ kind: kindOf(series.key), index: device }) : `device ${device}`,
         color: lineColor(/^\d+$/.test(device) ? Number(device) : i, dark, palette),
         points: { x: series.t, y: series.value, low: series.min, high: series.max, n: null },
         band: members.length === 1,

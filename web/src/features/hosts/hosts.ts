@@ -70,7 +70,7 @@ export const toggled = <T extends string>(all: readonly T[], now: readonly T[], 
 export const isFiltered = (wanted: Wanted): boolean => wanted.words.trim() !== '' || wanted.states.length > 0 || wanted.flags.length > 0;
 
 /** `GPU 3`. */
-export const deviceName = ({ kind, index }: Pick<Device, 'kind' | 'index'>): string => `${kind === 'trn' ? 'core' : kind.toUpperCase()} ${index}`;
+export const deviceName = ({ kind, index }: { kind: string; index: string | number }): string => `${kind === 'trn' ? 'core' : kind.toUpperCase()} ${index}`;
 
 const percent = (value: number): string => formatValue(Math.round(value), '%');
 

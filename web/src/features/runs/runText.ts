@@ -65,7 +65,13 @@ export const alertTitle = (event: Told): string => titleOf(event) || event.text 
 /** What an event says besides its title. */
 export const alertText = (event: Told): string => (titleOf(event) ? event.text : '');
 
+/** Whether an event says that a finding opened or closed: the card of findings shows these, and charts mark their times. */
+export const isFinding = ({ name }: Pick<RunEvent, 'name'>): boolean => name === 'finding';
+
 /** The events to show on charts. */
+export const chartPinsOf = (events: readonly RunEvent[]): Pin[] => pinsOf(events.filter((event) => !isFinding(event)));
+
+/** The events to show in a timeline. */
 export const pinsOf = (events: readonly RunEvent[]): Pin[] =>
   events
     .filter(isAlert)
