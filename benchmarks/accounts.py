@@ -18,12 +18,12 @@ import anyio
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.authenticator import Authenticator
-from runvitals.server.access.decision import decide
-from runvitals.server.access.decision_cache import DecisionCache
-from runvitals.server.access.directory import Directory
-from runvitals.server.access.identity import Credential
-from runvitals.server.access.matrix import Role
+from runvitals.server.access.decisions.decision import decide
+from runvitals.server.access.decisions.decision_cache import DecisionCache
+from runvitals.server.access.decisions.directory import Directory
+from runvitals.server.access.decisions.matrix import Role
+from runvitals.server.access.identification.authenticator import Authenticator
+from runvitals.server.access.identification.identity import Credential
 from runvitals.server.access.principals import (
     Anonymous,
     KeyLimits,
@@ -35,8 +35,7 @@ from runvitals.server.access.principals import (
 )
 from runvitals.server.access.resources import Entity, Project, ProjectItem, Visibility
 from runvitals.server.audit.storage.audit import CLI
-from runvitals.server.ingest.envelope import Envelope
-from runvitals.server.ingest.envelope_access import SentEnvelope
+from runvitals.server.ingest.envelope import Envelope, SentEnvelope
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.server.server_access import Entrances

@@ -16,6 +16,7 @@ from types import SimpleNamespace
 
 import pytest
 import uvicorn.server
+from hypothesis import HealthCheck, settings
 
 import tests.patient_servers  # noqa: F401
 from tests.leftovers import left_running
@@ -23,6 +24,10 @@ from tests.shared_statements import share_statements
 
 # Before another test module imports them. They are not called test_*, and contain assertions.
 pytest.register_assert_rewrite("tests.store.samples.conformance", "tests.store.samples.comparison")
+
+# A busy machine must not fail a test.
+settings.register_profile("steady", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("steady")
 
 # CI accepts a skip whose reason begins like this: no script can install what is missing, such as a kernel's
 # feature.

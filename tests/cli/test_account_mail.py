@@ -73,7 +73,9 @@ def test_passwords_and_second_factors(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("argon2", reason="argon2-cffi is not installed")
-    monkeypatch.setattr("runvitals.cli.user.read_password", lambda prompt: "correct horse battery")
+    monkeypatch.setattr(
+        "runvitals.cli.database_actions.read_password", lambda prompt: "correct horse battery"
+    )
     people("user", "password", "bob")
     with open_metadata_store(where) as metadata_store:
         accounts = metadata_store.accounts

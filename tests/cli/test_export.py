@@ -104,7 +104,7 @@ def test_damage_is_reported_and_the_rest_exported(data: Path, capsys: pytest.Cap
     assert "are damaged and were skipped" in printed.err
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(values=st.lists(st.floats(allow_nan=False), min_size=1, max_size=20))
 def test_numbers_are_exported_exactly(tmp_path_factory: pytest.TempPathFactory, values: list[float]) -> None:
     directory = tmp_path_factory.mktemp("data")

@@ -37,7 +37,8 @@ def test_a_project_is_created_shown_and_renamed(digits: Command) -> None:
     assert "already exists" in digits("project", "create", "vision/digits", status=1)
     assert "expected TEAM/NAME" in digits("project", "show", "digits", status=1)
     digits("project", "rename", "vision/digits", "numbers")
-    assert "there is no project" in digits("project", "show", "vision/digits", status=1)
+    assert "the project is 'vision/numbers' now" in digits("project", "show", "vision/digits", status=1)
+    assert "there is no project" in digits("project", "show", "vision/letters", status=1)
     listed = as_json(digits("project", "list", "vision", "--json"))
     assert [(row["name"], row["runs"]) for row in listed] == [("numbers", 1)]
 

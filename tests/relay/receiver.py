@@ -20,7 +20,7 @@ from runvitals.server.events.outbox import Notification
 from runvitals.server.events.outbox import add as add_notification
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.endpoint import IngestEndpoint
-from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store

@@ -85,7 +85,7 @@ def deliver(directory: Path, run_id: str, receiver: Receiver) -> Cursor:
     return cursor
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=8, suppress_health_check=list(HealthCheck))
 @given(journals, steps)
 @example({"train.node1.4711.199c7f9d400": [_LOST, _ODD_ROW]}, 1)
 @example({"train.node1.4711.199c7f9d400": _NULLS}, 1)

@@ -309,7 +309,7 @@ def test_lists_of_other_things_stay_values() -> None:
 
 
 @given(contents=st.lists(st.binary(max_size=2000), max_size=6))
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 def test_contents_are_stored_once_under_their_digest(contents: list[bytes]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         files = RunFiles(folder)

@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from runvitals.server.access.credentials import PLAIN_COOKIE
+from runvitals.server.access.identification.credentials import PLAIN_COOKIE
 from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.sessions import SessionLife
 from runvitals.server.accounts.storage.users import UserRow

@@ -15,7 +15,7 @@ from starlette.types import Message, Scope
 
 import runvitals.server
 from runvitals.server.access.actions import Action
-from runvitals.server.access.decision import Decision, decide
+from runvitals.server.access.decisions.decision import Decision, decide
 from runvitals.server.access.principals import CommandLine, Operator
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.access.resources import Account, Entity, Organisation, Project

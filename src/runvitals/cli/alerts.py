@@ -73,7 +73,7 @@ def _path(team: str) -> str:
 
 
 def _all(server: ApiConnection, path: str) -> list[dict[str, Any]]:
-    return every(server, path, "rules")
+    return every(server.get, path, "rules")
 
 
 def _list(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:

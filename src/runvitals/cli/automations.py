@@ -63,7 +63,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _all(server: ApiConnection, path: str) -> list[dict[str, Any]]:
-    return every(server, f"{path}/automations", "automations")
+    return every(server.get, f"{path}/automations", "automations")
 
 
 def _list(server: ApiConnection, path: str, arguments: argparse.Namespace) -> int:

@@ -7,8 +7,9 @@ import json
 import re
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -23,11 +24,11 @@ from runvitals.readers.journals.runs import RunList
 
 if TYPE_CHECKING:
     from runvitals.findings.finding import Finding, Findings
-    from runvitals.readers.servers.lost_hours import RunLoss
+    from runvitals.readers.servers.lost_hours import LostHours, PlaceLoss, RunLoss
 
 _UNITS_MS = {"m": MINUTE_MS, "h": HOUR_MS, "d": DAY_MS, "w": 7 * DAY_MS}
 _WIDTH = 100
-_SHOWN_RUNS = 5
+_SHOWN = 5
 
 
 def add(subparsers: Any) -> None:
@@ -49,6 +50,12 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--server", metavar="URL", help="without RUN: of the runs of this server")
     parser.add_argument("--team", help="with --server: only runs of this team or user")
+    parser.add_argument(
+        "--organisation",
+        action="store_true",
+        help="with --server: of all teams, also of runs that you may not read; for those who may see the "
+        "usage of the organisation",
+    )
     parser.add_argument("--json", action="store_true", help="print a JSON object")
     add_dir(parser)
 
@@ -80,6 +87,8 @@ def run(arguments: argparse.Namespace) -> int:
         return _of_server(arguments)
     if arguments.team is not None:
         raise ValueError("--team needs --server: the data folder knows no teams")
+    if arguments.organisation:
+        raise ValueError("--organisation needs --server: the data folder knows no organisation")
     judged = list(_runs(arguments))
     if arguments.json:
         print(
@@ -111,19 +120,31 @@ def _of_server(arguments: argparse.Namespace) -> int:
     """Print what the runs of a server lost by cause, as the server has judged them; return 0."""
     from runvitals.readers.servers.client import Client
 
+    if arguments.organisation and arguments.project is not None:
+        raise ValueError("--organisation is of all projects: leave out --project")
     chosen: dict[str, Any] = {
-        "project": arguments.project,
         "entity": arguments.team,
         "since_ms": max(time.time_ns() // 1_000_000 - arguments.since, 0),
         "price_per_device_hour": arguments.price,
     }
+    losses: Callable[..., Iterator[RunLoss | PlaceLoss]]
     with Client(arguments.server) as client:
-        lost = client.lost_hours(**chosen)
+        if arguments.organisation:
+            plural, losses = "projects", partial(client.place_losses, "project", organisation=True, **chosen)
+        else:
+            chosen["project"] = arguments.project
+            plural, losses = "runs", partial(client.run_losses, **chosen)
+        lost = client.lost_hours(**chosen, organisation=arguments.organisation)
         if arguments.json:
-            runs = [asdict(loss) for loss in client.run_losses(**chosen)]
-            print(_json({**asdict(lost), "runs": runs}))
+            print(_json({**asdict(lost), plural: [asdict(loss) for loss in losses()]}))
             return 0
-        most = {cause.id: _most(client.run_losses(**chosen, cause=cause.id)) for cause in lost.causes}
+        most = {cause.id: _most(losses(cause=cause.id)) for cause in lost.causes}
+    _print_lost(lost, most)
+    return 0
+
+
+def _print_lost(lost: LostHours, most: Mapping[str, str]) -> None:
+    """Print what was lost by cause, with what lost most."""
     with_money = any(cause.money is not None for cause in lost.causes)
     rows = [["cause", "device-hours", *(["money"] if with_money else []), "runs", "most of it"]]
     rows += [
@@ -139,11 +160,10 @@ def _of_server(arguments: argparse.Namespace) -> int:
     waiting = f", {lost.waiting_runs} not judged yet" if lost.waiting_runs else ""
     judged = f"{lost.judged_runs} runs judged{waiting}, {number(lost.device_hours)} device-hours lost"
     print((table(rows) + "\n\n" if lost.causes else "") + judged)
-    return 0
 
 
-def _most(losses: Iterator[RunLoss]) -> str:
-    return ", ".join(inert(loss.run) for loss in islice(losses, _SHOWN_RUNS))
+def _most(losses: Iterator[RunLoss | PlaceLoss]) -> str:
+    return ", ".join(inert(loss.label) for loss in islice(losses, _SHOWN))
 
 
 def _money(amount: float | None, currency: str | None) -> str:
@@ -215,7 +235,7 @@ def _wrapped(text: str, indent: str = "") -> list[str]:
 def _overview(judged: list[tuple[str, Findings]]) -> str:
     rows = [["cause", "device-hours", "runs"]]
     rows += [
-        [cause, number(about["device_hours"]), ", ".join(map(inert, about["runs"][:_SHOWN_RUNS]))]
+        [cause, number(about["device_hours"]), ", ".join(map(inert, about["runs"][:_SHOWN]))]
         for cause, about in _causes(judged).items()
     ]
     healthy = sum(findings.verdict == "healthy" for _, findings in judged)

@@ -3,28 +3,13 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from runvitals.cli import database_actions
+from runvitals.cli.account_api import AccountApi, Call, Work, add_actions, finish, now_ms, run_on_accounts
 from runvitals.cli.account_output import Columns, Listing, Outcome, expected, when
-from runvitals.cli.account_store import (
-    Work,
-    add_actions,
-    finish,
-    notices,
-    run_on_accounts,
-    service_account_named,
-    service_account_path,
-    team_named,
-    user_named,
-)
 from runvitals.cli.argument_types import time_ms
 from runvitals.model.durations import DAY_MS
-
-if TYPE_CHECKING:
-    from runvitals.server.account_store import AccountStore
-    from runvitals.server.accounts.storage.keys import KeyRow
-    from runvitals.server.audit.storage.audit import Actor
 
 
 def add(subparsers: Any) -> None:
@@ -56,90 +41,43 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Create, list or revoke API keys; return the exit code."""
-    return run_on_accounts(arguments, _WORKS)
+    return run_on_accounts(arguments, _CALLS, _WORKS)
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.server.mail.messages import key_created
-
-    owner = None if arguments.user is None else user_named(accounts, arguments.user)
-    path = arguments.service_account
-    account_id = None if path is None else service_account_named(accounts, path).id
-    teams = [team_named(accounts, team).id for team in arguments.team]
-
-    def create_key() -> tuple[str, KeyRow]:
-        secret, key = accounts.keys.create(
-            arguments.name,
-            by,
-            now_ms,
-            user_id=None if owner is None else owner.id,
-            service_account_id=account_id,
-            scope=arguments.scope,
-            entities=teams,
-            expires_ms=None if arguments.expires is None else now_ms + arguments.expires,
-        )
-        if owner is not None:
-            notices(accounts, now_ms).to_user(owner.id, key_created(owner.name, key.name, key.public_id))
-        return secret, key
-
-    return _secret(*accounts.in_one_transaction(create_key))
+def _create(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    path, names = api.service_account(arguments.service_account)
+    expires_ms = None if arguments.expires is None else now_ms() + arguments.expires
+    new = {"name": arguments.name, "scope": arguments.scope, "expires_ms": expires_ms}
+    teams = [api.team(team) for team in arguments.team]
+    key = api.send("POST", f"{path}/api-keys", {**new, "teams": teams}, **names)
+    return Outcome(key["key"], {"key": key["key"], "public_id": key["id"]})
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    keys = accounts.keys.all(revoked=arguments.revoked)
-    users = {row.user.id: row.user.name for row in accounts.users.listed()}
-    services = {row.id: service_account_path(row) for row in accounts.service_accounts.all()}
-    names = accounts.entity_names({entity for key in keys for entity in key.entities})
-    rows = [
-        {
-            **asdict(key),
-            "owner": users.get(key.user_id or 0) or services.get(key.service_account_id or 0),
-            "entities": sorted(key.entities),
-            "teams": sorted(names[entity] for entity in key.entities if entity in names),
-            "state": _state(key, now_ms),
-        }
-        for key in keys
-    ]
-    return Listing(rows, _KEYS, "there are no keys; `runvitals key create NAME --user USER` creates one")
+def _list(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    keys = [{**key, "state": _state(key)} for key in _all(api, revoked=arguments.revoked)]
+    return Listing(keys, _KEYS, "there are no keys; `runvitals key create NAME --user USER` creates one")
 
 
-def _rotate(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    secret, key = accounts.keys.rotate(_named(accounts, arguments.key).id, by, now_ms, arguments.overlap)
-    return _secret(secret, key)
+def _revoke(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    keys = {key["public_id"]: key for key in _all(api, revoked=True)}
+    if arguments.key not in keys:
+        valid = (public_id for public_id, key in keys.items() if key["revoked_ms"] is None)
+        raise LookupError(f"there is no key {arguments.key!r}; {expected(valid, 'runvitals key list')}")
+    api.send("DELETE", "/organisation/api-keys/{key}", key=arguments.key)
+    return Outcome(f"the key {keys[arguments.key]['name']} ({arguments.key}) no longer works")
 
 
-def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.server.mail.messages import key_revoked
-
-    key = _named(accounts, arguments.key)
-
-    def revoke_key() -> None:
-        accounts.keys.revoke(key.id, by, now_ms)
-        if key.user_id is not None and key.revoked_ms is None:
-            message = key_revoked(accounts.users.get(key.user_id).name, key.name, key.public_id)
-            notices(accounts, now_ms).to_user(key.user_id, message)
-
-    accounts.in_one_transaction(revoke_key)
-    return Outcome(f"the key {key.name} ({key.public_id}) no longer works")
+def _all(api: AccountApi, *, revoked: bool) -> list[dict[str, Any]]:
+    """Return the keys, each with the name of its shown part that JSON of this command has."""
+    parameters = [("revoked", "true" if revoked else "false")]
+    keys = api.every("/organisation/api-keys", "api_keys", parameters)
+    return [{"public_id": key.pop("id"), **key} for key in keys]
 
 
-def _named(accounts: AccountStore, public_id: str) -> KeyRow:
-    for key in accounts.keys.all(revoked=True):
-        if key.public_id == public_id:
-            return key
-    known = (key.public_id for key in accounts.keys.all())
-    raise LookupError(f"there is no key {public_id!r}; {expected(known, 'runvitals key list')}")
-
-
-def _secret(secret: str, key: KeyRow) -> Outcome:
-    """The key alone for a terminal or a script's variable; with what is known of it as JSON."""
-    return Outcome(secret, {"key": secret, "public_id": key.public_id, "id": key.id})
-
-
-def _state(key: KeyRow, now_ms: int) -> str:
-    if key.revoked_ms is not None:
+def _state(key: dict[str, Any]) -> str:
+    if key["revoked_ms"] is not None:
         return "revoked"
-    return "expired" if key.expires_ms is not None and key.expires_ms <= now_ms else "valid"
+    return "expired" if key["expires_ms"] is not None and key["expires_ms"] <= now_ms() else "valid"
 
 
 _KEYS: Columns = {
@@ -153,4 +91,8 @@ _KEYS: Columns = {
     "EXPIRES": lambda key: when(key["expires_ms"]),
     "STATE": lambda key: key["state"],
 }
-_WORKS: dict[str, Work] = {"create": _create, "list": _list, "rotate": _rotate, "revoke": _revoke}
+_CALLS: dict[str, Call] = {"create": _create, "list": _list, "revoke": _revoke}
+_WORKS: dict[str, Work] = {
+    "create": database_actions.create_key_of_user,
+    "rotate": database_actions.rotate_key,
+}

@@ -4,26 +4,13 @@ from __future__ import annotations
 
 import argparse
 import json
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from runvitals.cli.account_api import AccountApi, Call, add_actions, finish, run_on_accounts
 from runvitals.cli.account_output import Columns, Listing, Outcome, when
-from runvitals.cli.account_store import (
-    AccountApi,
-    Call,
-    Work,
-    add_actions,
-    finish,
-    run_on_accounts,
-    service_account_named,
-)
 from runvitals.cli.argument_types import integer_between, row_id
+from runvitals.cli.database_actions import add_issuer
 from runvitals.cli.formatting import moment
-
-if TYPE_CHECKING:
-    from runvitals.server.account_store import AccountStore
-    from runvitals.server.audit.storage.audit import Actor, AuditEvent
-
-_MAX_KEYS_FILE = 100_000
 
 
 def add(subparsers: Any) -> None:
@@ -72,13 +59,13 @@ def _add_outside(actions: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print or change settings of the organisation, or print its audit log; return the exit code."""
-    return run_on_accounts(arguments, _WORKS, _CALLS)
+    return run_on_accounts(arguments, _CALLS, {"add-issuer": add_issuer})
 
 
-def _settings(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.server.organisation.settings import with_defaults
-
-    values = with_defaults(accounts.settings.all())
+def _settings(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    settings = api.get("/organisation/settings")["settings"]
+    del settings["smtp_url"]  # the routes in this process cannot read it: the server has its key
+    values = {name: setting["value"] for name, setting in settings.items()}
     return Outcome("\n".join(f"{name}: {_value(value)}" for name, value in values.items()), values)
 
 
@@ -103,11 +90,15 @@ def _change(text: str) -> tuple[str, Any]:
         return name, value
 
 
-def _audit(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    from runvitals.server.audit.storage.audit import AuditFilter
-
-    wanted = AuditFilter(action=arguments.what, actor=arguments.actor, entity=arguments.entity)
-    return Listing(accounts.audit.page(wanted, arguments.limit), _EVENTS, "the audit log has no such events")
+def _audit(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    parameters = {
+        "action": arguments.what,
+        "actor": arguments.actor,
+        "entity": arguments.entity,
+        "limit": arguments.limit,
+    }
+    events = api.get("/organisation/audit", parameters.items())["events"]
+    return Listing(events, _EVENTS, "the audit log has no such events")
 
 
 def _release_name(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
@@ -123,65 +114,47 @@ def _scim_secret(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     return Outcome(secret, secret)
 
 
-def _issuers(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    return Listing(accounts.jwt_issuers.all(), _ISSUERS, "no tokens of other services are accepted")
-
-
-def _add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    if not arguments.url.startswith("https://"):
-        raise ValueError(f"invalid URL {arguments.url!r}; expected https://…")
-    keys = None
-    if arguments.keys is not None:
-        from runvitals.server.sign_on.tokens import checked_keys
-
-        with open(arguments.keys, encoding="utf-8") as file:
-            keys = checked_keys(file.read(_MAX_KEYS_FILE))
-    issuer = accounts.jwt_issuers.create(
-        arguments.name, arguments.url, arguments.audience, by, now_ms, pasted_keys=keys
-    )
-    return Outcome(f"tokens of {issuer.name} are accepted; its ID is {issuer.id}", issuer)
+def _issuers(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    issuers = api.every("/organisation/issuers", "issuers")
+    return Listing(issuers, _ISSUERS, "no tokens of other services are accepted")
 
 
 def _assign_subject(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    service_account_named(api.database, arguments.service_account)
-    team, _, name = arguments.service_account.rpartition("/")
-    body = {"subject": arguments.subject, "service_account": name, "team": team or None}
+    _, account = api.service_account(arguments.service_account)
+    team = account.get("team")
+    body = {"subject": arguments.subject, "service_account": account["account"], "team": team}
     api.send("PUT", "/organisation/issuers/{issuer}/subjects", body, issuer=str(arguments.id))
     return Outcome(f"tokens with the subject {arguments.subject} act as {arguments.service_account}")
 
 
-def _about(event: AuditEvent) -> str:
-    places = (event.entity, event.project, event.run)
-    return "/".join(place for place in places if place is not None)
+def _about(event: dict[str, Any]) -> str:
+    return "/".join(name for name in map(event.get, ("entity", "project", "run")) if name is not None)
 
 
 _EVENTS: Columns = {
-    "TIME": lambda event: moment(event.time_ms),
-    "ACTION": lambda event: event.action,
-    "BY": lambda event: event.actor_name,
-    "FROM": lambda event: event.ip or event.via,
-    "KEY": lambda event: event.key_public_id,
+    "TIME": lambda event: moment(event["time_ms"]),
+    "ACTION": lambda event: event["action"],
+    "BY": lambda event: event["actor_name"],
+    "FROM": lambda event: event["ip"] or event["via"],
+    "KEY": lambda event: event["key_public_id"],
     "IN": _about,
-    "ON": lambda event: event.target,
-    "OUTCOME": lambda event: event.outcome,
+    "ON": lambda event: event["target"],
+    "OUTCOME": lambda event: event["outcome"],
 }
 _ISSUERS: Columns = {
-    "ID": lambda issuer: issuer.id,
-    "NAME": lambda issuer: issuer.name,
-    "URL": lambda issuer: issuer.url,
-    "AUDIENCE": lambda issuer: issuer.audience,
-    "ENABLED": lambda issuer: issuer.enabled,
-    "CREATED": lambda issuer: when(issuer.created_ms),
-}
-_WORKS: dict[str, Work] = {
-    "settings": _settings,
-    "audit": _audit,
-    "issuers": _issuers,
-    "add-issuer": _add_issuer,
+    "ID": lambda issuer: issuer["id"],
+    "NAME": lambda issuer: issuer["name"],
+    "URL": lambda issuer: issuer["url"],
+    "AUDIENCE": lambda issuer: issuer["audience"],
+    "ENABLED": lambda issuer: issuer["enabled"],
+    "CREATED": lambda issuer: when(issuer["created_ms"]),
 }
 _CALLS: dict[str, Call] = {
+    "settings": _settings,
     "set": _set,
+    "audit": _audit,
     "release-name": _release_name,
     "scim-secret": _scim_secret,
+    "issuers": _issuers,
     "assign-subject": _assign_subject,
 }

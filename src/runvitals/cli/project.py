@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import argparse
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from runvitals.cli.account_output import Columns, Listing, Outcome, when
-from runvitals.cli.account_store import (
+from runvitals.cli.account_api import (
     AccountApi,
     Call,
-    Work,
     add_actions,
     check_confirmation,
     finish,
-    link,
     now_ms,
     run_on_accounts,
-    user_named,
 )
+from runvitals.cli.account_output import Columns, Listing, Outcome, when
 from runvitals.cli.argument_types import row_id, time_ms
-
-if TYPE_CHECKING:
-    from runvitals.server.account_store import AccountStore
-    from runvitals.server.audit.storage.audit import Actor
-    from runvitals.server.projects.storage.owned_projects import ProjectDetail
+from runvitals.cli.database_actions import revoke_guest_link
 
 _PROJECT = "/entities/{entity}/projects/{project}"
+_RECORD = (
+    "name",
+    "entity",
+    "description",
+    "overview",
+    "visibility",
+    "owner",
+    "created_ms",
+    "deleted_ms",
+    "runs",
+    "newest_ms",
+)
 VISIBILITIES = ("private", "restricted", "team", "organisation", "public", "open")
 _ON_A_PROJECT = (
     ("show", "what is known about a project"),
@@ -73,12 +77,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run an action on projects of a team or user; return the exit code."""
-    return run_on_accounts(arguments, _WORKS, _CALLS)
-
-
-def _of(accounts: AccountStore, arguments: argparse.Namespace) -> ProjectDetail:
-    entity, name = _both_names(arguments.project)
-    return accounts.owned_projects.named(entity, name)
+    return run_on_accounts(arguments, _CALLS, {"revoke": revoke_guest_link})
 
 
 def _both_names(path: str) -> tuple[str, str]:
@@ -88,41 +87,22 @@ def _both_names(path: str) -> tuple[str, str]:
     return entity, name
 
 
-def _entity_id(accounts: AccountStore, name: str) -> int:
-    entity_id = accounts.entity_id(name)
-    if entity_id is None:
-        raise LookupError(f"there is no team or user {name!r}")
-    return entity_id
-
-
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
+def _create(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     entity, name = _both_names(arguments.project)
-    entity_id = _entity_id(accounts, entity)
-    owner_id = None if arguments.owner is None else user_named(accounts, arguments.owner).id
-    if arguments.visibility is not None:
-        _check_visibility(accounts, entity_id, owner_id, arguments.visibility)
-    row = accounts.owned_projects.create(
-        entity_id,
-        name,
-        by,
-        now_ms,
-        owner_id=owner_id,
-        visibility=arguments.visibility,
-        description=arguments.description,
+    owner = None if arguments.owner is None else api.user(arguments.owner)
+    new = {"name": name, "description": arguments.description, "visibility": arguments.visibility}
+    project = api.send("POST", "/entities/{entity}/projects", {**new, "owner": owner}, entity=entity)
+    return Outcome(
+        f"created the project {arguments.project}; it is {project['visibility']}", _record(project)
     )
-    return Outcome(f"created the project {arguments.project}; it is {row.visibility}", row)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    rows = accounts.project_members.of_entity(_entity_id(accounts, arguments.entity), arguments.deleted)
-    return Listing(rows, _PROJECTS, _no_projects(arguments))
-
-
-def _list_at_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
-    path = "/entities/{entity}/projects"
+def _list(api: AccountApi, arguments: argparse.Namespace) -> Listing:
     parameters = [("deleted", "true")] if arguments.deleted else []
-    projects = api.every(path, "projects", parameters, entity=arguments.entity)
-    return Listing([SimpleNamespace(**project) for project in projects], _PROJECTS, _no_projects(arguments))
+    projects = api.every("/entities/{entity}/projects", "projects", parameters, entity=arguments.entity)
+    if not projects:
+        api.get("/entities/{entity}/defaults", entity=arguments.entity)  # 404 if there is no such team
+    return Listing(projects, _PROJECTS, _no_projects(arguments))
 
 
 def _no_projects(arguments: argparse.Namespace) -> str:
@@ -130,103 +110,80 @@ def _no_projects(arguments: argparse.Namespace) -> str:
     return f"{arguments.entity} has no projects {where}"
 
 
-def _show(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    row = _of(accounts, arguments)
+def _show(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    project = api.get(_PROJECT, (), **_names(arguments))
     about = {
-        "project": f"{row.entity}/{row.name}",
-        "visibility": row.visibility,
-        "owner": row.owner,
-        "description": row.description,
-        "runs": row.runs,
-        "newest run": when(row.newest_ms),
-        "created": when(row.created_ms),
-        "in the trash since": when(row.deleted_ms),
+        "project": f"{project['entity']}/{project['name']}",
+        "visibility": project["visibility"],
+        "owner": project["owner"],
+        "description": project.get("description"),
+        "runs": project.get("runs"),
+        "newest run": when(project.get("newest_ms")),
+        "created": when(project.get("created_ms")),
+        "in the trash since": when(project.get("deleted_ms")),
     }
     shown = [f"{name}: {value}" for name, value in about.items() if value not in (None, "")]
-    return Outcome("\n".join(shown), row)
+    return Outcome("\n".join(shown), _record(project))
+
+
+def _record(project: dict[str, Any]) -> dict[str, Any]:
+    """Return a project as JSON has it: without what a page needs, and what the requester may do."""
+    return {name: project.get(name) for name in _RECORD}
 
 
 def _rename(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    project = api.send("PATCH", _PROJECT, {"name": arguments.name}, **_names(api, arguments))
+    project = api.send("PATCH", _PROJECT, {"name": arguments.name}, **_names(arguments))
     return Outcome(f"the project is called {project['name']} now")
 
 
 def _visibility(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    api.send("PATCH", _PROJECT, {"visibility": arguments.visibility}, **_names(api, arguments))
+    api.send("PATCH", _PROJECT, {"visibility": arguments.visibility}, **_names(arguments))
     return Outcome(f"the project {arguments.project} is {arguments.visibility} now")
 
 
-def _names(api: AccountApi, arguments: argparse.Namespace) -> dict[str, str]:
-    """The names of a project and of its team or user; a server checks itself that there is one.
-
-    Raises:
-        LookupError: there is no such project.
-    """
-    if api.accounts is not None:
-        row = _of(api.accounts, arguments)
-        return {"entity": row.entity, "project": row.name}
+def _names(arguments: argparse.Namespace) -> dict[str, str]:
+    """Return the names of a project and of its team or user."""
     entity, name = _both_names(arguments.project)
     return {"entity": entity, "project": name}
 
 
-def _check_visibility(accounts: AccountStore, entity_id: int, owner_id: int | None, wanted: str) -> None:
-    from runvitals.server.access.policies import visibility_problem
-    from runvitals.server.access.resources import Entity, Project, Visibility
-    from runvitals.server.organisation.settings import policies_of
-
-    facts = accounts.entity(entity_id)
-    if facts is None:
-        raise LookupError(f"there is no team or user with id {entity_id}")
-    entity = Entity(facts.id, facts.owner_id, public_projects=facts.public_projects)
-    new = Project(0, entity, Visibility.TEAM, owner_id)
-    problem = visibility_problem(new, Visibility(wanted), policies_of(accounts.settings.all()))
-    if problem is not None:
-        raise ValueError(problem)
-
-
-def _members(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    rows = accounts.owned_projects.members(_of(accounts, arguments).id)
+def _members(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    rows = api.every(f"{_PROJECT}/members", "members", (), **_names(arguments))
     return Listing(rows, _MEMBERS, f"nobody was added to the project {arguments.project}")
 
 
-def _add(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    user_id = user_named(accounts, arguments.user).id
-    project_id = _of(accounts, arguments).id
-    accounts.project_members.add(project_id, by, now_ms, user_id=user_id, role=arguments.role)
+def _add(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    new = {"name": api.user(arguments.user), "role": arguments.role}
+    api.send("POST", f"{_PROJECT}/members", new, **_names(arguments))
     return Outcome(f"{arguments.user} was added to the project {arguments.project}")
 
 
 def _remove(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    user, names = api.user(arguments.user), _names(api, arguments)
+    user, names = api.user(arguments.user), _names(arguments)
     api.send("DELETE", f"{_PROJECT}/members/{{member}}", member=user, **names)
     return Outcome(f"{arguments.user} was removed from the project {arguments.project}")
 
 
-def _links(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    rows = accounts.guest_links.all(now_ms, project_id=_of(accounts, arguments).id)
+def _links(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    rows = api.every(f"{_PROJECT}/links", "links", (), **_names(arguments))
     return Listing(rows, _LINKS, f"there are no guest links to the project {arguments.project}")
 
 
 def _link(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     expires_ms = None if arguments.expires is None else now_ms() + arguments.expires
-    made = api.send("POST", f"{_PROJECT}/links", {"expires_ms": expires_ms}, **_names(api, arguments))
+    made = api.send("POST", f"{_PROJECT}/links", {"expires_ms": expires_ms}, **_names(arguments))
     record = {"path": made["url"], "id": made["id"], "expires_ms": made["expires_ms"]}
-    return Outcome(made["url"] if api.accounts is None else link(api.accounts, made["url"]), record)
-
-
-def _revoke(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    accounts.guest_links.revoke(arguments.link, by, now_ms)
-    return Outcome(f"the guest link {arguments.link} no longer works")
+    return Outcome(api.link(made["url"]), record)
 
 
 def _transfer(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    names = _names(api, arguments)
+    names = _names(arguments)
     api.send("POST", f"{_PROJECT}/transfer", {"entity": arguments.entity}, **names)
     return Outcome(f"the project {names['project']} belongs to {arguments.entity} now")
 
 
 def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    names = _names(api, arguments)
+    names = _names(arguments)
     check_confirmation(arguments, names["project"])
     runs = api.send("DELETE", _PROJECT, **names)["runs"]
     how = f"`runvitals project restore {arguments.project}` takes it back"
@@ -234,45 +191,41 @@ def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
 
 
 def _restore(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    runs = api.send("POST", f"{_PROJECT}/restore", **_names(api, arguments))["runs"]
+    runs = api.send("POST", f"{_PROJECT}/restore", **_names(arguments))["runs"]
     return Outcome(f"the project is back, with {runs} runs", {"runs": runs})
 
 
 _PROJECTS: Columns = {
-    "PROJECT": lambda project: project.name,
-    "VISIBILITY": lambda project: project.visibility,
-    "OWNER": lambda project: project.owner,
-    "RUNS": lambda project: project.runs,
-    "NEWEST RUN": lambda project: when(project.newest_ms),
-    "CREATED": lambda project: when(project.created_ms),
+    "PROJECT": lambda project: project["name"],
+    "VISIBILITY": lambda project: project["visibility"],
+    "OWNER": lambda project: project["owner"],
+    "RUNS": lambda project: project["runs"],
+    "NEWEST RUN": lambda project: when(project["newest_ms"]),
+    "CREATED": lambda project: when(project["created_ms"]),
 }
 _MEMBERS: Columns = {
-    "NAME": lambda member: member.name,
-    "SHOWN AS": lambda member: member.display_name,
-    "KIND": lambda member: "service account" if member.service_account else "user",
-    "ROLE": lambda member: member.custom_role or member.role or "as in the team",
-    "ADDED": lambda member: when(member.created_ms),
+    "NAME": lambda member: member["name"],
+    "SHOWN AS": lambda member: member["display_name"],
+    "KIND": lambda member: "service account" if member["service_account"] else "user",
+    "ROLE": lambda member: member["custom_role"] or member["role"] or "as in the team",
+    "ADDED": lambda member: when(member["created_ms"]),
 }
 _LINKS: Columns = {
-    "ID": lambda row: row.id,
-    "TO": lambda row: "the project" if row.run_id is None else "a run",
-    "CREATED": lambda row: when(row.created_ms),
-    "EXPIRES": lambda row: when(row.expires_ms),
+    "ID": lambda row: row["id"],
+    "TO": lambda row: "the project",
+    "CREATED": lambda row: when(row["created_ms"]),
+    "EXPIRES": lambda row: when(row["expires_ms"]),
 }
-_WORKS: dict[str, Work] = {
+_CALLS: dict[str, Call] = {
     "create": _create,
     "list": _list,
     "show": _show,
-    "members": _members,
-    "add": _add,
-    "links": _links,
-    "revoke": _revoke,
-}
-_CALLS: dict[str, Call] = {
-    "list": _list_at_server,
     "rename": _rename,
     "visibility": _visibility,
+    "members": _members,
+    "add": _add,
     "remove": _remove,
+    "links": _links,
     "link": _link,
     "transfer": _transfer,
     "delete": _delete,

@@ -3,22 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from runvitals.cli.account_api import AccountApi, Call, add_actions, finish, run_on_accounts
 from runvitals.cli.account_output import Columns, Listing, Outcome
-from runvitals.cli.account_store import (
-    AccountApi,
-    Call,
-    Work,
-    add_actions,
-    finish,
-    run_on_accounts,
-)
-
-if TYPE_CHECKING:
-    from runvitals.server.account_store import AccountStore
-    from runvitals.server.audit.storage.audit import Actor
 
 
 def add(subparsers: Any) -> None:
@@ -47,7 +35,7 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Create, change, list or delete custom roles; return the exit code."""
-    return run_on_accounts(arguments, _WORKS, _CALLS)
+    return run_on_accounts(arguments, _CALLS)
 
 
 def _create(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
@@ -63,11 +51,7 @@ def _set(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
     return Outcome(f"the role is now {_described(row)}; {row['users']} members have it", row)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    return Listing([asdict(role) for role in accounts.roles.all()], _ROLES, _NO_ROLES)
-
-
-def _list_of_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+def _list(api: AccountApi, arguments: argparse.Namespace) -> Listing:
     return Listing([_row(role) for role in api.every("/organisation/roles", "roles")], _ROLES, _NO_ROLES)
 
 
@@ -96,5 +80,4 @@ _ROLES: Columns = {
     "DESCRIPTION": lambda role: role["description"],
 }
 _NO_ROLES = "there are no custom roles; `runvitals role create NAME --base viewer` creates one"
-_WORKS: dict[str, Work] = {"list": _list}
-_CALLS: dict[str, Call] = {"create": _create, "set": _set, "list": _list_of_server, "delete": _delete}
+_CALLS: dict[str, Call] = {"create": _create, "set": _set, "list": _list, "delete": _delete}

@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
-from runvitals.cli.account_store import (
+from runvitals.cli.account_api import (
     AccountApi,
     Call,
-    Work,
     add_actions,
     check_confirmation,
     finish,
     run_on_accounts,
-    service_account_named,
     service_account_path,
-    team_named,
 )
-
-if TYPE_CHECKING:
-    from runvitals.server.account_store import AccountStore
-    from runvitals.server.audit.storage.audit import Actor
-    from runvitals.server.teams.storage.service_accounts import ServiceAccountRow
+from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
 
 
 def add(subparsers: Any) -> None:
@@ -44,36 +35,32 @@ def add(subparsers: Any) -> None:
         action = actions.add_parser(name, help=text)
         action.add_argument("account", metavar="TEAM/NAME")
     action.add_argument("--confirm", metavar="TEAM/NAME", required=True, help="the name again")
-    finish(actions, _CALLS)
+    finish(actions, by_key=_CALLS.keys() - {"create"})
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run an action on service accounts; return the exit code."""
-    return run_on_accounts(arguments, _WORKS, _CALLS)
+    return run_on_accounts(arguments, _CALLS)
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    team_name, slash, name = arguments.account.partition("/")
+def _create(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    team, slash, name = arguments.account.partition("/")
     if not slash:
         raise ValueError(f"invalid service account {arguments.account!r}; expected TEAM/NAME")
-    team = team_named(accounts, team_name)
-    row = accounts.service_accounts.create(name, team.id, by, now_ms, reads_only=arguments.read_only)
-    path = service_account_path(row)
+    new = {"name": name, "reads_only": arguments.read_only, "scope": None}
+    account = api.send("POST", "/teams/{team}/service-accounts", new, team=api.team(team))
+    path = service_account_path(account)
     how = f"`runvitals key create NAME --service-account {path}` makes a key"
-    return Outcome(f"created the service account {path}; {how}", row)
+    return Outcome(f"created the service account {path}; {how}", account)
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    team = None if arguments.team is None else team_named(accounts, arguments.team).id
-    return Listing(accounts.service_accounts.all(team), _ACCOUNTS, _NO_ACCOUNTS)
-
-
-def _list_at_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+def _list(api: AccountApi, arguments: argparse.Namespace) -> Listing:
     if arguments.team is None:
-        raise ValueError("expected TEAM: a server lists the service accounts of one team")
-    path = "/teams/{team}/service-accounts"
-    accounts = api.every(path, "service_accounts", team=arguments.team)
-    return Listing([SimpleNamespace(**account) for account in accounts], _ACCOUNTS, _NO_ACCOUNTS)
+        accounts = list(api.service_accounts().values())
+    else:
+        path, team = "/teams/{team}/service-accounts", api.team(arguments.team)
+        accounts = api.every(path, "service_accounts", team=team)
+    return Listing(accounts, _ACCOUNTS, _NO_ACCOUNTS)
 
 
 def _disable(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
@@ -93,40 +80,28 @@ def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
 
 
 def _send(api: AccountApi, method: str, account: str, body: Any = None) -> None:
-    """Change the service account TEAM/NAME; NAME alone is one of the organisation.
-
-    Raises:
-        LookupError: there is no such account; the text names those that there are.
-    """
-    if api.accounts is not None:
-        service_account_named(api.accounts, account)
-    team, _, name = account.rpartition("/")
-    if team:
-        api.send(method, "/teams/{team}/service-accounts/{account}", body, team=team, account=name)
-    else:
-        api.send(method, "/organisation/service-accounts/{account}", body, account=name)
+    path, names = api.service_account(account)
+    api.send(method, path, body, **names)
 
 
-def _state(row: ServiceAccountRow) -> str:
-    return "active" if row.disabled_ms is None else f"disabled since {day(row.disabled_ms)}"
+def _state(account: dict[str, Any]) -> str:
+    since_ms = account["disabled_ms"]
+    return "active" if since_ms is None else f"disabled since {day(since_ms)}"
 
 
 _ACCOUNTS: Columns = {
     "ACCOUNT": service_account_path,
-    "RUNS GO TO": lambda row: row.default_team or row.team,
-    "MAY": lambda row: "read" if row.reads_only else "read and log",
-    "KEYS": lambda row: row.keys,
-    "LAST USED": lambda row: when(row.last_used_ms),
-    "CREATED": lambda row: day(row.created_ms),
+    "RUNS GO TO": lambda account: account["default_team"] or account["team"],
+    "MAY": lambda account: "read" if account["reads_only"] else "read and log",
+    "KEYS": lambda account: account["keys"],
+    "LAST USED": lambda account: when(account["last_used_ms"]),
+    "CREATED": lambda account: day(account["created_ms"]),
     "STATE": _state,
 }
 _NO_ACCOUNTS = "there are no service accounts; `runvitals service-account create TEAM/NAME` creates one"
-_WORKS: dict[str, Work] = {
+_CALLS: dict[str, Call] = {
     "create": _create,
     "list": _list,
-}
-_CALLS: dict[str, Call] = {
-    "list": _list_at_server,
     "disable": _disable,
     "enable": _enable,
     "delete": _delete,

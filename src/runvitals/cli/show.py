@@ -11,6 +11,7 @@ from typing import Any
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import duration, ending, inert, moment, number, table
+from runvitals.model.failure import Failure
 from runvitals.model.host import Host
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite, run_as_dict
@@ -37,11 +38,15 @@ def run(arguments: argparse.Namespace) -> int:
     statistics = opened.statistics()
     if arguments.json:
         shown = {**run_as_dict(opened.facts), "statistics": [asdict(statistic) for statistic in statistics]}
+        failure = opened.failure()
+        shown["failure"] = None if failure is None else asdict(failure)
         if numpy_or_none() is not None:
             shown["verdict"] = opened.findings().to_json()["verdict"]
         print(json.dumps(finite(shown), indent=1, allow_nan=False))
         return 0
     print(table([*_facts(opened.facts), *_verdict(opened)]))
+    if (failure := opened.failure()) is not None:
+        print("\n" + "\n".join(_why(failure)))
     for heading, lines in _sections(opened.facts):
         print(f"\n{heading}")
         print("\n".join(f"  {line}" for line in lines))
@@ -58,6 +63,14 @@ def _verdict(run: OpenRun) -> list[list[str]]:
     findings = run.findings()
     more = f" (see `runvitals findings {run.id}`)" if findings.findings else ""
     return [["verdict", inert(findings.text + more)]]
+
+
+def _why(failure: Failure) -> list[str]:
+    """Return why the run failed, and what it printed last."""
+    rank = "" if failure.rank is None else f" (first: rank {failure.rank} on {failure.host})"
+    printed = [f"  {inert(line.text)}" for line in failure.lines]
+    hint = [f"  {failure.hint}"] if failure.hint else []
+    return [f"why it failed: {inert(failure.title)}{inert(rank)}", *printed, *hint]
 
 
 def _facts(run: Run) -> list[list[str]]:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
-from runvitals.cli.account_store import (
+from runvitals.cli import database_actions
+from runvitals.cli.account_api import (
     AccountApi,
     Call,
     Work,
     add_actions,
     check_confirmation,
     finish,
-    notices,
     run_on_accounts,
-    team_named,
-    user_named,
 )
-
-if TYPE_CHECKING:
-    from runvitals.server.account_store import AccountStore
-    from runvitals.server.audit.storage.audit import Actor
+from runvitals.cli.account_output import Columns, Listing, Outcome, day, when
 
 _MEMBER = "/teams/{team}/members/{member}"
 _ROLE = "viewer, member, admin, or a custom role; default: member"
@@ -58,79 +51,39 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Run an action on teams or their members; return the exit code."""
-    return run_on_accounts(arguments, _WORKS, _CALLS)
+    return run_on_accounts(arguments, _CALLS, _WORKS)
 
 
-def _create(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    first = None if arguments.admin is None else user_named(accounts, arguments.admin).id
-    team = accounts.teams.create(arguments.team, by, now_ms, administrator=first)
-    if arguments.adopt:
-        accounts.teams.adopt(team.id, by, now_ms)
-    whose = "without members" if first is None else f"with {arguments.admin} as administrator"
-    return Outcome(f"created the team {team.name} {whose}", team)
+def _create(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
+    name = api.send("POST", "/teams", {"name": arguments.team})["name"]
+    return Outcome(f"created the team {name} without members", api.teams()[name])
 
 
-def _list(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
+def _list(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    teams = api.every("/organisation/teams", "teams")
+    return Listing(teams, _TEAMS, "there are no teams; `runvitals team create NAME` creates one")
+
+
+def _members(api: AccountApi, arguments: argparse.Namespace) -> Listing:
+    team = api.team(arguments.team)
+    members = api.every("/teams/{team}/members", "members", team=team)
+    rows = [{**member, "address": member.get("email")} for member in members]
     return Listing(
-        accounts.teams.all(), _TEAMS, "there are no teams; `runvitals team create NAME` creates one"
+        rows, _MEMBERS, f"the team {team} has no members; `runvitals team add {team} USER` adds one"
     )
 
 
-def _members(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Listing:
-    team = team_named(accounts, arguments.team).name
-    return Listing(accounts.members.of_team(team), _MEMBERS, _no_members(team))
-
-
-def _members_at_server(api: AccountApi, arguments: argparse.Namespace) -> Listing:
-    members = api.every("/teams/{team}/members", "members", team=arguments.team)
-    rows = [SimpleNamespace(**member, address=member.get("email")) for member in members]
-    return Listing(rows, _MEMBERS, _no_members(arguments.team))
-
-
-def _no_members(team: str) -> str:
-    return f"the team {team} has no members; `runvitals team add {team} USER` adds one"
-
-
-def _adopt(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    team = team_named(accounts, arguments.team)
-    projects = accounts.teams.adopt(team.id, by, now_ms)
-    return Outcome(f"the team {team.name} has got {projects} projects", {"projects": projects})
-
-
-def _add(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
-    from runvitals.server.audit.storage.audit import OPERATOR_NAME
-    from runvitals.server.mail.messages import added_to_team
-
-    team, user = team_named(accounts, arguments.team), user_named(accounts, arguments.user)
-
-    def add_member() -> None:
-        accounts.members.add(team.name, user.name, arguments.role, by, now_ms)
-        message = added_to_team(team.name, arguments.role, OPERATOR_NAME)
-        notices(accounts, now_ms).to_user(user.id, message)
-
-    accounts.in_one_transaction(add_member)
-    return Outcome(f"{user.name} is in the team {team.name} now, as {arguments.role}")
-
-
 def _role(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    team, user = _membership(api, arguments)
+    team, user = api.team(arguments.team), api.user(arguments.user)
     kind = "role" if arguments.role in ("viewer", "member", "admin") else "custom_role"
     api.send("PATCH", _MEMBER, {kind: arguments.role}, team=team, member=user)
     return Outcome(f"{user} is {arguments.role} in the team {team} now")
 
 
 def _remove(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
-    team, user = _membership(api, arguments)
+    team, user = api.team(arguments.team), api.user(arguments.user)
     api.send("DELETE", _MEMBER, team=team, member=user)
     return Outcome(f"{user} is no longer in the team {team}")
-
-
-def _membership(api: AccountApi, arguments: argparse.Namespace) -> tuple[str, str]:
-    """Return the names of the team and of its member, or raise LookupError."""
-    team, user = api.team(arguments.team), api.user(arguments.user)
-    if api.accounts is not None:
-        api.accounts.members.get(team, user)
-    return team, user
 
 
 def _delete(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
@@ -147,31 +100,33 @@ def _restore(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
 
 
 _TEAMS: Columns = {
-    "TEAM": lambda team: team.name,
-    "NAME": lambda team: team.display_name,
-    "MEMBERS": lambda team: team.members,
-    "NEW PROJECTS": lambda team: team.default_visibility,
-    "CREATED": lambda team: day(team.created_ms),
-    "STATE": lambda team: "active" if team.deleted_ms is None else f"in the trash: {day(team.deleted_ms)}",
+    "TEAM": lambda team: team["name"],
+    "NAME": lambda team: team["display_name"],
+    "MEMBERS": lambda team: team["members"],
+    "NEW PROJECTS": lambda team: team["default_visibility"],
+    "CREATED": lambda team: day(team["created_ms"]),
+    "STATE": lambda team: (
+        "active" if team["deleted_ms"] is None else f"in the trash: {day(team['deleted_ms'])}"
+    ),
 }
 _MEMBERS: Columns = {
-    "USER": lambda member: member.name,
-    "NAME": lambda member: member.display_name,
-    "E-MAIL": lambda member: member.address,
-    "ROLE": lambda member: member.custom_role or member.role,
-    "JOINED": lambda member: day(member.created_ms),
-    "LAST ACTIVE": lambda member: day(member.last_seen_ms),
-    "ENDS": lambda member: when(member.expires_ms),
+    "USER": lambda member: member["name"],
+    "NAME": lambda member: member["display_name"],
+    "E-MAIL": lambda member: member["address"],
+    "ROLE": lambda member: member["custom_role"] or member["role"],
+    "JOINED": lambda member: day(member["created_ms"]),
+    "LAST ACTIVE": lambda member: day(member["last_seen_ms"]),
+    "ENDS": lambda member: when(member["expires_ms"]),
 }
 _WORKS: dict[str, Work] = {
+    "create": database_actions.create_team,
+    "adopt": database_actions.adopt,
+    "add": database_actions.add_member,
+}
+_CALLS: dict[str, Call] = {
     "create": _create,
     "list": _list,
     "members": _members,
-    "adopt": _adopt,
-    "add": _add,
-}
-_CALLS: dict[str, Call] = {
-    "members": _members_at_server,
     "role": _role,
     "remove": _remove,
     "delete": _delete,

@@ -44,21 +44,25 @@ def connected(arguments: argparse.Namespace) -> Iterator[ApiConnection]:
 
 
 def every(
-    server: ApiConnection, path: str, what: str, parameters: Iterable[tuple[str, str]] = ()
+    get: Callable[[str, list[tuple[str, Any]]], Any],
+    path: str,
+    what: str,
+    parameters: Iterable[tuple[str, Any]] = (),
 ) -> list[dict[str, Any]]:
-    """All entries of a list of the API, page by page.
+    """Return all entries of a list of the API, page by page.
 
     Args:
+        get: calls the API with a path and parameters.
         what: the name of the list in the response.
     """
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
     after = None
     while True:
-        page = server.get(path, [*parameters, ("limit", 100), ("after", after)])
-        found += page[what]
+        page = get(path, [*parameters, ("limit", 100), ("after", after)])
+        entries += page[what]
         after = page["next"]
         if after is None:
-            return found
+            return entries
 
 
 def delete_others(

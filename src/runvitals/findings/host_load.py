@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from runvitals.findings.observed_run import ObservedHost
@@ -27,6 +29,30 @@ def busy_processors(host: ObservedHost) -> tuple[Bools, str]:
     if columns.has("cpu"):
         return above(columns.mean("cpu"), CPU_BOUND), "cpu"
     return above(columns.mean("cpu.mean"), 90.0), "cpu.mean"
+
+
+def all_processors(host: ObservedHost) -> tuple[Floats, str]:
+    """Return how much all processes use the processors that the run may use, and the key that tells."""
+    key = "cpu.ofAllowed" if host.columns.has("cpu.ofAllowed") else "cpu.mean"
+    return host.columns.mean(key), key
+
+
+def own_processors(host: ObservedHost) -> Floats:
+    """Return how many processors the run's processes use; of one, where their number is unknown."""
+    return host.columns.mean("cpu") / 100 * (host.cpus or 1.0)
+
+
+def use_of_others(host: ObservedHost) -> Floats:
+    """What processes outside of the run use of these processors, in percent.
+
+    The run's own use is a share of its quota, or of the processors it may use: less of those of the host.
+    """
+    total, key = all_processors(host)
+    own, cpu = host.columns.mean("cpu"), host.machine.get("cpu")
+    logical = cpu.get("logical_cores") if isinstance(cpu, Mapping) else None
+    if key == "cpu.mean" and host.cpus and isinstance(logical, int) and logical > host.cpus:
+        own = own * host.cpus / logical
+    return total - own
 
 
 def pressure(host: ObservedHost, resource: str) -> tuple[Floats, str | None]:

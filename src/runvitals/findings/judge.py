@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import inf
 
 from runvitals.findings.finding import Finding, Findings, Undecided
 from runvitals.findings.observed_run import ObservedRun
@@ -28,8 +27,8 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     "idle": ("slow_start", "idle_devices", "idle_tail"),
     "idle_devices": ("input_bound_cpu", "input_bound_disk", "input_bound_network", "launch_bound"),
     "cpu_limit": ("input_bound_cpu",),
-    "thermal_throttling": ("clock_limited", "straggler"),
-    "hw_slowdown": ("clock_limited", "thermal_throttling", "straggler"),
+    "thermal_throttling": ("clock_limited",),
+    "hw_slowdown": ("clock_limited", "thermal_throttling"),
     "straggler": ("clock_limited",),
     "swapping": ("input_bound_disk",),
     "checkpoint_stalls": ("input_bound_disk",),
@@ -41,6 +40,8 @@ CAUSED_BY: Mapping[str, tuple[str, ...]] = {
     "device_needs_reset": ("hang", "idle", "idle_devices"),
     "memory_errors": ("hang", "idle", "idle_devices"),
     "held_memory_without_process": ("idle",),
+    "thermal_throttling": ("straggler",),
+    "hw_slowdown": ("straggler",),
     "swapping": ("out_of_memory_near", "input_bound_disk"),
 }
 """Both are findings, but the cause is the headline, whatever the consequence costs."""
@@ -69,7 +70,7 @@ def judge(run: ObservedRun) -> Findings:
             findings += judged
         else:
             fine.append(rule.id)
-    findings = _without_consequences(findings)
+    findings = _without_consequences(findings, run.ended_ms or run.now_ms)
     findings.sort(key=_importance)
     seconds = run.duration_ms / 1000
     accused = [finding for finding in findings if finding.severity != "info"]
@@ -100,12 +101,12 @@ def _is_judgeable(run: ObservedRun) -> bool:
     )
 
 
-def _without_consequences(findings: Sequence[Finding]) -> list[Finding]:
+def _without_consequences(findings: Sequence[Finding], now_ms: int) -> list[Finding]:
     """Leave out what another finding explains: idle because hung is one finding."""
     kept = []
     for finding in findings:
         explained = any(
-            finding.id in EXPLAINED_BY.get(other.id, ()) and _overlaps(finding, other)
+            finding.id in EXPLAINED_BY.get(other.id, ()) and _overlaps(finding, other, now_ms)
             for other in findings
             if other is not finding
         )
@@ -114,10 +115,10 @@ def _without_consequences(findings: Sequence[Finding]) -> list[Finding]:
     return kept
 
 
-def _overlaps(finding: Finding, cause: Finding) -> bool:
+def _overlaps(finding: Finding, cause: Finding, now_ms: int) -> bool:
     """Whether a finding lies, for the most part, in the time and on the devices of another."""
-    end = inf if finding.to_ms is None else finding.to_ms
-    cause_end = inf if cause.to_ms is None else cause.to_ms
+    end = now_ms if finding.to_ms is None else finding.to_ms
+    cause_end = now_ms if cause.to_ms is None else cause.to_ms
     common = min(end, cause_end) - max(finding.from_ms, cause.from_ms)
     if common < 0.5 * max(end - finding.from_ms, 1):
         return False

@@ -1,51 +1,41 @@
-"""A cheap look at what runs measure: whether anything changed since they were last judged.
+"""Cheap looks at the newest values of a run: whether anything changed since it was last judged.
 
-It decides nothing: after a change all rules look at the run again. A level has changed when it lies outside
-its range in two looks in a row; then it is the new level, so that a change counts once and a slow drift
-counts each time that it left the range.
+They decide nothing: after a change all rules look at the run again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from functools import lru_cache
-
 import numpy as np
 
 from runvitals.findings.windows import MAX_VALUE, Bools, Floats, Integers
-from runvitals.model.metrics import DEFINITIONS
 
-_RELATIVE, _RELATIVE_OF_COUNTERS = 0.10, 0.5
-"""Traffic varies more than levels do."""
 _SPREADS = 5.0
-_FLOORS = {"%": 8.0, "bytes": 2.0**28, "MiB": 16.0, "MB": 256.0, "s": 0.1, "°C": 8.0, "MHz": 100.0, "W": 20.0}
-"""Smaller changes of a level never count, by unit; those of counters are meant per second."""
-_ERRORS = ("Errors", "recoveryAction", "pcieReplays", "Suspect")
-
-
-@lru_cache(maxsize=20_000)
-def _traits(key: str) -> tuple[bool, float]:
-    """Whether a key counts, and the smallest change that matters."""
-    match = DEFINITIONS.find(key)
-    if key.endswith(_ERRORS) or match is None:
-        return False, 0.0 if key.endswith(_ERRORS) else 1.0
-    floor = _FLOORS.get(match.metric.unit, 0.5)
-    if match.metric.kind == "counter" and match.metric.unit == "bytes":
-        floor = 16.0 * 2**20
-    return match.metric.kind == "counter", floor
+_SPREAD_WEIGHT = 0.1
+LATE_MS = 120_000
+"""A series that is so much later behind the others than ever has ended."""
+SILENT_MS = 60_000
+"""Steps that stop for so long, and for much longer than they ever took, have stopped."""
+_SILENT_GAPS = 2.5
+_PACE_SHARE, _PACE_MS = 0.5, 2000.0
+"""A step takes another time than usual if both differ so much."""
 
 
 class LevelScreen:
     """The levels of many series, and whether one left its range.
 
+    A level has changed when it lies outside its range in two looks in a row; then it is the new level, so
+    that a change counts once and a slow drift counts each time that it left the range.
+
     Args:
         counters: which of them grow; then the growth per second counts.
-        floors: the smallest change of each that matters.
+        floors: the smallest change of each that matters; 0: any does, at once.
+        shares: the smallest change of each that matters, of its level.
+        may_fall: a lower level counts only as what later ones are compared with.
     """
 
-    def __init__(self, counters: Bools, floors: Floats) -> None:
-        self._counters, self._floors = counters, floors
-        self._relative = np.where(counters, _RELATIVE_OF_COUNTERS, _RELATIVE)
+    def __init__(self, counters: Bools, floors: Floats, shares: Floats, may_fall: bool = False) -> None:
+        self._counters, self._floors, self._shares = counters, floors, shares
+        self._may_fall = may_fall
         nothing = np.full(len(floors), np.nan)
         self._level, self._before, self._total = nothing.copy(), nothing.copy(), nothing.copy()
         self._spread = np.zeros(len(floors))
@@ -53,7 +43,7 @@ class LevelScreen:
         self._time_ms = 0
 
     def look(self, time_ms: int, values: Floats) -> bool:
-        """Take the values of a moment, or of a window, and return whether any has a new level."""
+        """Take the values of a moment, and return whether any has a new level. NaN is a gap."""
         with np.errstate(invalid="ignore", over="ignore"):
             values = np.where(np.abs(values) < MAX_VALUE, values, np.nan)
             seconds = max((time_ms - self._time_ms) / 1000, 1e-3)
@@ -61,68 +51,88 @@ class LevelScreen:
             now = np.where(self._counters, np.where(growth >= 0, growth, np.nan), values)
             self._total, self._time_ms = np.where(np.isnan(values), self._total, values), time_ms
             away = np.abs(now - self._level)
-            limit = np.maximum(self._floors, self._relative * np.abs(self._level))
+            limit = np.maximum(self._floors, self._shares * np.abs(self._level))
             outside = away > np.maximum(limit, _SPREADS * self._spread)
             new = outside & (self._outside | (self._floors == 0))
+            has_changed = bool((new & (now > self._level)).any() if self._may_fall else new.any())
             noise = np.abs(now - self._before)
-        self._spread = np.where(np.isnan(noise), self._spread, self._spread + 0.1 * (noise - self._spread))
+        self._spread = np.where(
+            np.isnan(noise), self._spread, self._spread + _SPREAD_WEIGHT * (noise - self._spread)
+        )
         self._outside = outside & ~new
         self._before = now
         self._level = np.where(new | np.isnan(self._level), now, self._level)
-        return bool(new.any())
+        return has_changed
 
 
-class ChangeScreen:
-    """Looks at the samples and steps of one run, and tells whether it should be judged again."""
+class EndScreen:
+    """Whether one of many series has no numbers any more while the others go on.
 
-    def __init__(self) -> None:
-        self._hosts: dict[str, tuple[Sequence[str], LevelScreen]] = {}
-        self._steps = StepScreen()
+    That is a loss that is NaN, or a device that is gone.
 
-    def look(self, host: str, time_ms: int, keys: Sequence[str], values: Floats) -> bool:
-        """Take the mean values of a host in about the last half minute; gauges and counters alike.
+    Args:
+        count: of the series.
+    """
 
-        Args:
-            keys: the same object as long as they are the same, which is quicker. New keys are a change.
-            values: of each key; NaN is a gap.
-        """
-        known = self._hosts.get(host)
-        if known is not None and (known[0] is keys or known[0] == keys):
-            return known[1].look(time_ms, values)
-        traits = [_traits(key) for key in keys]
-        screen = LevelScreen(
-            np.array([counts for counts, _ in traits], dtype=np.bool_),
-            np.array([floor for _, floor in traits]),
-        )
-        self._hosts[host] = (keys, screen)
-        screen.look(time_ms, values)
-        return True
+    def __init__(self, count: int) -> None:
+        self._behind_ms: Integers = np.zeros(count, dtype=np.int64)
+        self._longest_ms: Integers = np.zeros(count, dtype=np.int64)
+        self._has_ended: Bools = np.zeros(count, dtype=np.bool_)
+        self._is_first = True
 
-    def look_at_steps(self, now_ms: int, steps_ms: Integers | Sequence[int]) -> bool:
-        """Take the times of the steps logged since the last look, and return whether their pace changed."""
-        return self._steps.look(now_ms, steps_ms)
+    def look(self, newest_ms: Integers) -> bool:
+        """Take the time of the newest number of each, and return whether one has just ended."""
+        if not len(newest_ms):
+            return False
+        behind_ms = newest_ms.max() - newest_ms
+        goes_on = behind_ms < self._behind_ms
+        self._longest_ms = np.maximum(self._longest_ms, np.where(goes_on, self._behind_ms, 0))
+        self._behind_ms = behind_ms
+        late = behind_ms > 2 * self._longest_ms + LATE_MS
+        new = late & ~self._has_ended
+        self._has_ended = late
+        was_first, self._is_first = self._is_first, False
+        return bool(new.any()) and not was_first
 
 
 class StepScreen:
-    """Whether steps stop, or go on."""
+    """Whether steps stop, go on, or take another time than before.
+
+    Attributes:
+        has_stopped: whether they have.
+    """
 
     def __init__(self) -> None:
-        self._last_ms: int | None = None
+        self._logged_ms: int | None = None
+        self._step = 0.0
+        self._heard_ms = 0
         self._gap_ms = 0.0
-        self._stopped = False
+        self._step_ms = 0.0
+        self.has_stopped = False
 
-    def look(self, now_ms: int, steps_ms: Integers | Sequence[int]) -> bool:
-        """Take the times of new steps, ascending."""
-        changed = False
-        if len(steps_ms):
-            if self._last_ms is not None:
-                gap_ms = (int(steps_ms[-1]) - self._last_ms) / len(steps_ms)
-                usual = self._gap_ms or gap_ms
-                changed = self._stopped or abs(gap_ms - usual) > max(0.5 * usual, 2000)
-                self._gap_ms = gap_ms if changed else usual + 0.1 * (gap_ms - usual)
-            else:
-                changed = True
-            self._last_ms, self._stopped = int(steps_ms[-1]), False
-        elif self._last_ms is not None and not self._stopped:
-            self._stopped = changed = now_ms - self._last_ms > max(5 * self._gap_ms, 60_000)
+    def look(self, now_ms: int, logged_ms: int, step: float) -> bool:
+        """Take the newest step that is known and when it was logged, and return whether the pace changed.
+
+        Args:
+            now_ms: when it is looked at, by the clock of who looks.
+        """
+        if self._logged_ms is None:
+            self._logged_ms, self._step, self._heard_ms = logged_ms, step, now_ms
+            self.has_stopped = now_ms - logged_ms > SILENT_MS
+            return self.has_stopped
+        if logged_ms <= self._logged_ms:
+            if self.has_stopped or now_ms - self._heard_ms <= max(_SILENT_GAPS * self._gap_ms, SILENT_MS):
+                return False
+            self.has_stopped = True
+            return True
+        gap_ms, steps = logged_ms - self._logged_ms, step - self._step
+        step_ms = gap_ms / steps if steps > 0 else self._step_ms
+        usual_ms = self._step_ms or step_ms
+        changed = self.has_stopped or abs(step_ms - usual_ms) > max(_PACE_SHARE * usual_ms, _PACE_MS)
+        self._step_ms = step_ms if changed else usual_ms + _SPREAD_WEIGHT * (step_ms - usual_ms)
+        self._gap_ms = (
+            gap_ms if self.has_stopped or gap_ms > self._gap_ms else 0.9 * self._gap_ms + 0.1 * gap_ms
+        )
+        self._logged_ms, self._step, self._heard_ms = logged_ms, step, now_ms
+        self.has_stopped = False
         return changed

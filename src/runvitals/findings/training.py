@@ -22,6 +22,10 @@ MAX_MARKED_S = 60 * 60
 _RESUMED_STEPS = 3.0
 """A step that is so many usual distances lower than the one before is that of a resumed training."""
 
+_LOSS = re.compile(r"(^|[/_.\s-])(loss|nll|perplexity|ppl|objective)($|[/_.\s{-])", re.I)
+_NO_LOSS = re.compile(r"scale|scaler|weight|aux|lr|ratio", re.I)
+_RECORD = re.compile(r"(^|[/_.\s-])(best|min|max|lowest|highest|minimum|maximum)($|[/_.\s{-])", re.I)
+"""What is infinite until something better was seen."""
 _WAIT_FOR_DATA = re.compile(
     r"(^|[/_.])(data|dataloader|loader|input|fetch|batch_load)[/_.]?(time|wait|load|fetch|sec|s|ms)", re.I
 )
@@ -38,10 +42,15 @@ class LoggedColumn:
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """A moment that a callback marked: a checkpoint, the begin or end of a validation."""
+    """A moment that a callback marked: a checkpoint, the begin or end of a validation; or that a driver did.
+
+    Args:
+        host: of the driver.
+    """
 
     time_ms: int
     text: str
+    host: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,12 +61,14 @@ class LoggedTraining:
         steps_ms: when a new step was first logged by any rank, ascending, ms UTC. Empty without rows.
         logged: what it logged, by name.
         marks: what callbacks marked.
+        measured: the names of losses that were exported at fixed times; of them a NaN is a gap.
     """
 
     windows: TimeWindows
     steps_ms: NDArray[np.int64]
     logged: Mapping[str, LoggedColumn] = field(default_factory=dict)
     marks: Sequence[Mark] = ()
+    measured: frozenset[str] = frozenset()
 
     @property
     def has_steps(self) -> bool:
@@ -126,16 +137,29 @@ class LoggedTraining:
         return spans
 
 
+def is_loss(name: str) -> bool:
+    """Return whether a value is a loss by its name; the best so far, or its scale, is none."""
+    return bool(_LOSS.search(name)) and not _NO_LOSS.search(name) and not _RECORD.search(name)
+
+
 def training_of(
-    windows: TimeWindows, logged: Mapping[str, LoggedColumn], marks: Sequence[Mark] = ()
+    windows: TimeWindows,
+    logged: Mapping[str, LoggedColumn],
+    marks: Sequence[Mark] = (),
+    measured: Mapping[str, LoggedColumn] | None = None,
 ) -> LoggedTraining:
     """Return the training whose rows these are.
 
     Its steps are those of the value that tells most of them: a loss of the training, else anything that the
     training logs, else validation or what a thread beside it logs. Rows without a step count only if no value
     has steps.
+
+    Args:
+        measured: losses that were exported at fixed times, whether or not the training goes on: no steps.
     """
     order = tuple(sorted(marks, key=lambda mark: mark.time_ms))
+    values = {**(measured or {}), **logged}
+    names = frozenset(measured or ()) - logged.keys()
     best: dict[int, NDArray[np.int64]] = {}
     for name, column in logged.items():
         times = _step_times(column)
@@ -144,12 +168,12 @@ def training_of(
             best[kind] = times
     for kind in sorted(best):
         if len(best[kind]) >= MIN_STEPS:
-            return LoggedTraining(windows, best[kind], logged, order)
+            return LoggedTraining(windows, best[kind], values, order, names)
     longest = max(best.values(), key=len, default=np.empty(0, dtype=np.int64))
-    return LoggedTraining(windows, longest, logged, order)
+    return LoggedTraining(windows, longest, values, order, names)
 
 
-_LOSS, _OTHER, _BESIDE, _WITHOUT_STEPS = range(4)
+_OF_LOSS, _OTHER, _BESIDE, _WITHOUT_STEPS = range(4)
 _TRAINING_LOSS = re.compile(r"loss|nll|perplexity|objective", re.I)
 _BESIDE_TRAINING = re.compile(
     r"(^|[/_.\s-])(val|valid|validation|eval|evaluation|test|dev|system|sys|host|heartbeat|monitor|gpu|cpu)"
@@ -162,7 +186,7 @@ def distance_from_steps(name: str) -> int:
     """Return how far the rows of a value are from the steps: 0 for a loss, 2 for what is beside it."""
     if _BESIDE_TRAINING.search(name):
         return _BESIDE
-    return _LOSS if _TRAINING_LOSS.search(name) else _OTHER
+    return _OF_LOSS if _TRAINING_LOSS.search(name) else _OTHER
 
 
 def _step_times(column: LoggedColumn) -> NDArray[np.int64]:

@@ -23,6 +23,7 @@ from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.delivery import destinations, wait_for_delivery
 from runvitals.sdk.identity import RunIdentity
 from runvitals.sdk.monitor_connection import MonitorConnection
+from runvitals.sdk.printed_output import record_output
 from runvitals.sdk.run_clock import clock_of_run
 
 if TYPE_CHECKING:
@@ -166,9 +167,12 @@ class Attachment:
         self._boot_id = boot_id()
         self.clock = clock_of_run(self.folder, self._boot_id)
         self.journal = self.new_journal({}) if opened_by is None else None
-        attach = {"pid": self.opened_by, "role": "train", "writer": None, **self._ranks}
+        attach: dict[str, Any] = {"pid": self.opened_by, "role": "train", "writer": None, **self._ranks}
         if self.journal is not None:
             attach["writer"] = self.journal.writer
+        self._output = record_output(values, run_id) if opened_by is None else None
+        if self._output is not None:
+            attach["output"] = self._output.about
         if (parent := spawned_worker.parent_pid()) is not None:
             attach["parent"] = parent
         argv = list(sys.orig_argv or ())
@@ -223,6 +227,8 @@ class Attachment:
             self._write_end(message)
         elif not confirmed and timeout_s:
             notify(f"the monitor of run {self._run_id} did not confirm the run's end within {timeout_s:g} s")
+        if self._output is not None and not message.get("closing"):
+            self._output.restore()
         say = not self._values["quiet"] and not self._ranks.get("rank")
         wait_for_delivery(self._values, self._run_id, self.directory, say)
 
@@ -237,6 +243,8 @@ class Attachment:
 
     def after_fork(self) -> None:
         """Close a forked child's copy of the parent's connection."""
+        if self._output is not None:
+            self._output.after_fork()
         if self._monitor is not None:
             self._monitor.close()
 
@@ -255,6 +263,7 @@ class Attachment:
         self._opener = None
         self.journal = journal
         self._spec["attach"].update(pid=os.getpid(), writer=journal.writer)
+        self._spec["attach"].pop("output", None)
         self._monitor = MonitorConnection(self._spec)
         return True
 

@@ -16,7 +16,7 @@ from runvitals.model.limits import STEP
 from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk.attachment import Attachment
 from runvitals.sdk.logged_summary import LoggedSummary
-from runvitals.sdk.logged_values import Values
+from runvitals.sdk.logged_values import Values, without_secrets
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
 from runvitals.sdk.recorded_sections import RecordedSections
 from runvitals.sdk.run_arguments import exit_code_of
@@ -83,7 +83,8 @@ class RecordedRun(WandbRun):
         """Handle the interpreter's shutdown. The exit code is not known yet; the monitor observes it."""
         if os.getpid() == self.opened_by:
             failed = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
-            self._end(exit_code_of(type(failed), failed) if failed else None, closing=True)
+            code = exit_code_of(type(failed), failed) if failed is not None else None
+            self._end(code, closing=True, error=failed)
 
     def _after_fork(self) -> None:
         """Release what belongs to the parent, in a forked child. The child may `log()` into its own file."""
@@ -98,10 +99,11 @@ class RecordedRun(WandbRun):
             self._media.forget()
             self._media = None
 
-    def _end(self, exit_code: int | None, closing: bool) -> None:
+    def _end(self, exit_code: int | None, closing: bool, error: BaseException | None = None) -> None:
         """Report the end to the monitor.
 
         Args:
+            error: the exception that ends the program, or the block of its `with` statement.
             closing: the interpreter is shutting down. Threads and exit handlers may still `log`.
         """
         if self._ended or os.getpid() != self.opened_by:
@@ -112,6 +114,8 @@ class RecordedRun(WandbRun):
             return
         if self._watching is not None:
             self._watching.stop()
+        if isinstance(error, Exception):
+            self._write_exception(error)
         message: dict[str, object] = {"op": "finish", "pid": self.opened_by}
         message.update(exit_code=exit_code, closing=closing)
         if self._stop is not None:
@@ -119,6 +123,11 @@ class RecordedRun(WandbRun):
             self._stop.restore()
         self._sections.write_inner_changes({"config": self._config, "summary": self._summary})
         self._serial.run(lambda: self._close_journal(message))
+
+    def _write_exception(self, error: Exception) -> None:
+        from runvitals.sdk.uncaught import exception_event  # few runs fail
+
+        self._write(frames.EVENT, **without_secrets(self._values.facts(exception_event(error))))
 
     def _close_journal(self, message: Mapping[str, object]) -> None:
         if self._journal is not None:

@@ -12,6 +12,7 @@ from runvitals.base.json_codec import dumps
 from runvitals.journal import frames
 from runvitals.model.limits import STEP
 from runvitals.monitoring.settings.messages import notify
+from runvitals.monitoring.settings.name_settings import display_name
 from runvitals.sdk.logged_values import without_secrets
 from runvitals.sdk.recorded_dict import RecordedDict, Summary
 from runvitals.sdk.run_arguments import exit_code_of, metric_definition, valid_exit_code, wait_seconds
@@ -58,7 +59,7 @@ class Run(RunArtifacts):
 
     @name.setter
     def name(self, name: str) -> None:
-        self._describe(name=self._values.text(name)[:128] or self.id)
+        self._describe(name=display_name(self._values.text(name)) or self.id)
 
     @property
     def tags(self) -> tuple[str, ...]:
@@ -436,7 +437,7 @@ class Run(RunArtifacts):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.finish(0 if kind is None else exit_code_of(kind, error))
+        self._end(0 if kind is None else exit_code_of(kind, error), closing=False, error=error)
 
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.project}{', finished' if self.finished else ''}>"

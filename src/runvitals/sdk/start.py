@@ -46,6 +46,7 @@ def init(
     settings: Settings | Mapping[str, Any] | None = None,
     *,
     entity: str | None = None,
+    console: bool | None = None,
     reinit: bool | str | None = None,
     sync_tensorboard: bool | None = None,
     config_exclude_keys: Collection[str] | None = None,
@@ -70,6 +71,7 @@ def init(
         mode: `online`, `offline`, or `disabled` (no files, no process, no cost).
         settings: all other settings, see `Settings`.
         entity: team or user that the run belongs to, on a server with accounts.
+        console: False: do not record what the program prints.
         reinit: True or `finish_previous` finish a run that is open, so that a new one starts.
         sync_tensorboard: also log what the process writes with TensorBoard's `SummaryWriter`.
         config_exclude_keys, config_include_keys: names of `config` to leave out, or the only ones to record.
@@ -90,7 +92,7 @@ def init(
         arguments = {
             "project": project, "name": name, "tags": tags, "notes": notes, "group": group,
             "job_type": job_type, "run_id": id, "resume": _spelling(resume), "dir": dir,
-            "mode": _spelling(mode), "entity": entity,
+            "mode": _spelling(mode), "entity": entity, "console": console,
         }  # fmt: skip
         open_run = _open_here()
         if open_run is not None:
@@ -98,8 +100,7 @@ def init(
                 _notify_ignored(open_run, {**arguments, "config": config, "settings": settings})
                 return open_run
             open_run.finish()
-        if config is not None:
-            config = _choose_entries(config, config_exclude_keys, config_include_keys)
+        config = _choose_entries(config, config_exclude_keys, config_include_keys)
         chosen = _as_arguments(settings)
         chosen.update(Settings(**arguments).given)
         run = _open(resolve_settings(_without_place(chosen) if _IN_SWEEP in os.environ else chosen))
@@ -197,8 +198,10 @@ def resolve_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _choose_entries(
     config: Any, without: Collection[str] | None, only: Collection[str] | None
-) -> Mapping[str, Any]:
-    """Return the entries of `config` to record."""
+) -> Mapping[str, Any] | None:
+    """Return the entries of `config` to record; None without a `config`."""
+    if config is None:
+        return None
     if isinstance(config, (str, os.PathLike)):
         raise TypeError("init(): config is a path; read the file, and pass what it contains")
     entries = config if isinstance(config, Mapping) else pairs(config)

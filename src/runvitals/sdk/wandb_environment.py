@@ -11,7 +11,7 @@ from typing import Any
 
 from runvitals.monitoring.settings.messages import notify
 from runvitals.monitoring.settings.settings import SETTINGS
-from runvitals.monitoring.settings.wandb_arguments import MODES, RESUMES
+from runvitals.monitoring.settings.wandb_arguments import CONSOLES, MODES, RESUMES
 
 VARIABLES = {
     "WANDB_PROJECT": "project",
@@ -26,6 +26,7 @@ VARIABLES = {
     "WANDB_DIR": "dir",
     "WANDB_SILENT": "quiet",
     "WANDB_BASE_URL": "server",
+    "WANDB_CONSOLE": "console",
 }
 """W&B's variable → our setting. `WANDB_ENTITY` belongs to the setting `entity` itself, and `WANDB_API_KEY`
 is the key for the server in `WANDB_BASE_URL`."""
@@ -53,6 +54,8 @@ def read(traced: Mapping[str, tuple[Any, str]], environ: Mapping[str, str]) -> d
     used = []
     for variable, text in texts.items():
         setting = SETTINGS[VARIABLES[variable]]
+        if variable == "WANDB_CONSOLE" and CONSOLES.get(text) is True:
+            continue  # our default
         if traced[setting.name][1] != "default" or (variable == "WANDB_BASE_URL" and _is_service(text)):
             continue
         values[setting.name] = setting.parse(_ours(setting.name, text), f"environment variable {variable}")
@@ -67,6 +70,8 @@ def _ours(setting: str, text: str) -> str:
     """Return the text of a variable as our setting spells it."""
     if setting == "mode":
         return MODES.get(text, text)
+    if setting == "console":
+        return "false" if text == "off" else text
     if setting == "resume":
         return "allow" if text.lower() in _TRUE else RESUMES.get(text, text) or "allow"
     return text

@@ -46,7 +46,7 @@ ACCOUNT_ROUTERS: Final = (
         "/organisation",
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
-    _feature("artifacts", "artifacts", "/entities/", "/projects/"),
+    _feature("artifacts", "search artifacts", "/artifacts", "/entities/", "/projects/"),
     _feature(
         "projects",
         "owned_projects members links shared views routing_rules",
@@ -60,7 +60,7 @@ ACCOUNT_ROUTERS: Final = (
     _feature("sweeps", "sweep_runs sweeps", "/entities/", "/projects/"),
     _feature(
         "alerts",
-        "personal own_slack slack_install slack_app team trial_messages mute firings rules team_secrets "
+        "inbox personal own_slack slack_install slack_app team trial_messages mute firings rules team_secrets "
         "destinations automations notifications",
         "/account/",
         "/teams/",
@@ -77,7 +77,7 @@ ACCOUNT_ROUTERS: Final = (
         "/account/",
         "/teams/",
     ),
-    _feature("findings", "lost_time", "/lost-hours"),
+    _feature("findings", "lost_time", "/lost-hours", "/billing/lost-hours"),
     RouterModule("accounts.routes.shown_images", ("/-/picture/", "/-/image/")),
     RouterModule("doors.scim.routes", ("/scim/v2/",)),
 )

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
-from runvitals.server.access import rate_limits
-from runvitals.server.access.rate_limits import RateLimit, RateLimiter
+from runvitals.server.access.enforcement import rate_limits
+from runvitals.server.access.enforcement.rate_limits import RateLimit, RateLimiter
 from runvitals.server.accounts.attempt_limits import DEVICE_CODES, ONE_TIME_LINKS, FailedAttempts, network_of
 from runvitals.server.accounts.passkeys import RelyingParty, relying_party
 from runvitals.server.accounts.passwords import (

@@ -13,10 +13,10 @@ import anyio
 from fastapi import FastAPI
 from starlette.middleware import Middleware
 
-from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S
-from runvitals.server.access.bound_cursors import BoundCursors
-from runvitals.server.access.idempotency_keys import IdempotencyKeys, describe_header
-from runvitals.server.access.recorded_changes import RecordedChanges
+from runvitals.server.access.enforcement.bound_cursors import BoundCursors
+from runvitals.server.access.enforcement.idempotency_keys import IdempotencyKeys, describe_header
+from runvitals.server.access.enforcement.recorded_changes import RecordedChanges
+from runvitals.server.access.identification.authenticator import KNOWN_WHILE_AWAY_S
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
 from runvitals.server.account_services import AccountServices
 from runvitals.server.accounts.passwords import Passwords
@@ -26,6 +26,7 @@ from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.alerts.finding_watch import FindingEvents
 from runvitals.server.app import application
+from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.clock import Clock
 from runvitals.server.database.secret_box import SecretBox, temporary_secret_box
 from runvitals.server.doors.mlflow.door import MlflowDoor
@@ -48,14 +49,14 @@ from runvitals.server.health.server_health import ServerHealth
 from runvitals.server.health.store_condition import StoreCondition
 from runvitals.server.http import page
 from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.open_streams import OpenStreams
 from runvitals.server.http.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.http.router import Router, RouterModule
 from runvitals.server.ingest.endpoint import IngestEndpoint
+from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.ingest.openapi import describe
-from runvitals.server.ingest.recorder import Recorder
 from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.live.feed import RunFeeds
-from runvitals.server.live.open_streams import OpenStreams
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
@@ -231,6 +232,7 @@ def _services_of(
         closing=closing,
         feeds=RunFeeds(closing),
         open_streams=OpenStreams(),
+        kept_means=KeptMeans(),
         response_memory=ResponseMemory(options.response_limits),
         findings=KeptFindings(
             metadata_store,

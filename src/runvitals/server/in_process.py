@@ -10,11 +10,12 @@ import asyncio
 import inspect
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property, wraps
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import urlencode
 
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
@@ -22,7 +23,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Message, Receive, Scope, Send
 
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.principals import CommandLine
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.database.secret_box import SecretBox
@@ -32,12 +33,21 @@ from runvitals.server.mail.notices import Notices
 from runvitals.server.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
+    from runvitals.server.mail.storage.drafts import MailDraftTable
     from runvitals.server.outside_services import OutsideServices
+    from runvitals.server.usage.reports import UsageReports
+    from runvitals.server.usage.statements import Statements
 
 _PROJECT: Final = "/entities/{entity}/projects/{project}"
 _MODULES: Final = {
+    "/usage": "usage.routes.usage",
+    "/billing/statements": "usage.routes.statements",
     "/organisation/roles": "organisation.routes.roles",
     "/organisation/members": "organisation.routes.members",
+    "/organisation/teams": "organisation.routes.teams",
+    "/organisation/api-keys": "organisation.routes.keys",
+    "/organisation/invitations": "organisation.routes.invitations",
+    "/organisation/audit": "audit.routes.audit",
     "/organisation/settings": "organisation.routes.settings",
     "/organisation/names": "organisation.routes.members",
     "/organisation/scim-secret": "organisation.routes.scim_secret",
@@ -45,10 +55,11 @@ _MODULES: Final = {
     "/organisation/service-accounts": "teams.routes.service_accounts",
     "/teams/{team}/service-accounts": "teams.routes.service_accounts",
     "/teams/{team}/members": "teams.routes.members",
-    "/teams/{team}": "teams.routes.teams",
+    "/teams/{team}/invitations": "teams.routes.invitations",
+    "/teams": "teams.routes.teams",
     f"{_PROJECT}/members": "projects.routes.members",
     f"{_PROJECT}/links": "projects.routes.links",
-    _PROJECT: "projects.routes.owned_projects",
+    "/entities/{entity}": "projects.routes.owned_projects",
 }
 """The modules of the routes that commands call, by how their paths begin: the first that fits."""
 
@@ -88,10 +99,26 @@ class _CommandServices:
             access.metadata_store, self.box, access.clock, time.monotonic, lambda user_id: False
         )
 
+    @cached_property
+    def usage_reports(self) -> UsageReports:
+        from runvitals.server.usage.reports import UsageReports
+
+        return UsageReports(self.access.metadata_store, self.access.clock)
+
+    @cached_property
+    def statements(self) -> Statements:
+        from runvitals.server.usage.statements import Statements
+
+        return Statements(self.access.metadata_store, self.access.clock)
+
+    @property
+    def mailer(self) -> MailDraftTable:
+        """Keeps mail until a server sends it."""
+        return self.access.accounts.mail_drafts
+
     def notices(self) -> Notices:
         """Mail to users, as drafts."""
-        accounts = self.access.accounts
-        return Notices(accounts, accounts.mail_drafts, self.access.clock())
+        return Notices(self.access.accounts, self.mailer, self.access.clock())
 
     def refresh(self) -> None:
         """Do nothing: a command has no runs open. Servers see what changed by the generation of rights."""
@@ -116,33 +143,55 @@ class RoutesInProcess:
     def __init__(self, metadata_store: MetadataStore, clock: Callable[[], int]) -> None:
         access = AccessControl(metadata_store, Directory(metadata_store, clock, time.monotonic), clock)
         self._services = _CommandServices(access, _NoKeys())
+        self._called: dict[tuple[str, str], tuple[FastAPI, _ChosenRoute]] = {}
 
-    def send(self, method: str, path: str, names: Mapping[str, str], body: Any) -> Any:
-        """Return the JSON of the response; None if it has no content.
+    def send(
+        self,
+        method: str,
+        path: str,
+        names: Mapping[str, str],
+        body: Any,
+        parameters: Iterable[tuple[str, Any]] = (),
+    ) -> Any:
+        """Return the JSON of the response, or its text; None if it has no content.
 
         The change, its rows in the audit log and the drafts of its mail are written together or not at all.
 
         Args:
             path: below `/api/v1`, as the route declares it.
-            names: the values of its parameters.
+            names: the values of the parameters of its path.
+            parameters: of the query; None is left out.
 
         Raises:
             LookupError, ValueError: the route refused it; as the storage raised it, if it did.
         """
         self._services.access.rights_changed()
-        app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
-        app.state.services = self._services
-        app.router.routes[:] = [_ChosenRoute(self._in_one_transaction(_route_of(method, path)), names)]
-        app.add_exception_handler(HTTPException, _raise)
-        app.add_exception_handler(RequestValidationError, _raise)
+        app, route = self._app(method, path)
+        route.names = dict(names)
+        query = urlencode([(name, value) for name, value in parameters if value is not None], doseq=True)
         try:
-            content = asyncio.run(_response(app, _scope(method, path), body))
+            kind, content = asyncio.run(_response(app, _scope(method, path, query), body))
         except HTTPException as error:
             raise (LookupError if error.status_code == 404 else ValueError)(error.detail) from None
         except RequestValidationError as error:
             problems = [f"{field_name(one['loc'][1:])}: {one['msg']}" for one in error.errors()]
             raise ValueError("; ".join(problems)) from None
-        return json.loads(content) if content else None
+        if not content:
+            return None
+        return json.loads(content) if kind == b"application/json" else content.decode()
+
+    def _app(self, method: str, path: str) -> tuple[FastAPI, _ChosenRoute]:
+        """Return an application with one route, and this route."""
+        called = self._called.get((method, path))
+        if called is None:
+            app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+            app.state.services = self._services
+            route = _ChosenRoute(self._in_one_transaction(_route_of(method, path)))
+            app.router.routes[:] = [route]
+            app.add_exception_handler(HTTPException, _raise)
+            app.add_exception_handler(RequestValidationError, _raise)
+            called = self._called[method, path] = app, route
+        return called
 
     def close(self) -> None:
         """Remove what routes made for the calls. The caller closes the metadata store."""
@@ -166,12 +215,12 @@ class RoutesInProcess:
 class _ChosenRoute(BaseRoute):
     """A route that answers any request, with values of its parameters, which may have slashes."""
 
-    def __init__(self, route: LazyRoute, names: Mapping[str, str]) -> None:
+    def __init__(self, route: LazyRoute) -> None:
         self._route = route
-        self._names = dict(names)
+        self.names: dict[str, str] = {}
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        return Match.FULL, {"endpoint": self._route.endpoint, "path_params": self._names}
+        return Match.FULL, {"endpoint": self._route.endpoint, "path_params": self.names}
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         await self._route.handle(scope, receive, send)
@@ -183,7 +232,7 @@ def _route_of(method: str, path: str) -> LazyRoute:
     return next(route for route in router.routes if route.path == path and method in route.methods)
 
 
-def _scope(method: str, path: str) -> Scope:
+def _scope(method: str, path: str, query: str) -> Scope:
     return {
         "type": "http",
         "asgi": {"version": "3.0"},
@@ -191,25 +240,27 @@ def _scope(method: str, path: str) -> Scope:
         "method": method,
         "scheme": "http",
         "path": f"/api/v1{path}",
-        "query_string": b"",
+        "query_string": query.encode(),
         "root_path": "",
         "headers": [(b"content-type", b"application/json")],
         SCOPE_KEY: Requester(CommandLine(), name="cli", via="cli"),
     }
 
 
-async def _response(app: FastAPI, scope: Scope, body: Any) -> bytes:
-    """Call the application; returns the body of the response."""
+async def _response(app: FastAPI, scope: Scope, body: Any) -> tuple[bytes, bytes]:
+    """Call the application; returns the type of the response's content, and the content."""
     content = bytearray()
+    headers: dict[bytes, bytes] = {}
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
 
     async def send(message: Message) -> None:
+        headers.update(message.get("headers", ()))
         content.extend(message.get("body", b""))
 
     await app(scope, receive, send)
-    return bytes(content)
+    return headers.get(b"content-type", b""), bytes(content)
 
 
 def _raise(request: Request, error: Exception) -> Any:

@@ -7,7 +7,7 @@ Each resource is a module with a `router`, listed here. They share `parameters`,
 from __future__ import annotations
 
 from runvitals.server.artifacts.routes import run_artifacts as artifacts
-from runvitals.server.charts.routes import headline, history, overlay, plan, series
+from runvitals.server.charts.routes import groups, headline, history, overlay, plan, series
 from runvitals.server.compare.routes import compare, differences
 from runvitals.server.files.routes import media
 from runvitals.server.findings.routes import rules as finding_rules
@@ -23,12 +23,14 @@ from runvitals.server.runs.routes import (
     records,
     run_lists,
     runs,
+    usual_columns,
 )
 
 router = Router(prefix="/api/v1")
 for resource in (
     about,
     projects,
+    usual_columns,
     run_lists,  # before the routes of one run, whose id could be `groups`
     runs,
     bulk,
@@ -45,6 +47,7 @@ for resource in (
     history,
     live,
     overlay,
+    groups,
     fleet,
     hosts,
     compare,

@@ -8,19 +8,19 @@ from typing import Any
 from starlette.types import ASGIApp
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from runvitals.server.access.authentication import RequesterMiddleware
-from runvitals.server.access.authenticator import Authenticator
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.decision_cache import CHECK_S
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.decision_cache import CHECK_S
+from runvitals.server.access.decisions.directory import Directory
+from runvitals.server.access.identification.authentication import RequesterMiddleware
+from runvitals.server.access.identification.authenticator import Authenticator
+from runvitals.server.access.identification.request_ids import RequestIds
+from runvitals.server.access.identification.token_required import TokenRequired
 from runvitals.server.access.principals import Principal, ServiceAccount, User
-from runvitals.server.access.request_ids import RequestIds
-from runvitals.server.access.token_required import TokenRequired
 from runvitals.server.events.usage_marks import RequestOwner
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.http.same_origin import SameOrigin, SecurityHeaders
-from runvitals.server.ingest.envelope_rights import KeyIngestRights
-from runvitals.server.ingest.ingest_access import IngestRightsCache
+from runvitals.server.ingest.envelope_decisions import KeyIngestRights
+from runvitals.server.ingest.sender_rights import IngestRightsCache
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.supervised_thread import SupervisedThread
 

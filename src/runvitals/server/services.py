@@ -15,12 +15,13 @@ if TYPE_CHECKING:
 
     import anyio
 
-    from runvitals.server.access.bound_cursors import BoundCursors
     from runvitals.server.access.control import AccessControl
-    from runvitals.server.access.recorded_changes import RecordedChanges
+    from runvitals.server.access.enforcement.bound_cursors import BoundCursors
+    from runvitals.server.access.enforcement.recorded_changes import RecordedChanges
     from runvitals.server.account_services import AccountServices
     from runvitals.server.alerts.alerting import Alerting
     from runvitals.server.alerts.delivery.channels import Channels
+    from runvitals.server.charts.overlay.kept_means import KeptMeans
     from runvitals.server.doors.mlflow.door import MlflowDoor
     from runvitals.server.doors.otlp.receiver import OtlpReceiver
     from runvitals.server.doors.project_rules import ProjectRules
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
     from runvitals.server.findings.kept_findings import KeptFindings
     from runvitals.server.findings.run_findings import FindingSource
     from runvitals.server.health.server_health import ServerHealth
+    from runvitals.server.http.open_streams import OpenStreams
     from runvitals.server.http.response_memory import ResponseMemory
     from runvitals.server.library.run_library import Library
     from runvitals.server.library.stored.run_library import StoredLibrary
     from runvitals.server.live.feed import RunFeeds
-    from runvitals.server.live.open_streams import OpenStreams
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.outside_services import OutsideServices
     from runvitals.server.usage.payments import PaymentProvider
@@ -56,6 +57,7 @@ class Services:
         closing: is set when the server ends.
         response_memory: what responses that are being sent hold.
         findings: what is wrong with runs.
+        kept_means: what charts of groups have read of runs.
     """
 
     library: Library
@@ -64,6 +66,7 @@ class Services:
     open_streams: OpenStreams
     response_memory: ResponseMemory
     findings: FindingSource
+    kept_means: KeptMeans
     access: AccessControl | None = None
     changes: RecordedChanges | None = None
     cursors: BoundCursors | None = None

@@ -12,7 +12,7 @@ from runvitals.server.doors.otlp.http import is_for_otlp
 from runvitals.server.health.other_servers import OtherServers
 from runvitals.server.http.fast_path import Headers
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
-from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.services import SharedServices
 
 

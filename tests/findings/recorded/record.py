@@ -4,7 +4,8 @@
 
 It needs root for control groups (of version 1) and a small tmpfs. They train a tiny model of NumPy whose
 "device" is a sleep, so that all can be recorded at once; the monitor measures them. `out_of_memory` is `leak`
-with a smaller limit. The journals are packed into `NAME.tar.gz`.
+with a smaller limit. Those of `LONG_MINUTES` take longer and are sampled less often. The journals are packed
+into `NAME.tar.gz`.
 """
 
 from __future__ import annotations
@@ -27,6 +28,13 @@ import numpy as np
 import runvitals
 
 MINUTES = float(os.environ.get("RECORD_MINUTES", "8"))
+LONG_MINUTES = {
+    "hung_rank": 25,
+    "ranks_that_evaluate": 25,
+    "slow_leak": 41,
+    "epoch_cache": 45,
+    "filled_cache": 45,
+}
 SICK_FROM_S = 150.0
 CGROUPS = Path("/sys/fs/cgroup")
 
@@ -142,6 +150,30 @@ def sawtooth() -> None:
         training.train()
 
 
+def keep_memory(most: int, clears: bool, numbers: int = 90_000) -> None:
+    """Keep some numbers at each step of two seconds, up to some steps, and give them back then or never."""
+    training = TinyTraining()
+    kept: list[np.ndarray] = []
+    while training.goes_on():
+        if len(kept) < most:
+            kept.append(np.ones(numbers))
+        elif clears:
+            kept.clear()
+        training.train(2.0)
+
+
+def slow_leak() -> None:
+    keep_memory(most=100_000, clears=False, numbers=162_000)
+
+
+def epoch_cache() -> None:
+    keep_memory(most=400, clears=True)
+
+
+def filled_cache() -> None:
+    keep_memory(most=400, clears=False)
+
+
 def full_disk() -> None:
     training = TinyTraining()
     folder = Path(os.environ["RECORD_TMPFS"])
@@ -167,7 +199,7 @@ def _rank(barrier: Any) -> None:
         time.sleep(0.05)
 
 
-def ranks(stops: bool, pause_s: float) -> None:
+def ranks(stops: bool, pause_s: float, device_s: float = 0.3, pauses: int = 1) -> None:
     """Train with three more processes that meet at a barrier; one is stopped, or all wait for a while."""
     barrier = multiprocessing.Barrier(4)
     others = [multiprocessing.Process(target=_rank, args=(barrier,), daemon=True) for _ in range(3)]
@@ -181,23 +213,32 @@ def ranks(stops: bool, pause_s: float) -> None:
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Timer(MINUTES * 60, end).start()
-    paused = False
+    paused = 0
     while True:
         if stops and training.seconds() > SICK_FROM_S:
             os.kill(others[1].pid or 0, signal.SIGSTOP)
-        if pause_s and not paused and training.seconds() > SICK_FROM_S:
+        if paused < pauses and training.seconds() > SICK_FROM_S + paused * 2 * pause_s:
             time.sleep(pause_s)
-            paused = True
+            paused += 1
         barrier.wait()
-        training.train(0.3)
+        training.train(device_s)
 
 
 def stopped_rank() -> None:
-    ranks(stops=True, pause_s=0)
+    ranks(stops=True, pause_s=0, pauses=0)
+
+
+def hung_rank() -> None:
+    ranks(stops=True, pause_s=0, pauses=0, device_s=1.0)
 
 
 def ranks_that_validate() -> None:
     ranks(stops=False, pause_s=25)
+
+
+def ranks_that_evaluate() -> None:
+    """Evaluate for four minutes, twice, while the other ranks wait."""
+    ranks(stops=False, pause_s=240, device_s=1.0, pauses=2)
 
 
 def not_finite() -> None:
@@ -217,6 +258,7 @@ TRAININGS: dict[str, Callable[[], None]] = {
     for each in (
         starved_loader, fed_loader, processors_limited, slow_disk, leak, sawtooth, full_disk,
         rotated_checkpoints, stopped_rank, ranks_that_validate, not_finite, plain,
+        hung_rank, ranks_that_evaluate, slow_leak, epoch_cache, filled_cache,
     )
 }  # fmt: skip
 
@@ -231,6 +273,9 @@ def enter_cgroup(name: str) -> None:
         "processors_limited": {"cpu": "cpu.cfs_quota_us=30000"},
         "leak": {"memory": "memory.limit_in_bytes=2400M"},
         "sawtooth": {"memory": "memory.limit_in_bytes=1500M"},
+        "slow_leak": {"memory": "memory.limit_in_bytes=1800M"},
+        "epoch_cache": {"memory": "memory.limit_in_bytes=1800M"},
+        "filled_cache": {"memory": "memory.limit_in_bytes=1800M"},
     }
     for controller, setting in settings.get(name, {}).items():
         group = CGROUPS / controller / f"runvitals-{name}"
@@ -254,12 +299,14 @@ def record(name: str, folder: Path) -> subprocess.Popen[bytes]:
         **os.environ,
         "RECORD_SCRATCH": str(scratch),
         "RECORD_TMPFS": str(mounted),
+        "RECORD_MINUTES": str(LONG_MINUTES.get(name, MINUTES)),
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
     command = [
         sys.executable, "-m", "runvitals", "run", "--dir", str(folder), "--run-id", name,
-        "--mode", "offline", "--sampling-interval", "2", "--disk-paths", paths, "--",
+        "--mode", "offline", "--sampling-interval", "5" if name in LONG_MINUTES else "2",
+        "--disk-paths", paths, "--",
         sys.executable, "-m", "tests.findings.recorded.record", "--train", name,
     ]  # fmt: skip
     return subprocess.Popen(command, env=environment, preexec_fn=lambda: enter_cgroup(name))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 # Templates of the keys that the collectors document.
 GAUGES = {
-    "%": "cpu cpu.mean cpu.user cpu.system cpu.iowait cpu.steal cpu.{i}.cpu_percent cpu.ofLimit"
+    "%": "cpu cpu.mean cpu.user cpu.system cpu.iowait cpu.steal cpu.{i}.cpu_percent cpu.ofLimit cpu.ofAllowed"
     " cpu.pressureAvg10 memory.pressureAvg10 memory.pressureFullAvg10 io.pressureAvg10 io.pressureFullAvg10"
     " proc.cpu.throttledPercent proc.memory.percent memory_percent host.memory_percent swap.used_percent"
     " disk.{path}.usagePercent disk.{path}.inodesPercent disk.{dev}.utilization",

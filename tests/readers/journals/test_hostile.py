@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given, settings
 
 from runvitals.cli import main
 from runvitals.journal import frames
@@ -64,7 +64,7 @@ PATHS = (
     "runs/healthy",
     "runs/healthy/metrics",
 )
-SETTINGS = settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SETTINGS = settings(max_examples=12)
 _INFINITE_COUNT = json_payload(frames.EVENT, {"t": T0, "name": "records_lost", "count": float("inf")})
 _HUGE_STEP = json_payload(frames.HISTORY, {"t": T0, "step": 10**400, "data": {"loss": 1.0}})
 _NAN_TIME = json_payload(frames.EVENT, {"t": float("nan"), "name": "alert"})

@@ -162,7 +162,7 @@ def test_samples_after_a_sequence_number(tmp_path: Path) -> None:
     assert samples.newest(last - 1) == {"cpu": (T0 + 2, 2.0), "x": (T0 + 2, 0.0)}
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(rows=st.lists(st.tuples(st.integers(0, 5000), st.floats(width=64)), min_size=1, max_size=30))
 def test_values_are_unchanged_and_ordered_by_time(
     tmp_path_factory: pytest.TempPathFactory, rows: list[tuple[int, float]]

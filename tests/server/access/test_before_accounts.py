@@ -25,6 +25,7 @@ FOR_RUNS = (
     "/api/v1/openapi.json",
     "/api/v1/findings/rules",
     "/api/v1/lost-hours",
+    "/api/v1/artifacts",
     "/api/v1/auth/methods",
     "/api/v1/auth/login",
     "/api/v1/auth/session",

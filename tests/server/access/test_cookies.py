@@ -7,8 +7,8 @@ import time
 import httpx
 import pytest
 
-from runvitals.server.access.credentials import cookie_of, credential_of
-from runvitals.server.access.token_required import COOKIE, token_of
+from runvitals.server.access.identification.credentials import cookie_of, credential_of
+from runvitals.server.access.identification.token_required import COOKIE, token_of
 from tests.patience import PATIENCE_S
 from tests.processor_time import measured
 from tests.server.access.organisation import ServedOrganisation

@@ -3,9 +3,9 @@ from __future__ import annotations
 import pytest
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.custom_roles import added_actions, custom_role
-from runvitals.server.access.matrix import CUSTOM_ACTIONS, Role
-from runvitals.server.access.policies import OrganisationPolicies, visibility_problem
+from runvitals.server.access.decisions.custom_roles import added_actions, custom_role
+from runvitals.server.access.decisions.matrix import CUSTOM_ACTIONS, Role
+from runvitals.server.access.decisions.policies import OrganisationPolicies, visibility_problem
 from runvitals.server.access.resources import Entity, Project, Visibility
 
 

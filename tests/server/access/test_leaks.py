@@ -220,6 +220,7 @@ def test_a_new_project_at_the_old_name_of_another(served: ServedOrganisation) ->
     [
         ("/api/v1/runs/NAME", (HIDDEN, MISSING)),
         ("/api/v1/runs/NAME/series?keys=cpu", (HIDDEN, MISSING)),
+        ("/api/v1/runs/NAME/findings", (HIDDEN, MISSING)),
         ("/api/v1/entities/speech/projects/NAME", ("voice", "vowel")),
         ("/api/v1/projects/NAME", ("voice", "vowel")),
         ("/api/v1/teams/NAME", (OTHER_TEAM, "spiral")),

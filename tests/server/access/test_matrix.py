@@ -16,8 +16,8 @@ import httpx
 import pytest
 
 from runvitals.server.access.actions import ACCOUNT, AUTHENTICATED, FILTERED, OWN_PASSWORD, PUBLIC, Action
-from runvitals.server.access.decision import Decision
-from runvitals.server.access.identity import Credential
+from runvitals.server.access.decisions.decision import Decision
+from runvitals.server.access.identification.identity import Credential
 from runvitals.server.access.principals import Anonymous, Principal
 from runvitals.server.access.resources import Organisation, Project, ProjectItem, Resource
 from runvitals.server.audit.storage.audit import CLI

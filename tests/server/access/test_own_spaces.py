@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.decision import Decision, decide
-from runvitals.server.access.matrix import Role
-from runvitals.server.access.policies import OrganisationPolicies
+from runvitals.server.access.decisions.decision import Decision, decide
+from runvitals.server.access.decisions.matrix import Role
+from runvitals.server.access.decisions.policies import OrganisationPolicies
 from runvitals.server.access.principals import Membership, User
 from runvitals.server.access.resources import Entity, Project, ProjectItem, Visibility
 

@@ -10,7 +10,7 @@ import pytest
 from starlette.routing import Mount
 
 from runvitals.server.access.actions import ACCOUNT, AUTHENTICATED, OWN_PASSWORD, PUBLIC, Action
-from runvitals.server.access.matrix import ORGANISATION_MATRIX
+from runvitals.server.access.decisions.matrix import ORGANISATION_MATRIX
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.doors import unknown_paths
 from runvitals.server.http.router import Router

@@ -9,8 +9,8 @@ import anyio
 import pytest
 from starlette.types import Scope
 
-from runvitals.server.access.authenticator import KNOWN_WHILE_AWAY_S, Authenticator
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
+from runvitals.server.access.identification.authenticator import KNOWN_WHILE_AWAY_S, Authenticator
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.metadata_store import MetadataStore

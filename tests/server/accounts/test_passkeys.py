@@ -282,7 +282,7 @@ _VALUES = st.one_of(
 )
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     parent=st.sampled_from(
         ["id", "rawId", "type", "response", "clientDataJSON", "authenticatorData", "signature", "userHandle"]
@@ -303,7 +303,7 @@ def test_no_answer_breaks_the_server(busy_desk: Desk, parent: str, value: Any) -
         pass
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     attestation=st.one_of(
         st.binary(max_size=300),

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from runvitals.model.ending import Ending
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.alerts.run_alerts import LOST_MS, RunAlerts
 from runvitals.server.audit.storage.audit import CLI

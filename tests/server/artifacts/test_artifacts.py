@@ -172,6 +172,21 @@ def test_lists_in_pages(lab: Lab) -> None:
     assert lab.get("/projects/none/artifacts").status_code == 404
 
 
+def test_a_search_has_every_word_and_nothing_of_others(lab: Lab) -> None:
+    recorded(lab, "ada", made("Whales-2024", a="x"))
+    recorded(lab, "bo", made("whales-of-bo", a="x"))
+
+    def names(text: str, who: str) -> list[str]:
+        response = lab.get("/artifacts", who, text=text)
+        return [f"{row['entity']}/{row['project']}/{row['name']}" for row in response.json()["collections"]]
+
+    assert names("whales DATAset", "ada") == ["ada/digits/Whales-2024"]
+    assert names("2024 whales", "ada") == ["ada/digits/Whales-2024"]
+    assert names("whales", "bo") == ["bo/digits/whales-of-bo"]
+    assert names("w%les", "ada") == names("whales model", "ada") == []
+    assert lab.get("/artifacts").status_code == lab.get("/artifacts", text="x" * 201).status_code == 422
+
+
 def test_wandbs_client_finds_a_file_by_its_digest(lab: Lab) -> None:
     recorded(lab, "ada", made("theirs", a="for wandb"))
     query = """{ project(entityName: "ada", name: "digits") { artifact(name: "theirs:latest") { id

@@ -12,14 +12,10 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from hypothesis import settings
 
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store
 from tests.server.database.postgresql import Server, programs, shared_server
 from tests.store.conftest import folder as folder
-
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
 
 _numbers = itertools.count()
 NewAddress = Callable[..., str]

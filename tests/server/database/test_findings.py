@@ -117,9 +117,53 @@ def test_a_finding_keeps_its_number_and_start_while_it_grows(metadata_store: Met
     )
     assert [(type(change), change.number) for change in changes] == [(FindingClosed, 1)]
     assert third.numbered == 2
-    gone, changes = continue_result(second, judged(run_id, WELL, T0 + 300_000))
-    assert [(type(change), change.finding.to_ms) for change in changes] == [(FindingClosed, T0 + 300_000)]
-    assert continue_result(gone, judged(run_id, WELL, T0 + 400_000))[1] == []
+
+
+def test_a_finding_that_comes_and_goes_stays_open_for_a_while(metadata_store: MetadataStore) -> None:
+    run_id, table = joined(metadata_store, "a", started_ms=T0).run_id, metadata_store.findings
+
+    def judge(minute: float, *found: Finding, final: bool = False) -> list[tuple[type, int, int | None]]:
+        """Keep what was found at a minute; what changed, with the minutes of ends."""
+        findings = Findings(found[0].id if found else "healthy", "", found, () if found else ("hang",))
+        of_minute = judged(run_id, findings, T0 + int(minute * 60_000), final)
+        result, changes = continue_result(table.of_run(run_id), of_minute)
+        table.put([result])
+        ends = [change.finding.to_ms for change in changes]
+        minutes = [None if end is None else (end - T0) // 60_000 for end in ends]
+        return [(type(each), each.number, end) for each, end in zip(changes, minutes, strict=True)]
+
+    assert judge(2, HANG) == [(FindingOpened, 1, None)]
+    for minute in range(4, 20, 4):
+        assert judge(minute) == []
+        assert judge(minute + 2, replace(HANG, from_ms=T0 + minute * 60_000)) == [(FindingGrew, 1, None)]
+    ended = replace(HANG, to_ms=T0 + 20 * 60_000)
+    assert judge(22, ended) == [(FindingGrew, 1, None)]
+    assert judge(24) == []
+    held = table.of_run(run_id)
+    assert held is not None
+    assert (held.verdict.id, list(held.findings.fine)) == ("hang", [])
+    assert [(each.number, each.finding.to_ms, each.seen_ms) for each in held.kept] == [
+        (1, None, T0 + 20 * 60_000)
+    ]
+    assert judge(25.5) == [(FindingClosed, 1, 20)]
+    assert judge(27) == []
+    assert judge(40, HANG) == [(FindingOpened, 1, None)]
+    assert judge(90) == []  # what came back once is held for longer
+    assert judge(95, HANG) == [(FindingGrew, 1, None)]
+    assert judge(156) == [(FindingClosed, 1, 95)]
+    assert judge(300, HANG) == [(FindingOpened, 2, None)]
+    assert judge(301, final=True) == [(FindingClosed, 2, 300)]
+
+
+def test_what_another_finding_explains_closes_at_once(metadata_store: MetadataStore) -> None:
+    run_id = joined(metadata_store, "a", started_ms=T0).run_id
+    idle = replace(IDLE, to_ms=None)
+    before, _ = continue_result(None, judged(run_id, Findings("idle", "", [idle])))
+    _, changes = continue_result(before, judged(run_id, Findings("hang", "", [HANG]), T0 + 160_000))
+    assert [(type(change), change.finding.id) for change in changes] == [
+        (FindingOpened, "hang"),
+        (FindingClosed, "idle"),
+    ]
 
 
 def test_what_is_due(metadata_store: MetadataStore) -> None:

@@ -15,9 +15,9 @@ from runvitals.server.runs.storage.writer_registration import WriterRegistration
 T0 = 1_800_000_000_000
 
 
-def lose(store: MetadataStore, uid: str, **hours: float) -> int:
+def lose(store: MetadataStore, uid: str, project: str = "digits", **hours: float) -> int:
     """A run of ten hours that lost some to causes, each on a host of its own."""
-    [writer] = store.writers.join([WriterRegistration(uid, "monitor.node1.1", "digits")], T0)
+    [writer] = store.writers.join([WriterRegistration(uid, "monitor.node1.1", project)], T0)
     findings = [
         Finding(
             id=cause,
@@ -55,20 +55,42 @@ def test_hours_by_cause_and_the_runs_behind_them(metadata_store: MetadataStore) 
     ]
     half = LostTimePeriod(Filter(), T0 + 5 * HOUR_MS, T0 + 100 * HOUR_MS)
     assert [each.hours for each in reading.causes(half, T0)] == pytest.approx([10.0, 7.5])
-    assert sorted(reading.by_run(whole, T0)) == [
+    assert sorted((each.cause, each.run_id, each.hours) for each in reading.by_run(whole, T0)) == [
         ("hang", first, 20.0),
         ("idle", first, 5.0),
         ("idle", second, 10.0),
     ]
+    assert {each.run_id for each in reading.by_run(whole, T0, "hang")} == {first}
     rows, total = reading.runs(whole, T0, limit=1, skip=1, cause="idle")
     assert total == 2
     assert [(each.run, each.text, each.hours) for each in rows] == [("a", "idle of a", pytest.approx(5.0))]
+    assert (rows[0].from_ms, rows[0].to_ms) == (T0, None)
     assert reading.counts(whole, T0) == (3, 3)
     spans = store.usage.reading.lost_time(T0, T0 + HOUR_MS)
     assert sorted((each.run_id, each.hours) for each in spans) == [
         (first, 5.0),
         (first, 20.0),
         (second, 10.0),
+    ]
+
+
+def test_hours_by_team_and_project(metadata_store: MetadataStore) -> None:
+    store = metadata_store
+    lose(store, "a", idle=5.0, hang=20.0)
+    lose(store, "b", idle=10.0)
+    lose(store, "c", "faces", idle=50.0)
+    period = LostTimePeriod(Filter(), T0, T0 + 10 * HOUR_MS)
+    rows, total = store.lost_time.places(period, T0, True, limit=10, skip=0)
+    assert [(each.project, each.hours, each.runs) for each in rows] == [
+        ("faces", pytest.approx(50.0), 1),
+        ("digits", pytest.approx(35.0), 2),
+    ]
+    assert total == 2
+    rows, total = store.lost_time.places(period, T0, True, limit=1, skip=1, cause="hang")
+    assert (rows, total) == ([], 1)
+    rows, total = store.lost_time.places(period, T0, False, limit=10, skip=0, cause="idle")
+    assert [(each.project, each.project_id, each.hours, each.runs, total) for each in rows] == [
+        (None, None, pytest.approx(65.0), 3, 1)
     ]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from runvitals.server.database.database import Database
-from runvitals.server.ingest.logged_rows import RowStatistics
+from runvitals.server.ingest.row_statistics import RowStatistics
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries
 from runvitals.server.runs.storage.sections import SectionUpdate

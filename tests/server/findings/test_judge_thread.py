@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from runvitals.findings.rules import VERSION
-from runvitals.model.durations import DAY_MS
+from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.server.events.finding_changes import FindingChange, FindingOpened
 from runvitals.server.findings import judge_thread
-from runvitals.server.findings.judge_thread import LEAST_MS, JudgeThread
+from runvitals.server.findings.judge_thread import JudgeThread
 from runvitals.server.findings.kept_findings import EVENT, KeptFindings
 from runvitals.server.library.run_library import RunView
 from tests.findings.scenarios import healthy, sick
@@ -132,7 +132,7 @@ def test_what_happened_long_ago_is_no_event(judged: Judged) -> None:
 def test_findings_that_have_just_ended_are_events(judged: Judged) -> None:
     run = judged.server.metadata_store.runs.find("sick", judged.server.now_ms)
     assert run is not None
-    judged.server.now_ms = run.last_ms + LEAST_MS
+    judged.server.now_ms = run.last_ms + MINUTE_MS
     judged.thread.judge_due()
     assert "input_bound_cpu" in {each.finding.id for each in judged.heard if isinstance(each, FindingOpened)}
     events = [event for event in judged.server.ask("runs/sick")["events"] if event["name"] == EVENT]

@@ -124,6 +124,52 @@ def test_readers_see_only_the_projects_that_they_may_read(vision: AccountsServer
     assert vision.ask(None, "GET", "lost-hours", 401)
 
 
+def test_places_lead_to_the_runs(vision: AccountsServer) -> None:
+    judge(vision, run_of(vision, "a"), IDLE)
+    judge(vision, run_of(vision, "b", project="faces"), replace(IDLE, device_hours=2.0))
+    (team,) = vision.ask("bob", "GET", "lost-hours/places")["places"]
+    assert team == {
+        "entity": "vision",
+        "project": None,
+        "readable": None,
+        "device_hours": 10.0,
+        "money": None,
+        "runs": 2,
+    }
+    first = vision.ask("bob", "GET", "lost-hours/places?by=project&limit=1&price=2")
+    assert [(each["project"], each["device_hours"], each["money"]) for each in first["places"]] == [
+        ("digits", 8.0, 16.0)
+    ]
+    second = vision.ask("bob", "GET", f"lost-hours/places?by=project&limit=1&after={first['next']}")
+    assert [(each["project"], each["readable"]) for each in second["places"]] == [("faces", True)]
+    assert (first["total"], second["next"]) == (2, None)
+    assert vision.ask("bob", "GET", "lost-hours/places?by=project&cause=hang")["places"] == []
+    (run,) = vision.ask("bob", "GET", "lost-hours/runs?project=digits")["runs"]
+    assert (run["from_ms"], run["to_ms"]) == (IDLE.from_ms, IDLE.to_ms)
+
+
+def test_billing_readers_see_what_the_organisation_lost(vision: AccountsServer) -> None:
+    vision.ask("bob", "POST", "entities/vision/projects", 201, json={"name": "own", "visibility": "private"})
+    judge(vision, run_of(vision, "a"), IDLE)
+    judge(vision, run_of(vision, "b", project="own"), STARVED)
+    assert vision.ask("olga", "GET", "lost-hours")["causes"] == []  # who administers all reads no runs
+    assert causes(vision.ask("olga", "GET", "billing/lost-hours")) == {
+        "idle": (8.0, 1),
+        "input_bound_cpu": (8.0, 1),
+    }
+    (team,) = vision.ask("olga", "GET", "billing/lost-hours/places")["places"]
+    assert (team["entity"], team["device_hours"], team["runs"]) == ("vision", 16.0, 2)
+    projects = vision.ask("olga", "GET", "billing/lost-hours/places?by=project&entity=vision&cause=idle")
+    assert [(each["project"], each["readable"]) for each in projects["places"]] == [("digits", False)]
+    # A filter would tell what is in runs that she may not read.
+    for query in ("filter=id:a", "where=config.lr>1", "text=a", "tag=x", "project=own"):
+        vision.ask("olga", "GET", f"billing/lost-hours?{query}", 422)
+    for name in ("ada", "bob", "eve", "mallory"):
+        for path in ("billing/lost-hours", "billing/lost-hours/places?entity=vision"):
+            vision.ask(name, "GET", path, 403)
+    vision.ask(None, "GET", "billing/lost-hours", 401)
+
+
 def test_runs_in_the_trash_do_not_count(vision: AccountsServer) -> None:
     number = run_of(vision, "a")
     judge(vision, number, IDLE)
@@ -159,6 +205,8 @@ def test_money_is_for_those_who_may_see_prices(vision: AccountsServer) -> None:
         ("lost-hours?price=-1", "price"),
         ("lost-hours/runs?cause=hangs", "cause"),
         ("lost-hours/runs?after=x", "after"),
+        ("lost-hours/places?by=run", "by"),
+        ("lost-hours/places?cause=hangs", "cause"),
     ],
 )
 def test_what_is_wrong_is_named(vision: AccountsServer, query: str, field: str) -> None:
@@ -196,6 +244,9 @@ def test_the_client_and_the_command_give_the_same(
         ]
         assert [each.run for each in client.run_losses(cause="idle", **period)] == ["a", "b"]
         assert client.lost_hours("other", **period).causes == ()
+        assert [(each.label, each.device_hours) for each in client.place_losses("project", **period)] == [
+            ("vision/digits", 18.0)
+        ]
     monkeypatch.setenv("RUNVITALS_TOKEN", secret)
     monkeypatch.setenv("RUNVITALS_SERVER", vision.url)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
@@ -211,3 +262,39 @@ def test_the_client_and_the_command_give_the_same(
     assert {loss["run"] for loss in told["runs"]} == {"a", "b"}
     assert main(["findings", "--team", "vision"]) == 1
     assert "--team needs --server" in capsys.readouterr().err
+
+
+def test_the_command_tells_what_the_organisation_lost(
+    vision: AccountsServer,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    judge(vision, run_of(vision, "a"), IDLE)
+    judge(vision, run_of(vision, "b", project="faces"), replace(IDLE, device_hours=2.0))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    monkeypatch.setenv("RUNVITALS_SERVER", vision.url)
+    words = ["findings", "--server", vision.url, "--since", "5000w", "--organisation"]
+    statuses = {}
+    for name in ("olga", "bob"):
+        user_id = vision.accounts.users.by_name(name).id
+        secret, _ = vision.accounts.keys.create("laptop", CLI, T0, user_id=user_id, scope="full")
+        monkeypatch.setenv("RUNVITALS_TOKEN", secret)
+        statuses[name] = main(words), capsys.readouterr()
+        if name == "olga":
+            assert main([*words, "--json"]) == 0
+            told = json.loads(capsys.readouterr().out)
+    (status, output) = statuses["olga"]
+    assert status == 0
+    assert ["idle", "10", "2", "vision/digits,", "vision/faces"] in [
+        line.split() for line in output.out.splitlines()
+    ]
+    assert [(each["project"], each["readable"]) for each in told["projects"]] == [
+        ("digits", False),
+        ("faces", False),
+    ]
+    (status, output) = statuses["bob"]
+    assert (status, output.out) == (1, "")
+    assert main([*words, "--project", "digits"]) == 1
+    assert main(["findings", "--organisation"]) == 1
+    assert "--organisation needs --server" in capsys.readouterr().err

@@ -8,14 +8,14 @@ from typing import Any
 import httpx
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from runvitals.server.access.directory import Directory
-from runvitals.server.access.identity import Credential
-from runvitals.server.access.refusals import Refusals
+from runvitals.server.access.decisions.directory import Directory
+from runvitals.server.access.enforcement.refusals import Refusals
+from runvitals.server.access.identification.identity import Credential
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.endpoint import IngestEndpoint
-from runvitals.server.ingest.ingest_access import Headers, IngestRightsCache
+from runvitals.server.ingest.sender_rights import Headers, IngestRightsCache
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.run_rows import RunRow
 from tests.server.ingest.server import NOW, Server

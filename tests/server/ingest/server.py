@@ -12,7 +12,7 @@ import httpx
 from runvitals.model.filter import Filter
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.endpoint import PATH, IngestEndpoint
-from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.empty_metadata import new_metadata_store

@@ -12,7 +12,7 @@ from runvitals.server.doors.recording import samples
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.envelope import Envelope, decode_envelopes
-from runvitals.server.ingest.envelope_access import WithoutAccounts
+from runvitals.server.ingest.sender_rights import WithoutAccounts
 from runvitals.server.ingest.usage_marks import envelope_bytes
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import WriterRegistry

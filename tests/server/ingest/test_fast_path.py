@@ -11,6 +11,7 @@ import msgspec
 import pytest
 
 from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.connection import Connection
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, answered, serving
 
@@ -174,6 +175,57 @@ def test_a_request_that_the_fast_path_cannot_take_leaves_the_connection_to_it(
         assert answer(request(12).replace(b'"abc"', b'"a\x01c"')).startswith(b"HTTP/1.1 4")
         assert b'"seq":13,"stored":true' in answer(request(13))
     assert fast == [False, True, False, True]
+
+
+def test_a_head_that_was_parsed_before_is_not_parsed_again(
+    served: Served, fast: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parsed: list[Connection] = []
+    on_headers_complete = Connection.on_headers_complete
+
+    def recording(connection: Connection) -> None:
+        parsed.append(connection)
+        on_headers_complete(connection)
+
+    monkeypatch.setattr(Connection, "on_headers_complete", recording)
+    with served.connect() as connection:
+
+        def answer(*parts: bytes) -> bytes:
+            for part in parts:
+                connection.sendall(part)
+            received = b""
+            while b"}" not in received:
+                received += connection.recv(1 << 16)
+            return received
+
+        for seq in range(10, 16):
+            assert b'"seq":%d,"stored":true' % seq in answer(request(seq))
+        assert len(parsed) == 3  # that of the application, the first short one, and one that is remembered
+        assert fast == [False, True, True, True, True, True]
+        # The parser takes what is not a whole request, and all that follows on it.
+        whole = request(20)
+        assert b'"seq":20,"stored":true' in answer(whole[:30], whole[30:])
+        head, _, body = request(21).partition(b"\r\n\r\n")
+        assert b'"seq":21,"stored":true' in answer(head + b"\r\n\r\n", body)
+        # Rejected by the application all the same, and the next one is parsed.
+        wrong = request(24).replace(b'"abc"', b'"a\x01c"')
+        assert answer(wrong).startswith(b"HTTP/1.1 4")
+        assert answer(request(25)).startswith(b"HTTP/1.1 200")
+
+
+def test_a_head_after_which_the_connection_ends_is_parsed_each_time(served: Served, fast: list[bool]) -> None:
+    closing = b"connection: close\r\n"
+    for seq in (1, 2, 3):
+        with served.connect() as connection:
+            for number in (0, 1):
+                connection.sendall(request(10 * seq + number))
+                while b"}" not in connection.recv(1 << 16):
+                    pass
+            connection.sendall(request(10 * seq + 2, closing))
+            received = b""
+            while piece := connection.recv(1 << 16):
+                received += piece
+        assert b"connection: close" in received
 
 
 def test_requests_that_are_pipelined_split_or_cut_off(served: Served, fast: list[bool]) -> None:

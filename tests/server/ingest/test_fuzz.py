@@ -29,7 +29,7 @@ from tests.server.ingest.server import NOW, Server
 EXPECTED_STATUSES = {200, 400, 409, 413, 415, 422}
 JSON, MSGPACK = "application/json", "application/msgpack"
 _numbers = itertools.count()
-bounded = settings(max_examples=60, deadline=None, database=None)
+bounded = settings(max_examples=60, database=None)
 
 
 @pytest.fixture(scope="module")

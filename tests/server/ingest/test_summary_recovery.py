@@ -12,7 +12,7 @@ import pytest
 
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.ingest.endpoint import IngestEndpoint
-from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.ingest.summary_recovery import restore_summaries
 from runvitals.server.metadata_store import open_metadata_store
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries

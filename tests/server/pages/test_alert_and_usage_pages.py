@@ -277,6 +277,7 @@ def test_usage_is_shown_by_team_project_user_and_model(page: Browser, people: Pe
 
 BILLING_TABS = (
     "plan",
+    "lost-time",
     "budget",
     "alerts",
     "prices",

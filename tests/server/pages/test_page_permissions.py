@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from runvitals.server.access.matrix import MATRIX, Grant, Role
+from runvitals.server.access.decisions.matrix import MATRIX, Grant, Role
 
 _SOURCE = Path(__file__).parents[3] / "web" / "src" / "features" / "teams" / "permissions.ts"
 _ROW = re.compile(r"permission\('([a-z_:]+)', (?:'[^']*'|\"[^\"]*\"), '([nyoi]{3})'(, ADDED)?\)")

@@ -80,7 +80,13 @@ def test_the_newest_runs_are_drawn_over_each_other(page: Browser) -> None:
     page.wait(f"document.querySelector('{LOSS} .u-over')")
     assert page.text("[role=status].soft") == "3 runs shown"
     assert pointed_at(page) == ["run anna", "run bert", "run carl"]
-    page.wait("document.querySelector('section[aria-label=\"System: GPU\"] .u-over')")
+    gpu = "document.querySelector('section[aria-label=\"System: GPU\"]')"
+    assert page.evaluate(f"{gpu}.querySelector('h2 button').ariaExpanded") == "false"
+    page.evaluate(f"{gpu}.querySelector('h2 button').click()")
+    page.wait(f"{gpu}.querySelector('.u-over')")
+    assert parameters(page)["unfold"] == "system%2FGPU"
+    page.evaluate(f"{gpu}.querySelector('h2 button').click()")
+    page.wait("!new URLSearchParams(location.search).get('unfold')")
     keep_picture(page, "workspace")
 
 
@@ -96,6 +102,12 @@ def test_axis_zoom_and_folds_are_in_the_address(page: Browser) -> None:
         "performance.getEntriesByType('resource').some(({name}) => /overlay.logged.*x0=/.test(name))"
     )
     page.wait(is_requested)
+    assert not page.evaluate("document.body.innerText.includes('Not applied from the address')")
+    x0 = float(parameters(page)["from"])
+    page.evaluate(f"document.querySelector('{LOSS} .plot').focus()")
+    for kind in ("keyDown", "keyUp"):
+        page.call("Input.dispatchKeyEvent", type=kind, key="PageDown", windowsVirtualKeyCode=34)
+    page.wait(f"Number(new URLSearchParams(location.search).get('from')) > {x0}")
     click(page, "A part shown · show all")
     page.wait("!new URLSearchParams(location.search).has('from')")
     page.wait("(b => b && (b.click(), true))(document.querySelector('section[aria-label=Charts] h2 button'))")
@@ -116,6 +128,17 @@ def test_new_values_of_a_running_run_appear(page: Browser, live: Live) -> None:
         return bool(page.evaluate(is_requested))
 
     eventually(requested)
+
+
+def test_groups_are_of_all_runs_that_match(page: Browser) -> None:
+    page.open("/projects/digits?shown=anna&by=config.model.depth")
+    page.wait(f"document.querySelector('{LOSS} .u-over')")
+    assert pointed_at(page) == ["model.depth: 12 (3)"]
+    assert page.text(f"{LOSS} .where").startswith("step ")
+    page.wait("document.querySelector('tr.group .swatch')?.style.getPropertyValue('--run')")
+    page.open("/projects/digits?shown=anna&by=config.seed&q=-id:carl")
+    page.wait(f"document.querySelector('{LOSS} .u-over')")
+    assert pointed_at(page) == ["seed: 0 (1)", "seed: 1 (1)"]
 
 
 def test_it_is_used_by_keys_and_on_a_phone(page: Browser) -> None:

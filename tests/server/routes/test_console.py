@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes import output_models
 from tests.readers.journals.journals import T0, Monitor
 from tests.server.client import Client
 
@@ -14,7 +14,7 @@ def test_console_output(tmp_path: Path, client: Client) -> None:
     monitor.printed(T0, "<script>alert(1)</script>\n")
     monitor.printed(T0 + 1, b"\xff\n", stream=2)
     lines = client.ask("runs/abc/console")
-    models.ConsoleAnswer.model_validate(lines)
+    output_models.ConsoleAnswer.model_validate(lines)
     assert [(piece["stream"], piece["text"]) for piece in lines["pieces"]] == [
         ("stdout", "<script>alert(1)</script>\n"), ("stderr", "�\n"),
     ]  # fmt: skip

@@ -71,7 +71,7 @@ def test_other_methods_are_rejected(client: Client) -> None:
     )
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(
     name=st.sampled_from(
         ["keys", "host", "t0", "t1", "max_points", "resolution", "after", "limit", "state", "last"]

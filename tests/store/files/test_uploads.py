@@ -94,11 +94,11 @@ class UploadMachine(RuleBasedStateMachine):
 
 
 TestUploads = UploadMachine.TestCase
-TestUploads.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+TestUploads.settings = settings(max_examples=40, stateful_step_count=30)
 
 
 @given(name=st.text(max_size=80))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
 def test_only_digests_are_names(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="invalid SHA-256"):
         Uploads(str(tmp_path / "uploads")).offset(1, name)

@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runvitals.store.samples.cold.storage import ColdSettings
@@ -129,13 +129,13 @@ class StoreAndModel:
         assert_equal(self.store, self.model, RUNS, RANGES)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=60)
 @given(STEPS)
 def test_the_store_returns_the_same_as_the_model(steps: Sequence[Append | Repeat | Operation | int]) -> None:
     compare(steps, is_cold=False)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=40)
 @given(STEPS)
 def test_so_does_a_store_with_cold_storage(steps: Sequence[Append | Repeat | Operation | int]) -> None:
     compare(steps, is_cold=True)

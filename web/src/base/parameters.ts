@@ -13,11 +13,12 @@ const CHARTS: Parameters = {
   from: NUMBER,
   to: NUMBER,
   open: null,
-  y: /^(auto|linear|log|percent)$/,
+  y: /^(auto|linear|log|symlog|percent)$/,
   smooth: /^\w+:\d+(\.\d+)?$/,
   outliers: /^aside$/,
   mode: /^(heatmap|band|lines)$/,
   sort: /^outlier$/,
+  marks: /^off$/,
 };
 /** Of charts by name. */
 const BY_NAME = /^(chart|zoom)\./;

@@ -16,7 +16,7 @@ export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
 export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'rules', 'automations', 'integrations', 'usage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
-export const BILLING_TABS = ['plan', 'usage', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
+export const BILLING_TABS = ['plan', 'usage', 'lost-time', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
 export type BillingTab = (typeof BILLING_TABS)[number];
 
 export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'findings', 'sweeps', 'artifacts', 'settings'] as const;

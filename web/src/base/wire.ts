@@ -259,6 +259,15 @@ export interface components {
         Cancellation: {
             reason: string;
         };
+        /** @description Runs with the same values. */
+        ChartGroup: {
+            /** @description By the names in `by`; None where the runs have no value. */
+            values: {
+                [key: string]: string | number | null;
+            };
+            /** @description How many runs are in it. */
+            runs: number;
+        };
         /** @description By which channels an event is notified. `min_level`: only events of this level or a higher one. */
         Choice: {
             /** @default false */
@@ -570,6 +579,11 @@ export interface components {
             key: string;
             user: string;
         };
+        /** @description Whether a filter can be read. */
+        FilterCheck: {
+            /** @description What is wrong with it; None if it is valid. */
+            error: string | null;
+        };
         /** @description A message about a firing to one receiver. */
         FiringNotification: {
             id: number;
@@ -628,11 +642,63 @@ export interface components {
             throttled: number;
             hot: number;
         };
+        /** @description The metric by which runs are judged. */
+        GoalMetric: {
+            /** @description Its column is `summary.<name>`. */
+            name: string;
+            /** @description None: not known. */
+            goal: ("minimize" | "maximize") | null;
+        };
+        /** @description One metric of a group. A run counts in every bucket from its first to its last value. */
+        GroupMeans: {
+            /** @description Its place in `groups`. */
+            group: number;
+            /** @description How many runs of the group have the metric. */
+            runs: number;
+            /** @description Where the buckets begin. */
+            x: number[];
+            /** @description The mean of the runs, whose values are means of a bucket. */
+            y: number[];
+            /** @description The lowest of the runs. */
+            min: number[];
+            /** @description The highest of the runs. */
+            max: number[];
+            /** @description How many runs there are at this place. */
+            n: number[];
+        };
+        /** @description The lines of one key. */
+        GroupedKey: {
+            key: string;
+            /** @description Width of the buckets, which begin at multiples of it. */
+            width: number;
+            lines: components["schemas"]["GroupMeans"][];
+        };
+        /** @description Means of groups of runs on one axis. */
+        GroupedOverlay: {
+            x: string;
+            /** @description The largest first, at most 50. */
+            groups: components["schemas"]["ChartGroup"][];
+            left_out_groups: number;
+            /** @description How many runs the lines are of. */
+            runs: number;
+            /** @description How many of them are running. */
+            running: number;
+            /** @description Runs that match too but are older than the newest 2,000. */
+            older_runs: number;
+            /** @description Runs that were not read for lack of time: the same request again reads on. */
+            unread_runs: number;
+            keys: components["schemas"]["GroupedKey"][];
+            /** @description Parts of these series that could not be read. */
+            problems: string[];
+        };
         /** @description A page of guest links. */
         GuestLinksPage: {
             links: components["schemas"]["GuestLink"][];
             total: number;
             next: string | null;
+        };
+        HTTPValidationError: {
+            detail?: components["schemas"]["ValidationError"][];
         };
         /** @description How a run is going, in a few numbers. */
         Headline: {
@@ -785,6 +851,13 @@ export interface components {
             sudo_until_ms?: number | null;
             /** @description The shown part of the key. */
             key?: string | null;
+        };
+        /** @description What is new for a user, the newest first: at most 50 of the last 30 days. */
+        InboxPage: {
+            notifications: components["schemas"]["InboxItem"][];
+            unread: number;
+            /** @description Up to when the user has seen them. */
+            seen_ms: number;
         };
         /** @description An invitation to a team or to the organisation. */
         Invitation: {
@@ -1022,6 +1095,12 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Teams and users, or projects, that lost device-hours, the most first. */
+        LosingPlacesPage: {
+            places: components["schemas"]["LosingPlace"][];
+            total: number;
+            next: string | null;
+        };
         /** @description Runs that lost device-hours, the most first; a run is there once for each cause. */
         LosingRunsPage: {
             runs: components["schemas"]["LosingRun"][];
@@ -1068,6 +1147,10 @@ export interface components {
         /** @description Where a mail is sent, to try the mail server. */
         MailTest: {
             address: string;
+        };
+        /** @description Collections with some words, the newest first. */
+        MatchingCollections: {
+            collections: components["schemas"]["MatchingCollection"][];
         };
         /** @description A page of keys. */
         MediaKeysPage: {
@@ -1284,12 +1367,17 @@ export interface components {
             token: string;
             password: string;
         };
-        /** @description `visibility` null: the default of the team; in a user's own space only for that user. */
+        /**
+         * @description `visibility` null: the default of the team; in a user's own space only for that user.
+         *
+         *     `owner` null: the requester; another one for those who manage the members of projects.
+         */
         NewProject: {
             name: string;
             /** @default  */
             description: string;
             visibility?: components["schemas"]["Visibility"] | null;
+            owner?: string | null;
         };
         /** @description A price to be set. */
         NewRate: {
@@ -1341,11 +1429,10 @@ export interface components {
             /** @default false */
             reads_only: boolean;
             /**
-             * @description Of its first key.
+             * @description Of its first key; null: it gets none.
              * @default write
-             * @enum {string}
              */
-            scope: "ingest" | "read" | "write" | "full";
+            scope: ("ingest" | "read" | "write" | "full") | null;
         };
         /** @description A key of a service account, to be created. */
         NewServiceAccountKey: {
@@ -1355,6 +1442,11 @@ export interface components {
              * @enum {string}
              */
             scope: "ingest" | "read" | "write" | "full";
+            /**
+             * @description The only teams that the key works in; empty: all of the account.
+             * @default []
+             */
+            teams: string[];
             expires_ms?: number | null;
         };
         /** @description A Slack channel to add. */
@@ -2122,6 +2214,10 @@ export interface components {
         SecretValue: {
             value: string;
         };
+        /** @description Everything up to a time was seen. */
+        SeenUpTo: {
+            time_ms: number;
+        };
         /** @description A series of a run with its metric definition. */
         SeriesInfo: {
             key: string;
@@ -2704,6 +2800,19 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What a list of runs shows until the user chooses. */
+        UsualColumns: {
+            goal: components["schemas"]["GoalMetric"] | null;
+            /** @description Fields of the configuration in which the newest runs differ. */
+            config: string[];
+        };
+        ValidationError: {
+            loc: (string | number)[];
+            msg: string;
+            type: string;
+            input?: Json;
+            ctx?: Record<string, never>;
+        };
         /** @description A mail that confirms an address was sent. */
         VerificationSent: {
             /** @constant */
@@ -3170,6 +3279,32 @@ export interface components {
                 [key: string]: Json;
             } | null;
         };
+        /** @description Why a run failed. */
+        Failure: {
+            /**
+             * @description `running` if a rank has failed and others have not ended.
+             * @enum {string}
+             */
+            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+            /** @description The reason on one line. */
+            title: string;
+            /** @description The name of the exception's class. */
+            exception: string | null;
+            /** @description What the exception says; may have several lines. */
+            message: string | null;
+            exit_code: number | null;
+            signal: number | null;
+            out_of_memory: boolean | null;
+            /** @description Of the process that failed first, as are exit code and signal. */
+            host: string | null;
+            rank: number | null;
+            /** @description When that process ended. */
+            time_ms: number | null;
+            /** @description What it printed last, at most 20 lines. */
+            lines: components["schemas"]["PrintedLine"][];
+            /** @description How to record more, where the reason is not known. */
+            hint: string | null;
+        };
         /** @description A name that a filter can compare. */
         FieldChoice: {
             name: string;
@@ -3313,6 +3448,24 @@ export interface components {
             /** @description Indexes of the devices that it used; None: not known. */
             devices: number[] | null;
         };
+        /** @description Something of which the user is notified. */
+        InboxItem: {
+            id: string;
+            /** @description `run.crashed`, `team.join_request`, `team.invitation` and others. */
+            kind: string;
+            /** @enum {string} */
+            level: "info" | "warning" | "error";
+            title: string;
+            text: string;
+            /** @description What it is about, such as `team/project`; may be empty. */
+            place: string;
+            /** @description Where it leads on this server. */
+            path: string | null;
+            time_ms: number;
+            /** @description Somebody waits for the user's answer. */
+            needs_decision: boolean;
+            unread: boolean;
+        };
         /** @description A service whose tokens programs may show instead of keys. */
         Issuer: {
             id: number;
@@ -3430,6 +3583,18 @@ export interface components {
                 [key: string]: (number | null)[];
             };
         };
+        /** @description A team, user or project whose runs lost device-hours. */
+        LosingPlace: {
+            /** @description The team or user. */
+            entity: string | null;
+            /** @description null for all projects of a team or user. */
+            project: string | null;
+            /** @description Whether you may read the runs of the project; null for a team or user. */
+            readable: boolean | null;
+            device_hours: number;
+            money: number | null;
+            runs: number;
+        };
         /** @description A run that lost device-hours to a cause. */
         LosingRun: {
             run: string;
@@ -3437,7 +3602,11 @@ export interface components {
             entity: string | null;
             project: string;
             cause: string;
+            /** @description Of the finding to which it lost most, as are the times. */
             text: string;
+            from_ms: number;
+            /** @description ms UTC; null while it goes on. */
+            to_ms: number | null;
             device_hours: number;
             money: number | null;
         };
@@ -3462,6 +3631,21 @@ export interface components {
             /** @description null: nothing has a price, or you may not see prices. */
             money: number | null;
             runs: number;
+        };
+        /** @description The versions of one artifact together, with where they are. */
+        MatchingCollection: {
+            name: string;
+            type: string;
+            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+            kind: string;
+            description: string;
+            tags: string[];
+            versions: number;
+            created_ms: number;
+            updated_ms: number;
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
         };
         /** @description A key under which a run logged media. */
         MediaKey: {
@@ -3599,6 +3783,8 @@ export interface components {
             /** @enum {string} */
             type: "work" | "academic";
             company: string;
+            /** @description Of new projects. */
+            default_visibility: components["schemas"]["Visibility"];
             members: number;
             created_ms: number;
             deleted_ms: number | null;
@@ -3666,6 +3852,13 @@ export interface components {
             included: number;
             limit: number | null;
             refuse_new_runs: boolean;
+        };
+        /** @description A line of the output, without control characters and secrets. */
+        PrintedLine: {
+            time_ms: number;
+            /** @enum {string} */
+            stream: "stdout" | "stderr";
+            text: string;
         };
         /** @description A profile with all its fields, as its owner sees it. */
         Profile: {
@@ -4260,6 +4453,7 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
+export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
@@ -4300,12 +4494,18 @@ export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
 export type FetchedKey = components['schemas']['FetchedKey'];
+export type FilterCheck = components['schemas']['FilterCheck'];
 export type FiringNotification = components['schemas']['FiringNotification'];
 export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type GoalMetric = components['schemas']['GoalMetric'];
+export type GroupMeans = components['schemas']['GroupMeans'];
+export type GroupedKey = components['schemas']['GroupedKey'];
+export type GroupedOverlay = components['schemas']['GroupedOverlay'];
 export type GuestLinksPage = components['schemas']['GuestLinksPage'];
+export type HttpValidationError = components['schemas']['HTTPValidationError'];
 export type Headline = components['schemas']['Headline'];
 export type HeadlineDevices = components['schemas']['HeadlineDevices'];
 export type HeadlineGoal = components['schemas']['HeadlineGoal'];
@@ -4318,6 +4518,7 @@ export type HostState = components['schemas']['HostState'];
 export type IdentifiedOperator = components['schemas']['IdentifiedOperator'];
 export type IdentifiedServiceAccount = components['schemas']['IdentifiedServiceAccount'];
 export type IdentifiedUser = components['schemas']['IdentifiedUser'];
+export type InboxPage = components['schemas']['InboxPage'];
 export type Invitation = components['schemas']['Invitation'];
 export type InvitationResult = components['schemas']['InvitationResult'];
 export type InvitationResults = components['schemas']['InvitationResults'];
@@ -4343,11 +4544,13 @@ export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
+export type LosingPlacesPage = components['schemas']['LosingPlacesPage'];
 export type LosingRunsPage = components['schemas']['LosingRunsPage'];
 export type MailSent = components['schemas']['MailSent'];
 export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
+export type MatchingCollections = components['schemas']['MatchingCollections'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -4465,6 +4668,7 @@ export type SecondFactor = components['schemas']['SecondFactor'];
 export type SecondFactorSetup = components['schemas']['SecondFactorSetup'];
 export type SecondFactorState = components['schemas']['SecondFactorState'];
 export type SecretValue = components['schemas']['SecretValue'];
+export type SeenUpTo = components['schemas']['SeenUpTo'];
 export type SeriesInfo = components['schemas']['SeriesInfo'];
 export type ServiceAccountChanges = components['schemas']['ServiceAccountChanges'];
 export type ServiceAccountKeyRotation = components['schemas']['ServiceAccountKeyRotation'];
@@ -4525,6 +4729,8 @@ export type UsageReport = components['schemas']['UsageReport'];
 export type UserCode = components['schemas']['UserCode'];
 export type UserPage = components['schemas']['UserPage'];
 export type UsersPage = components['schemas']['UsersPage'];
+export type UsualColumns = components['schemas']['UsualColumns'];
+export type ValidationError = components['schemas']['ValidationError'];
 export type VerificationSent = components['schemas']['VerificationSent'];
 export type VerifiedEmail = components['schemas']['VerifiedEmail'];
 export type ViewChanges = components['schemas']['ViewChanges'];
@@ -4565,6 +4771,7 @@ export type Event = components['schemas']['Event'];
 export type Evidence = components['schemas']['Evidence'];
 export type FactRow = components['schemas']['FactRow'];
 export type Factors = components['schemas']['Factors'];
+export type Failure = components['schemas']['Failure'];
 export type FieldChoice = components['schemas']['FieldChoice'];
 export type FieldChoices = components['schemas']['FieldChoices'];
 export type FindingRule = components['schemas']['FindingRule'];
@@ -4576,14 +4783,17 @@ export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
+export type InboxItem = components['schemas']['InboxItem'];
 export type Issuer = components['schemas']['Issuer'];
 export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
+export type LosingPlace = components['schemas']['LosingPlace'];
 export type LosingRun = components['schemas']['LosingRun'];
 export type LostHours = components['schemas']['LostHours'];
 export type LostTimeCause = components['schemas']['LostTimeCause'];
+export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
@@ -4602,6 +4812,7 @@ export type PastFiring = components['schemas']['PastFiring'];
 export type Payment = components['schemas']['Payment'];
 export type PersonalAlerts = components['schemas']['PersonalAlerts'];
 export type PlanLimit = components['schemas']['PlanLimit'];
+export type PrintedLine = components['schemas']['PrintedLine'];
 export type Profile = components['schemas']['Profile'];
 export type ProjectDetail = components['schemas']['ProjectDetail'];
 export type ProjectMember = components['schemas']['ProjectMember'];

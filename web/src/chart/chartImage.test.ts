@@ -52,6 +52,17 @@ describe('a chart as SVG', () => {
     expect(svg).not.toMatch(/[\u0000\ud800]/);
     expect(svg).toContain('&#60;script&#62;');
   });
+
+  it('marks what was found within its range', () => {
+    const marks = [
+      { min: 1, max: Infinity, level: 'critical', text: HOSTILE, href: '' },
+      { min: -9, max: -8, level: 'warning', text: 'before', href: '' },
+    ] as const;
+    const svg = chartSvg(chart({ marks }), colors);
+    expect(svg.match(/<title>/g)).toHaveLength(1);
+    expect(svg).not.toContain('<script');
+    expect(svg).not.toMatch(/NaN|Infinity/);
+  });
 });
 
 it('a page has each of its charts once', () => {

@@ -5,7 +5,7 @@ import { formatMoment } from '../base/time';
 import type { Drawn } from './drawn';
 import type { ChartSnapshot, DrawnPanel } from './shownCharts.svelte';
 import { labelsOf, ticksOf, whereText } from './xAxis';
-import { rangeOf, yLabels, yTicks } from './yAxis';
+import { levelOf, rangeOf, yLabels, yTicks } from './yAxis';
 
 export interface Colors {
   background: string;
@@ -101,8 +101,7 @@ function chartGroup(chart: ChartSnapshot, colors: Colors): string {
   const all = [...shown.flat(), ...bands.filter((value) => isDrawable(value, y.scale))] as number[];
   const extreme = (pick: (a: number, b: number) => number): number | null => (all.length ? all.reduce((a, b) => pick(a, b)) : null);
   const [low, high] = rangeOf(y, extreme(Math.min), extreme(Math.max), () => shown.flat());
-  const log = y.scale === 'log';
-  const level = (value: number): number => (log ? Math.log10(value) : value);
+  const level = levelOf(y);
   const place = {
     x: (value: number): number => LEFT + ((value - range.min) / (range.max - range.min)) * (WIDTH - LEFT - RIGHT),
     y: (value: number): number => HEIGHT - BOTTOM - ((level(value) - level(low)) / (level(high) - level(low))) * (HEIGHT - TOP - BOTTOM),
@@ -116,6 +115,7 @@ function chartGroup(chart: ChartSnapshot, colors: Colors): string {
     legend(lines, colors),
     gridOf(chart, [low, high], place, colors),
     clip,
+    markBars(chart, place, colors),
     `<g clip-path="url(#${id})" fill="none" stroke-linejoin="round">${pinLines(chart, place, colors)}${drawnLines}</g>`,
   ].join('');
 }
@@ -160,6 +160,17 @@ function pinLines({ pins, range, axis }: ChartSnapshot, place: Place, colors: Co
     .map(({ x, level }) => {
       const color = level === 'error' ? colors.error : colors.warning;
       return `<path d="M${round(place.x(x))} ${TOP}V${HEIGHT - BOTTOM}" stroke="${color}" stroke-dasharray="3 3"/>`;
+    })
+    .join('');
+}
+
+function markBars({ marks = [], range }: ChartSnapshot, place: Place, colors: Colors): string {
+  return marks
+    .filter(({ min, max }) => max >= range.min && min <= range.max)
+    .map(({ min, max, level, text }) => {
+      const [from, to] = [place.x(Math.max(min, range.min)), place.x(Math.min(max, range.max))];
+      const [color, dash] = level === 'critical' ? [colors.error, ''] : [colors.warning, ' stroke-dasharray="5 3"'];
+      return `<path d="M${round(from)} ${HEIGHT - BOTTOM + 3}H${round(Math.max(to, from + 2))}" stroke="${color}" stroke-width="3"${dash}><title>${xmlText(text)}</title></path>`;
     })
     .join('');
 }

@@ -5,6 +5,13 @@ import type { Pin } from './plot';
 import type { ChartOptions } from './viewState';
 import type { Axis } from './xAxis';
 
+/** A time in which something was found: a bar at the axis, which leads to what is known of it. */
+export interface Mark extends Range {
+  level: 'critical' | 'warning';
+  text: string;
+  href: string;
+}
+
 export interface ChartModel {
   /** The same at every visit: by it, a link names the chart. */
   id: string;
@@ -31,6 +38,7 @@ export interface ChartModel {
   pins: readonly Pin[];
   /** Times that are shaded. */
   spans?: readonly Range[];
+  marks?: readonly Mark[];
   /** Addresses of the same values as CSV: as many as are shown, and all samples. */
   tables: { shown: string; all: string } | null;
   /** The shown points as CSV, where no address has them: the page computed them. */

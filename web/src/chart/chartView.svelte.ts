@@ -27,6 +27,8 @@ class ChartView {
   #zoomText = $derived(`${here.query.get('from')} ${here.query.get('to')}`);
   /** The same object until the zoom changes: charts are not drawn again when something else in the address does. */
   zoom = $derived.by(() => (void this.#zoomText, untrack(() => zoomOf(here.query))));
+  /** Whether charts mark the times of what was found. */
+  marks = $derived(here.query.get('marks') !== 'off');
   /** The chart that fills the window. */
   enlarged = $derived(here.query.get('open'));
   palette = $state<PaletteName>(keptPalette());
@@ -61,6 +63,10 @@ class ChartView {
   showOnly(chart: string, all: readonly string[], shown: readonly string[]): void {
     const hidden = all.filter((id) => !shown.includes(id));
     here.set(seriesChanges(here.query, chart, 'hide', hidden));
+  }
+
+  setMarks(shown: boolean): void {
+    here.set({ marks: shown ? null : 'off' });
   }
 
   setZoom(zoom: Range | null): void {

@@ -11,8 +11,9 @@ import type { Mode } from './viewState';
 export const MAX_LINES = 12;
 /** More devices than this are rows of a heatmap. */
 export const MAX_DEVICES = 8;
-/** A band behind each line tells something only while there are few. */
+/** A band behind each line tells something only while there are few, or if the lines are means. */
 const MAX_BANDS = 4;
+const MAX_BANDS_OF_MEANS = 8;
 /** Lines that are drawn beside a band because they are far from the others. */
 const MAX_BESIDE = 5;
 
@@ -25,6 +26,7 @@ export interface Drawn {
   /** Lengths of its dashes; empty: it is solid. */
   dash: number[];
   points: Points;
+  notFinite?: readonly number[] | undefined;
   band: boolean;
   /** The values before smoothing, drawn behind the line. */
   raw: Value[] | null;
@@ -56,10 +58,10 @@ export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
   if (how.mode === 'lines' || visible.length < 2) {
     const pinned = visible.some(({ id }) => how.pinned.has(id));
     const inOrder = [...visible].sort((a, b) => Number(how.pinned.has(a.id)) - Number(how.pinned.has(b.id)));
-    return inOrder.map((line) => ownLine(line, how, visible.length <= MAX_BANDS, pinned));
+    return inOrder.map((line) => ownLine(line, how, visible.length <= (line.ofMany ? MAX_BANDS_OF_MEANS : MAX_BANDS), pinned));
   }
-  if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, points: summed(visible) }, how, false, false), id: null }];
-  const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, points: spread(visible) };
+  if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, ofMany: true, points: summed(visible) }, how, false, false), id: null }];
+  const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, ofMany: true, points: spread(visible) };
   const beside = besideBand(visible, how.pinned).map((line) => ownLine(line, how, false, false));
   return [{ ...ownLine(whole, how, true, false), id: null }, ...beside];
 }
@@ -72,15 +74,15 @@ function besideBand(lines: readonly Line[], pinned: ReadonlySet<string>): Line[]
   return [...lines.filter(({ id }) => pinned.has(id)), ...far.slice(0, MAX_BESIDE).map((i) => lines[i]!)];
 }
 
-function ownLine({ id, label, slot, dashed, points }: Line, how: Drawing, banded: boolean, othersPinned: boolean): Drawn {
+function ownLine({ id, label, slot, dashed, ofMany, points, notFinite }: Line, how: Drawing, banded: boolean, othersPinned: boolean): Drawn {
   const isPinned = how.pinned.has(id);
   const dash = dashed ? dashOf(slot, how.palette) : [];
-  const plain = { id, label, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : 1.4 };
+  const plain = { id, label, notFinite, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : 1.4 };
   const faded = othersPinned && !isPinned;
   if (!how.smoothing) return { ...plain, points, band: banded && points.low !== null, raw: null, faded };
   const y = smoothed(points.x, points.y, how.smoothing);
-  // The band of a mean of many stays; behind a single line, its own values are drawn instead.
-  const keepsBand = id === '';
+  // The band of a mean stays; behind a single line, its own values are drawn instead.
+  const keepsBand = ofMany === true && banded;
   return { ...plain, points: { ...points, y }, band: keepsBand, raw: keepsBand ? null : points.y, faded };
 }
 

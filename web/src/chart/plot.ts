@@ -12,6 +12,7 @@ export interface Hooks {
   reset: () => void;
   /** The crosshair moved; the index of each line's point under it, null without. */
   cursor: (plot: uPlot) => void;
+  drawn: (plot: uPlot) => void;
 }
 
 /** An event or alert on the time axis. */
@@ -23,6 +24,8 @@ export interface Pin {
 
 export interface PlotSetup {
   lines: readonly Drawn[];
+  /** The same with their newest points. */
+  newest: () => readonly Drawn[];
   axis: Axis;
   y: YAxis;
   size: { width: number; height: number };
@@ -36,7 +39,10 @@ export interface PlotSetup {
   hooks: Hooks;
 }
 
+/** Of the x axis, with its labels. */
+export const AXIS_HEIGHT = 22;
 const FADED = 0.35;
+const UNFOCUSED = 0.15;
 /** uPlot draws no axis if it finds none of these between two ticks, and its own end at 1e32: less than a diverging loss. */
 const POWERS = Array.from({ length: 325 }, (_, i) => Number(`1e${i - 16}`));
 
@@ -45,7 +51,7 @@ const MAX_POINTS = 12;
 
 const FONT = '11px system-ui, "Segoe UI", Roboto, "Liberation Sans", sans-serif';
 
-export function options({ lines, axis, y, size, range: shown, sync, pins, spans, hooks }: PlotSetup): uPlot.Options {
+export function options({ lines, newest, axis, y, size, range: shown, sync, pins, spans, hooks }: PlotSetup): uPlot.Options {
   const css = getComputedStyle(document.documentElement);
   const color = (name: string): string => css.getPropertyValue(name).trim();
   const [grid, text, warn, bad] = [color('--grid'), color('--soft'), color('--warn'), color('--bad')];
@@ -56,10 +62,11 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, spans,
     ...size,
     ms: 1,
     legend: { show: false },
+    focus: { alpha: UNFOCUSED },
     padding: [6, 8, 0, 0],
     scales: {
       x: { time: false, auto: false },
-      y: { distr: y.scale === 'log' ? 3 : 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
+      y: { distr: y.scale === 'log' ? 3 : y.scale === 'symlog' ? 4 : 1, asinh: y.threshold ?? 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
     },
     axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],
     series: [
@@ -87,13 +94,16 @@ export function options({ lines, axis, y, size, range: shown, sync, pins, spans,
       // Every chart follows the crosshair; only the one under the pointer is dragged on. uPlot keeps keys in an object, which has a
       // `constructor` already, as a run may be called.
       sync: { key: `of ${sync}`, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },
-      bind: { dblclick: () => () => (hooks.reset(), null) },
+      bind: {
+        dblclick: () => () => (hooks.reset(), null),
+        mousedown: (plot, _target, select) => (event) => (event.shiftKey ? pan(plot, event, shown(), hooks.zoom) : select(event)),
+      },
     },
     hooks: {
       setSelect: [(plot) => takeSelection(plot, hooks.zoom)],
       setCursor: [hooks.cursor],
       drawClear: [(plot) => drawSpans(plot, spans(), translucent(bad, 0.14))],
-      draw: [(plot) => drawPins(plot, pins(), { warning: warn, error: bad })],
+      draw: [(plot) => drawNotFinite(plot, newest()), (plot) => drawPins(plot, pins(), { warning: warn, error: bad }), hooks.drawn],
     },
   };
 }
@@ -102,7 +112,7 @@ function xAxis(axis: Axis, stroke: string, grid: string): uPlot.Axis {
   return {
     stroke,
     font: FONT,
-    size: 22,
+    size: AXIS_HEIGHT,
     gap: 7,
     grid: { stroke: grid, width: 1 },
     ticks: { show: false },
@@ -175,6 +185,19 @@ function axisWidth(plot: uPlot, values: readonly string[] | null): number {
   return Math.max(48, Math.ceil((widest + 12) / 8) * 8);
 }
 
+/** Move the shown part along with the pointer, until its button is released. */
+function pan(plot: uPlot, { clientX: from }: MouseEvent, { min, max }: Range, zoom: Hooks['zoom']): null {
+  const by = (event: MouseEvent): number => ((max - min) * (from - event.clientX)) / plot.over.clientWidth;
+  const move = (event: MouseEvent): void => plot.setScale('x', { min: min + by(event), max: max + by(event) });
+  const release = (event: MouseEvent): void => {
+    window.removeEventListener('mousemove', move);
+    if (event.clientX !== from) zoom(min + by(event), max + by(event));
+  };
+  window.addEventListener('mousemove', move);
+  window.addEventListener('mouseup', release, { once: true });
+  return null;
+}
+
 function takeSelection(plot: uPlot, zoom: Hooks['zoom']): void {
   const { left, width } = plot.select;
   if (width < 4) return;
@@ -194,6 +217,35 @@ function drawSpans(plot: uPlot, spans: readonly Range[], color: string): void {
     const from = Math.max(left, plot.valToPos(min, 'x', true));
     const to = Math.min(right, Math.max(plot.valToPos(max, 'x', true), from + uPlot.pxRatio));
     if (to > from) ctx.fillRect(from, bbox.top, to - from, bbox.height);
+  }
+  ctx.restore();
+}
+
+const CROSS = 2.5;
+
+/** A cross at the lower edge for each value that is not finite, in the colour of its line. */
+function drawNotFinite(plot: uPlot, lines: readonly Drawn[]): void {
+  const { ctx, bbox } = plot;
+  const { min, max } = plot.scales.x!;
+  const size = CROSS * uPlot.pxRatio;
+  const y = bbox.top + bbox.height - 2 * size;
+  ctx.save();
+  ctx.lineWidth = 1.5 * uPlot.pxRatio;
+  for (const { notFinite = [], color } of lines) {
+    let last = -Infinity;
+    ctx.strokeStyle = color;
+    ctx.beginPath();
+    for (const at of notFinite) {
+      if (at < min! || at > max!) continue;
+      const x = Math.round(plot.valToPos(at, 'x', true));
+      if (x - last < 2 * size) continue;
+      last = x;
+      ctx.moveTo(x - size, y - size);
+      ctx.lineTo(x + size, y + size);
+      ctx.moveTo(x + size, y - size);
+      ctx.lineTo(x - size, y + size);
+    }
+    ctx.stroke();
   }
   ctx.restore();
 }

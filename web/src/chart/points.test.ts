@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { align, append, fromMetrics, longestStep, seriesId, spread, type Line, type Points } from './points';
+import { align, append, finiteText, fromMetrics, longestStep, seriesId, spread, withNotFinite, type Line, type Points } from './points';
 import type { Metrics } from '../base/wire';
 
 const points = (x: number[], y: (number | null)[]): Points => ({ x, y, low: null, high: null, n: null });
@@ -94,4 +94,17 @@ it('spread has lowest, mean and highest of those that have a value', () => {
     line(points([0], [3])),
   ]);
   expect(both).toEqual({ x: [0], y: [4], low: [2], high: [9], n: null });
+});
+
+describe('values that are not finite', () => {
+  const points = (y: (number | null)[], n: number[] | null = null): Points => ({ x: y.map((_, i) => i), y, low: null, high: null, n });
+  const line = (of: Points): Line => ({ id: '', label: '', slot: 0, ...withNotFinite(of) });
+
+  it('have their places, and are counted', () => {
+    expect(line(points([1, null, 2, null])).notFinite).toEqual([1, 3]);
+    expect(finiteText([line(points([1, null, 2, null])), line(points([1]))])).toBe('3 of 5 finite');
+    expect(finiteText([line(points([1, null], [4, 0]))])).toBe('not finite at 1 of 2 points');
+    expect(finiteText([line(points([1, 2]))])).toBe('');
+    expect(finiteText([{ id: '', label: '', slot: 0, points: points([null]) }])).toBe('');
+  });
 });

@@ -27,6 +27,10 @@ export interface Line {
   slot: number;
   /** Lines of the same colour are dashed differently. */
   dashed?: boolean;
+  /** It is the mean of several: its band says more than its values before smoothing. */
+  ofMany?: boolean;
+  /** Where it has values that are not finite: NaN or infinite. */
+  notFinite?: readonly number[];
   points: Points;
 }
 
@@ -64,6 +68,21 @@ export function append(points: Points, x: number, y: Value): boolean {
   points.high?.push(y);
   points.n?.push(y === null ? 0 : 1);
   return true;
+}
+
+/** Where logged values are not finite. Of what was sampled, null is a gap. */
+const notFiniteOf = ({ x, y }: Points): number[] => x.filter((_, i) => y[i] === null);
+
+/** The points of a logged line, with the places of those that are not finite. */
+export const withNotFinite = (points: Points): Pick<Line, 'points' | 'notFinite'> => ({ points, notFinite: notFiniteOf(points) });
+
+/** How many values of some lines are finite: `40 of 50 finite`; empty if all are. */
+export function finiteText(lines: readonly Line[]): string {
+  const missing = lines.reduce((sum, { notFinite }) => sum + (notFinite?.length ?? 0), 0);
+  if (missing === 0) return '';
+  const all = lines.reduce((sum, { points, notFinite }) => sum + (notFinite ? points.x.length : 0), 0);
+  const buckets = lines.some(({ points }) => points.n !== null);
+  return buckets ? `not finite at ${missing} of ${all} points` : `${all - missing} of ${all} finite`;
 }
 
 /** The largest distance of two points that are connected; a line over a longer gap would suggest measured values. */

@@ -1,6 +1,7 @@
 // The charts of a page, for what is done with all of them: pictures of the whole page, moving from chart to chart.
 
 import { getContext, setContext } from 'svelte';
+import type { Mark } from './chartModel';
 import type { Pin } from './plot';
 import type { Cell } from '../base/csv';
 import type { Colors } from './chartImage';
@@ -17,6 +18,7 @@ export interface ChartSnapshot {
   y: YAxis;
   range: Range;
   pins: readonly Pin[];
+  marks?: readonly Mark[];
 }
 
 /** Anything else that a picture of the page shows. */

@@ -3,7 +3,7 @@
 import type { Range } from './points';
 import { SMOOTHING_KINDS, type SmoothingKind } from './smoothing';
 
-export const Y_SCALES = ['auto', 'linear', 'log', 'percent'] as const;
+export const Y_SCALES = ['auto', 'linear', 'log', 'symlog', 'percent'] as const;
 export type YScale = (typeof Y_SCALES)[number];
 export const MODES = ['heatmap', 'band', 'lines'] as const;
 /** How many devices are drawn: a row of a heatmap each, one band with their mean, or a line each. */

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { rangeOf, yLabels, yTicks, type YAxis } from './yAxis';
+import { rangeOf, thresholdOf, yLabels, yTicks, type YAxis } from './yAxis';
 
 const axis = (more: Partial<YAxis> = {}): YAxis => ({ scale: 'auto', outliersAside: false, unit: '', ...more });
 const values = [1, 2, 3, 4, 5, 1000];
@@ -47,4 +47,26 @@ it('values of any size have a range and ticks', () => {
     }
   }
   expect(yTicks(axis({}), -8e307, 8e307, 4)).toContain(0);
+});
+
+describe('a logarithmic axis with negatives', () => {
+  const y = axis({ scale: 'symlog', threshold: 0.01 });
+
+  it('is linear closer to zero than its smallest value, within six decades', () => {
+    expect(thresholdOf([-50, 0, 0.03, null, undefined])).toBe(0.01);
+    expect(thresholdOf([1e-30, 1000])).toBeCloseTo(0.001, 12);
+    expect(thresholdOf([0, null])).toBe(1);
+  });
+
+  it('has room for all values, and ticks on both sides of zero', () => {
+    const [low, high] = range(y, [-100, 0, 1000]);
+    expect(low).toBeLessThan(-100);
+    expect(high).toBeGreaterThan(1000);
+    const ticks = yTicks(y, low, high, 8);
+    expect(ticks).toContain(0);
+    expect(ticks.some((tick) => tick < 0) && ticks.some((tick) => tick > 0)).toBe(true);
+    expect(ticks).toEqual([...ticks].sort((a, b) => a - b));
+    expect(ticks.length).toBeLessThanOrEqual(9);
+    expect(rangeOf(y, null, null, () => [])).toEqual([-0.01, 0.01]);
+  });
 });

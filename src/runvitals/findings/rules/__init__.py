@@ -33,5 +33,5 @@ RULES: tuple[FindingRule, ...] = (
     *coverage.RULES,
 )
 
-VERSION = 2
+VERSION = 3
 """Of the rules. It changes when a run may be judged differently: kept results are then computed again."""

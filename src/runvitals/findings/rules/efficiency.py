@@ -40,6 +40,8 @@ OCCUPIED, LOW_ACTIVE, LOW_DRAM, LOW_TENSOR = 60.0, 25.0, 25.0, 15.0
 MEMORY_BOUND_DRAM, MEMORY_ACTIVE_DRAM = 50.0, 40.0
 COMPUTE_ACTIVE, COMPUTE_TENSOR = 50.0, 15.0
 MIN_TRAFFIC_MIB_S = 200.0
+RECENT_S = 2 * 3600.0
+"""A training changes: what is usual is what was in the last two hours."""
 
 
 def _traffic(device: Device) -> tuple[Floats, str | None]:
@@ -177,6 +179,8 @@ def _draws_much(device: Device) -> Bools:
 
 def judge_communication(run: ObservedRun) -> Judgement:
     """Find devices that mostly exchange data with each other."""
+    if not run.devices:
+        return Abstention("the run has no devices that report")
     if len(run.devices) < 2 and len(run.hosts) < 2:
         return []
     telling = [
@@ -321,11 +325,32 @@ def judge_compute_bound(run: ObservedRun) -> Judgement:
     )
 
 
+def recent(column: Floats, percentile: float, count: int) -> Floats:
+    """Return a percentile of the last windows for each window, in steps of an eighth of so many."""
+    result = np.full(len(column), np.nan)
+    step = max(count // 8, 1)
+    for first in range(0, len(column), step):
+        part = column[max(first + step - count, 0) : first + step]
+        part = part[~np.isnan(part)]
+        if len(part):
+            result[first : first + step] = np.percentile(part, percentile)
+    return result
+
+
 def _near_marks(run: ObservedRun) -> Bools:
     """The windows in which a checkpoint was marked, with those before and after."""
     marked = run.training.is_marked("checkpoint", "save")
     near = marked | np.concatenate([marked[1:], [False]]) | np.concatenate([[False], marked[:-1]])
     return np.asarray(near, dtype=np.bool_)
+
+
+def _writes_much(run: ObservedRun, rates: Sequence[Floats]) -> Bools:
+    """The windows in which a host writes three times as much as it usually did, and 20 MiB/s."""
+    much = np.zeros(run.windows.count, dtype=np.bool_)
+    for rate in rates:
+        usual = recent(rate, 50, run.windows.number(RECENT_S))
+        much |= above(rate - np.maximum(20.0, 3 * usual), 0.0)
+    return much
 
 
 def judge_checkpoints(run: ObservedRun) -> Judgement:
@@ -337,26 +362,18 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
         )
     inside = run.training_windows
     work = run.work
-    usual = float(np.nanpercentile(work[inside], 75)) if known(work[inside]).any() else float("nan")
-    if np.isnan(usual) or usual < 0.3:
+    usual = recent(np.where(inside, work, np.nan), 75, run.windows.number(RECENT_S))
+    if not above(usual, 0.3).any():
         return []
-    pauses = inside & below(work, 0.5 * usual)
+    pauses = inside & above(usual, 0.3) & below(work, 0.5 * usual)
     marked = _near_marks(run)
-    writes = np.zeros(run.windows.count, dtype=np.bool_)
-    has_writes = False
-    rates: list[Floats] = []
-    for host in run.hosts:
-        rate = write_rate(host)
-        if known(rate).any():
-            has_writes = True
-            rates.append(rate)
-            writes |= above(rate, max(20.0, 3 * float(np.nanmedian(rate))))
-    if not has_writes and not marked.any():
+    rates = [rate for host in run.hosts if known(rate := write_rate(host)).any()]
+    if not rates and not marked.any():
         return Abstention(
             "neither writes to disks nor marks of callbacks are known",
             ("disk.out", "a mark named checkpoint"),
         )
-    saving = pauses & (marked | writes)
+    saving = pauses & (marked | _writes_much(run, rates))
     # A pause belongs to its checkpoint as a whole.
     whole = [
         span
@@ -367,13 +384,13 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
     if not spans:
         return []
     where = mask_of(spans, run.windows.count)
-    lost = float(np.nansum((usual - work[where]).clip(0) / usual)) * run.windows.width_s
+    lost = float(np.nansum((1 - work[where] / usual[where]).clip(0))) * run.windows.width_s
     # Of the time from the first to one period after the last: they may have begun late, or have ended.
     covered = spans[-1].last - spans[0].first + 1
     total = covered * len(spans) / (len(spans) - 1) * run.windows.width_s
     if lost < 0.05 * total:
         return []
-    return _stalls(run, telling, spans, lost, total, usual, rates)
+    return _stalls(run, telling, spans, lost, total, median(usual, where), rates)
 
 
 def _stalls(
@@ -444,9 +461,9 @@ RULES = (
         "checkpoint_stalls",
         "Checkpoints stop the training",
         "The devices stand still while a checkpoint is written.",
-        "Pauses in which utilisation falls to half come again at about equal distances, while disks are "
-        "written or a callback marks a checkpoint, and take 5 % of the time between the first and the last "
-        "or more.",
+        "Pauses in which utilisation falls to half of what it usually was in the last two hours come again "
+        "at about equal distances, while disks are written or a callback marks a checkpoint, and take 5 % "
+        "of the time between the first and the last or more.",
         "Write checkpoints in the background (torch.distributed.checkpoint async_save, Orbax), less often, "
         "or to a local disk first.",
         ("gpu.{i}.gpu", "disk.out"),

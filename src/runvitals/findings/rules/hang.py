@@ -77,13 +77,29 @@ def find_standstills(run: ObservedRun) -> list[Standstill]:
     return [
         standstill
         for standstill in _pauses(run)
-        if not standstill.those("works") and not _all_busy(standstill) and not _hosts_go_on(run, standstill)
+        if not standstill.those("works")
+        and (not _all_busy(standstill) or _seems_to_wait(run, standstill))
+        and not _hosts_go_on(run, standstill)
     ]
 
 
 def _all_busy(standstill: Standstill) -> bool:
     """Whether nothing tells if devices wait or work."""
     return bool(standstill.states) and len(standstill.those("busy")) == len(standstill.states)
+
+
+def _seems_to_wait(run: ObservedRun, standstill: Standstill) -> bool:
+    """Whether devices that only tell their utilisation seem to wait: for an hour, processes do far less."""
+    late = standstill.span
+    if len(late) * run.windows.width_s < MAX_PAUSE_S:
+        return False
+    before = np.zeros(run.windows.count, dtype=np.bool_)
+    before[: late.first] = run.training_windows[: late.first]
+    cpus = [host.columns.mean("cpu") for host in run.hosts]
+    return all(
+        median(cpu, before) > 1 and median(cpu, late.slice) < (1 - POWER_DROP) * median(cpu, before)
+        for cpu in cpus
+    )
 
 
 def _pauses(run: ObservedRun) -> Iterator[Standstill]:
@@ -193,7 +209,8 @@ def judge_hang(run: ObservedRun) -> Judgement:
             return Abstention("no steps were logged, and no device reports its utilisation")
         return _flat_devices(run, telling)
     pauses = list(_pauses(run))
-    if pauses and pauses[-1].to_ms is None and _all_busy(pauses[-1]):
+    last = pauses[-1] if pauses else None
+    if last and last.to_ms is None and _all_busy(last) and not _seems_to_wait(run, last):
         return Abstention(
             "steps stopped, and utilisation alone does not tell whether devices work or wait",
             ("gpu.{i}.powerWatts", "gpu.{i}.smActive", "tpu.{i}.tensorcoreUtilization"),
@@ -219,6 +236,8 @@ def _hang(run: ObservedRun, standstill: Standstill) -> Occurrence:
     if standstill.to_ms is not None:
         severity = "warning" if seconds >= LONG_PAUSE_S else "info"
     confidence: Confidence = "certain" if seconds > 2 * MIN_HANG_S else "likely"
+    if _all_busy(standstill):
+        confidence, severity = "possible", "warning" if severity == "critical" else severity
     before = np.zeros(run.windows.count, dtype=np.bool_)
     before[: late.first] = run.training_windows[: late.first]
     found = []
@@ -312,8 +331,10 @@ RULES = (
         "No step for 15 minutes, 10 times the usual distance of steps, and 3 times the longest pause before "
         "(or an hour), without marked validations; after 5 minutes if several devices are all fully used at "
         "a fraction of the power of work. Devices must do nothing or only wait: at half load, or at the "
-        "power of the steps before, they work, and a long step is no hang. Hosts that begin to move data "
-        "while the devices rest, or that compute as before for less than 30 minutes, make it `idle`. If "
+        "power of the steps before, they work, and a long step is no hang. Where nothing but utilisation "
+        "tells, it is a possible hang after an hour in which the processes use 40 % less of the processors. "
+        "Hosts that begin to move data while the devices rest, or that compute as before for less than 30 "
+        "minutes, make it `idle`. If "
         "steps go on afterwards, it was a pause: a warning from 30 minutes on. Without logged steps, several "
         "devices that are all fully used at little power for 15 minutes are a possible hang.",
         "Look at the stacks of all ranks (py-spy dump) and at which rank did not reach the collective; "

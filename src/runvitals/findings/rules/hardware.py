@@ -111,6 +111,7 @@ def xids_of(run: ObservedRun, device: Device, window: int) -> set[int]:
         int(match[2])
         for mark in run.training.marks
         if abs(mark.time_ms - at_ms) <= near_ms
+        and mark.host in ("", device.host.name)
         and (match := _XID.match(mark.text))
         and int(match[1]) == device.index
     }

@@ -140,7 +140,7 @@ def _cpu_cause(host: ObservedHost) -> tuple[Bools, list[str]]:
     if pressure_key and host.columns.has("cpu"):
         pressed = above(cpu_pressure, 60) & above(host.columns.mean("cpu"), 70)
         busy = busy | pressed
-    single = _one_thread(host)
+    single = _one_thread(host) & ~busy_disk(host)[0] & ~network_files(host)[0]
     return (busy | single) & ~is_throttled(host), [key, *([pressure_key] if pressure_key else [])]
 
 

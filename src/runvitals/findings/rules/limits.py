@@ -7,7 +7,13 @@ import re
 import numpy as np
 
 from runvitals.findings.devices import Device
-from runvitals.findings.host_load import is_throttled, pressure
+from runvitals.findings.host_load import (
+    all_processors,
+    is_throttled,
+    own_processors,
+    pressure,
+    use_of_others,
+)
 from runvitals.findings.observed_run import ObservedHost, ObservedRun
 from runvitals.findings.persistence import persisting, recurrences
 from runvitals.findings.rule import (
@@ -22,10 +28,15 @@ from runvitals.findings.rule import (
 )
 from runvitals.findings.rules.input_bound import Wait, wait_of
 from runvitals.findings.spans import Span, above, known, mask_of, median
+from runvitals.findings.training import MIN_STEPS
 
 OTHERS = 30.0
 """Percent of the host's processors that others use."""
 STEAL = 10.0
+SLOWER, USUAL_S = 1.25, 1800.0
+"""So many times as long as in the half hour before: a step is slowed down."""
+MIN_OWN = 0.3
+"""Processors that the run itself uses: one that hardly computes is not slowed down by others."""
 OPEN_S = 180.0
 """Of evidence: the counters of the kernel leave little doubt."""
 MIN_OF_OTHERS, OF_OTHERS, OF_SCREENS = 2.0**30, 0.1, 0.25
@@ -85,10 +96,11 @@ def _lost_s(
     run: ObservedRun, host: ObservedHost, wait: Wait | None, spans: list[Span], share: float
 ) -> float:
     """The device-seconds that a host lost in spans; a share of them where it is unknown how it waits."""
+    devices = len(host.devices) if run.devices else 1  # the host itself is what computes
     if wait is None:
-        return share * seconds_of(spans, run.windows) * len(host.devices)
+        return share * seconds_of(spans, run.windows) * devices
     waited = float(np.nansum(wait.share[mask_of(spans, run.windows.count)]))
-    return waited * run.windows.width_s * len(host.devices)
+    return waited * run.windows.width_s * devices
 
 
 def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
@@ -105,11 +117,12 @@ def judge_noisy_neighbour(run: ObservedRun) -> Judgement:
     found: list[tuple[tuple[ObservedHost, Wait | None], list[Span]]] = []
     for host in hosts:
         columns = host.columns
-        others = columns.mean("cpu.mean") - columns.mean("cpu")
+        others = use_of_others(host)
         cpu_pressure, _ = pressure(host, "cpu")
-        full = above(columns.mean("cpu.mean"), 90) & above(others, OTHERS)
+        full = above(all_processors(host)[0], 90) & above(others, OTHERS)
         if known(cpu_pressure).any():
             full &= above(cpu_pressure, 20)
+        full &= own_processors(host) >= MIN_OWN
         harmed = (full | above(columns.mean("cpu.steal"), STEAL)) & ~run.start_windows
         if not harmed.any():
             continue
@@ -130,21 +143,25 @@ def _neighbour(
     (host, wait), spans = found[0]
     columns = host.columns
     where = mask_of(spans, run.windows.count)
-    steal, others = columns.mean("cpu.steal"), columns.mean("cpu.mean") - columns.mean("cpu")
+    steal, others = columns.mean("cpu.steal"), use_of_others(host)
+    total, key = all_processors(host)
     by_steal = bool(above(steal, STEAL)[where].mean() > 0.5)
+    factor = slower_steps(run, time) if wait is None else 1.0
+    which = f"the processors of {host.name}" + (" that it may use" if key == "cpu.ofAllowed" else "")
     text = (
         f"The hypervisor of {host.name} gives {median(steal, where):.0f} % of its processor time to "
-        "other machines."
+        "other machines"
         if by_steal
-        else f"Processes outside of the run use {median(others, where):.0f} % of the processors of "
-        f"{host.name}, and none are free."
+        else f"Processes outside of the run use {median(others, where):.0f} % of {which}, and none are free"
     )
+    text += f": a step takes {factor:.1f} times as long." if factor >= SLOWER else "."
     proof = (
         evidence(columns, "cpu.steal", spans, 0.0)
         if by_steal
-        else evidence(columns, "cpu.mean", spans) + evidence(columns, "cpu", spans)
+        else evidence(columns, key, spans, value=total) + evidence(columns, "cpu", spans)
     )
-    is_harmed = by_steal or wait is not None
+    is_harmed = by_steal or wait is not None or factor >= SLOWER
+    lost = 1 - 1 / factor if factor >= SLOWER else 0.2
     return Occurrence(
         "warning" if is_harmed else "info",
         "likely" if is_harmed else "possible",
@@ -153,8 +170,26 @@ def _neighbour(
         proof,
         [device for (each, _), _ in found for device in each.devices],
         [each.name for (each, _), _ in found],
-        sum(_lost_s(run, each, waits, where, 0.2) for (each, waits), where in found),
+        sum(_lost_s(run, each, waits, where, lost) for (each, waits), where in found),
     )
+
+
+def slower_steps(run: ObservedRun, spans: list[Span]) -> float:
+    """Return how many times as long as before a step takes in some spans; 1 if that is unknown."""
+    steps_ms = run.training.steps_ms
+    if not run.training.has_steps:
+        return 1.0
+    gaps = np.diff(steps_ms)
+    ends = np.clip((steps_ms[1:] - run.windows.start_ms) // run.windows.width_ms, 0, run.windows.count - 1)
+    inside = mask_of(spans, run.windows.count)
+    before = np.zeros(run.windows.count, dtype=np.bool_)
+    for span in spans:
+        before[max(span.first - run.windows.number(USUAL_S), 0) : span.first] = True
+    before &= ~inside
+    slow, usual = gaps[inside[ends]], gaps[before[ends]]
+    if len(slow) < MIN_STEPS or len(usual) < MIN_STEPS:
+        return 1.0
+    return float(np.median(slow) / max(np.median(usual), 1.0))
 
 
 def judge_device_used_by_others(run: ObservedRun) -> Judgement:
@@ -226,9 +261,10 @@ RULES = (
         "Others use the host's processors",
         "Processes that do not belong to the run, or other virtual machines on the same hardware, use the "
         "processors that it needs.",
-        "All processors are used, 30 % or more of them by others, and tasks wait; or 10 % or more are "
-        "stolen by the hypervisor; and the devices wait. Without devices, nothing shows that the run is "
-        "slower: it is information then.",
+        "All processors are used, 30 % or more of them by others and a third of one by the run, and tasks "
+        "wait; or 10 % or more are stolen by the hypervisor; and the devices wait, or steps take a quarter "
+        "longer than in the half hour before. Without either, nothing shows that the run is slower: it is "
+        "information then.",
         "Ask for the host exclusively, pin processes to processors, or move the run.",
         ("cpu", "cpu.mean"),
         judge_noisy_neighbour,

@@ -12,13 +12,9 @@ from runvitals.findings.finding import Confidence, Evidence, Severity
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rule import Abstention, FindingRule, Judgement, Occurrence
 from runvitals.findings.spans import Span
-from runvitals.findings.training import LoggedColumn
+from runvitals.findings.training import LoggedColumn, is_loss
 from runvitals.findings.windows import Floats, Integers
 
-_LOSS = re.compile(r"(^|[/_.\s-])(loss|nll|perplexity|ppl|objective)($|[/_.\s-])", re.I)
-_OTHER = re.compile(r"scale|scaler|weight|aux|lr|ratio", re.I)
-_RECORD = re.compile(r"(^|[/_.\s-])(best|min|max|lowest|highest|minimum|maximum)($|[/_.\s-])", re.I)
-"""What is infinite until something better was seen."""
 _NO_MEASURE = re.compile(
     r"(^|[/_.\s-])(policy|value|vf|pg|actor|critic|entropy|advantages?|td|q|qf\d*|ppo|grpo|a2c|sac|dqn|kl"
     r"|rollout|episode|ep|rewards?|ent|surrogate"
@@ -41,15 +37,16 @@ NEVER_FELL = 3.0
 """A loss that never fell, as while a fine-tuning warms up, must be three times what it was at the begin."""
 RECOVERING, COMES_BACK = 0.03, 0.25
 """Of the rise: it falls by so much between the halves since its peak; or is this far below it."""
+NEW_LEVEL = 0.6
+"""Of what the training had gained: a loss that rises by less, at once, and stays there has other data."""
+_STAGE = re.compile(r"\b(curriculum|stage|phase|data ?set|task|context|unfreez)", re.I)
 ROWS, FIRST_ROWS, FIRST_MS = 5, 10, 5 * 60_000
 """Values in a row that are not finite; so many and so long if none was before."""
 
 
 def _losses(run: ObservedRun) -> dict[str, LoggedColumn]:
     return {
-        name: column
-        for name, column in run.training.logged.items()
-        if _LOSS.search(name) and not _OTHER.search(name) and not _RECORD.search(name) and len(column.values)
+        name: column for name, column in run.training.logged.items() if is_loss(name) and len(column.values)
     }
 
 
@@ -58,6 +55,10 @@ def judge_not_finite(run: ObservedRun) -> Judgement:
     losses = _losses(run)
     if not losses:
         return Abstention("no loss was logged", ("a logged value named loss",))
+    if losses.keys() <= run.training.measured:
+        return Abstention(
+            "the loss was exported as a metric, of which a NaN is a gap", ("a logged value named loss",)
+        )
     some_finite = any(np.isfinite(column.values).any() for column in losses.values())
     found: list[Occurrence] = []
     for name, column in losses.items():
@@ -169,11 +170,13 @@ def judge_diverged(run: ObservedRun) -> Judgement:
         times, steps, values = column.time_ms[order], column.step[order], column.values[order]
         finite = np.isfinite(values)
         times, steps, values = times[finite], steps[finite], values[finite]
-        for first, end in _attempts(steps):
+        for first, end in _attempts(steps, _stages(run, times)):
             course = _course_of(values[first:end], times[first:end])
             if course is None:
                 continue
             for begin, last in _divergences(course):
+                if _is_new_level(course, begin, last):
+                    continue
                 is_last = end == len(values) and last == len(course.level) - 1
                 row = first + int(course.begins[begin])
                 to_ms = None if is_last else int(course.times_ms[last])
@@ -184,11 +187,36 @@ def judge_diverged(run: ObservedRun) -> Judgement:
     return []
 
 
-def _attempts(steps: Integers) -> list[tuple[int, int]]:
-    """Return the rows between starts from the begin: trials, folds; a resumption goes back a little only."""
+def _stages(run: ObservedRun, times_ms: Integers) -> list[int]:
+    """Return the rows at which a new stage was marked: other data, whose loss may be higher."""
+    marked = [mark.time_ms for mark in run.training.marks if _STAGE.search(mark.text)]
+    return [int(row) for row in np.searchsorted(times_ms, sorted(marked))]
+
+
+def _is_new_level(course: _Course, first: int, last: int) -> bool:
+    """Whether a loss rose at once to a level at which it stays, not half as high as where it began.
+
+    Harder data do that (a curriculum, a longer context); what diverges goes on, or ends where it began.
+    """
+    part = course.level[first : last + 1]
+    best = float(course.best[first])
+    rise = float(np.median(part)) - best
+    half = len(part) // 2
+    if half < MIN_BLOCKS or rise > NEW_LEVEL * (course.start - best):
+        return False
+    drift = abs(float(np.median(part[half:])) - float(np.median(part[:half])))
+    return bool(part[1] - best > 0.8 * rise and part.max() - best < 1.3 * rise and drift < 0.1 * rise)
+
+
+def _attempts(steps: Integers, stages: list[int]) -> list[tuple[int, int]]:
+    """Return the rows between starts from the begin: trials, folds, stages; a resumption goes back a little.
+
+    Args:
+        stages: rows at which one begins.
+    """
     highest = np.maximum.accumulate(steps) if len(steps) else steps
     falls = np.flatnonzero((steps[1:] >= 0) & (steps[1:] < 0.1 * highest[:-1]) & (steps[1:] < steps[:-1])) + 1
-    bounds = [0, *(int(each) for each in falls[-50:]), len(steps)]
+    bounds = sorted({0, *(int(each) for each in falls[-50:]), *stages[-50:], len(steps)})
     return [(first, end) for first, end in pairwise(bounds) if end - first >= 30]
 
 
@@ -318,7 +346,9 @@ RULES = (
         "by half of its value, and by a quarter of what the training had gained, for half an hour or a "
         "fifth of the rows, and does not fall again as after a warm restart or with new data. A loss that "
         "never fell must triple. Losses of agents and adversaries, and trials that begin anew, are not "
-        "compared.",
+        "compared. A loss that rises at once by less than 60 % of the gain and stays level has other data, "
+        "as in a curriculum; one that rises further should be marked: after a mark with the word "
+        "curriculum, stage, phase, dataset, task or context, it is compared with nothing before.",
         "Go back to a checkpoint from before; lower the learning rate, lengthen the warm-up, skip the "
         "batches at which it began.",
         ("a logged value named loss",),

@@ -23,23 +23,28 @@ from runvitals.findings.spans import Span, median
 from runvitals.findings.trends import Growth, GrowthLimits, end_text, first_of_training, growths_of
 
 KEYS = ("proc.memory.rssMB", "cgroup.memory.workingSetMB")
+OF_HOST = "memory_percent"
+"""Where nothing tells what the run's processes use."""
+MIN_HOST_GROWTH = 3.0
+"""Percent."""
 MIN_GROWTH_MIB, MIN_GROWTH_SHARE, MIN_DEVICE_GROWTH = 256.0, 0.03, 5.0
 """MiB; of the limit; percent of a device's memory."""
-LEVEL = 0.6
-"""Of the memory: growth of an hour that has not come so far may still be a cache that fills."""
+LEVEL, IMMINENT = 0.6, 0.85
+"""Of the memory: growth of an hour that has not come so far may still be a cache that fills; from here on
+twenty minutes of growth are enough, if the rest is used up within the hour."""
 MAX_HOSTS = 256
 
 
 def judge_growth(run: ObservedRun) -> Judgement:
     """Find memory that grows without end: of the run's processes, and of devices."""
-    hosts = [host for host in run.hosts if any(host.columns.has(key) for key in KEYS)][:MAX_HOSTS]
+    hosts = [host for host in run.hosts if any(host.columns.has(key) for key in (*KEYS, OF_HOST))]
     devices = [device for device in run.devices if device.has("memory") and not device.shares_host_memory]
     if not hosts and not devices:
         return Abstention("the memory of the run's processes is unknown", KEYS)
     first = first_of_training(run)
     growing: list[tuple[tuple[ObservedHost, str, Growth], list[Span]]] = []
-    for host in hosts:
-        key = next(key for key in KEYS if host.columns.has(key))
+    for host in hosts[:MAX_HOSTS]:
+        key = next(key for key in (*KEYS, OF_HOST) if host.columns.has(key))
         growing += [((host, key, each), [each.span]) for each in _growths(run, host, key, first)]
     found = [
         _host_growth(run, time, [each for each, _ in members]) for time, members in recurrences(run, growing)
@@ -59,10 +64,14 @@ def judge_growth(run: ObservedRun) -> Judgement:
 def _growths(run: ObservedRun, host: ObservedHost, key: str, first: int) -> list[Growth]:
     """The stretches in which the memory of a host's processes grew; the rest is what all of it leaves."""
     column, total = host.columns.mean(key), limit_mib(host)
+    has_ended = run.ended_ms is not None
+    if key == OF_HOST:
+        limits = GrowthLimits(MIN_HOST_GROWTH, 100.0, 100 * LEVEL, 100 * IMMINENT)
+        return growths_of(column, run.windows, limits, first=first, has_ended=has_ended)
     start = median(column, slice(first, first + 5))
     least = max(MIN_GROWTH_MIB, MIN_GROWTH_SHARE * (total or 0.0), 0.1 * start if start > 0 else 0.0)
-    limits = GrowthLimits(least, total, LEVEL * (total or 0.0))
-    growths = growths_of(column, run.windows, limits, first=first, has_ended=run.ended_ms is not None)
+    limits = GrowthLimits(least, total, LEVEL * (total or 0.0), IMMINENT * total if total else None)
+    growths = growths_of(column, run.windows, limits, first=first, has_ended=has_ended)
     if total is None:
         return growths
     used = host.columns.mean("memory_percent") / 100 * total
@@ -79,13 +88,14 @@ def _host_growth(
 ) -> Occurrence:
     """Report that the memory of hosts grows, and when that of the first is used up."""
     host, key, growth = min(growing, key=lambda each: (not each[2].is_open, each[2].left_s or 1e12))
-    rate = amount_text(growth.per_s * 3600)
+    rate, whose = amount_text(growth.per_s * 3600), f"the run's processes on {host.name}"
+    if key == OF_HOST:
+        rate, whose = f"{growth.per_s * 3600:.1f} % of it", f"{host.name}, with all its processes,"
     return Occurrence(
         _severity(growth),
-        "likely",
+        "possible" if key == OF_HOST else "likely",
         time,
-        f"The memory of the run's processes on {host.name} {_verb(growth)} by {rate} an hour"
-        f"{_end(run, growth, 'memory')}.",
+        f"The memory of {whose} {_verb(growth)} by {rate} an hour{_end(run, growth, 'memory')}.",
         evidence(
             host.columns,
             key,
@@ -149,7 +159,9 @@ RULES = (
         "than before, and by twice what was given back at once: a saw is judged over several of its teeth. "
         "It is reported once 60 % of the memory are used or it has grown for 160 minutes (a data set that "
         "fills a cache does so in its first epoch), if the end is within 48 hours and eight times the "
-        "stretch.",
+        "stretch; from 85 % on, a stretch of twenty minutes is enough if the end is within the hour. "
+        "Where the memory of the run's processes is unknown, that of the whole host is judged, and others "
+        "may use it.",
         "Look for tensors kept with their graph (loss without .item()), lists that grow in the training "
         "loop, Python objects copied by "
         "data-loader workers (use arrays), caches without a bound.",

@@ -30,6 +30,7 @@ MIN_S, UNEXPLAINED_S = 180.0, 600.0
 """It must differ for so long with a cause, and without one."""
 MOSTLY = 0.7
 """Of the windows of a span it must differ in so many."""
+MOST_ROWS = 0.75
 SLOW_CLOCK = 0.8
 LEAVE_OUT = "If it is slow again, leave its host out of the next runs."
 
@@ -126,11 +127,19 @@ def _slow_groups(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[O
 
 
 def _all_at_work(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> Bools:
-    """The windows of the training in which all groups work: a device that does nothing is no slow one."""
+    """The windows of the training in which all groups work: a device that does nothing is no slow one.
+
+    A group without samples, as in a gap of its host, is left out while most have some.
+    """
     work = np.vstack([mean_of([device.work for device in group], run.windows.count) for group in groups])
-    return np.asarray(
-        run.training_windows & above(np.nan_to_num(work, nan=-1.0).min(axis=0), 0.1) & above(run.work, 0.4)
-    )
+    least = np.where(np.isnan(work), np.inf, work).min(axis=0)
+    return np.asarray(run.training_windows & _mostly_known(work) & above(least, 0.1) & above(run.work, 0.4))
+
+
+def _mostly_known(table: Floats) -> Bools:
+    """The columns in which three quarters of the rows, and three or more, have a value."""
+    present = (~np.isnan(table)).sum(axis=0)
+    return np.asarray((present >= 3) & (present >= MOST_ROWS * len(table)))
 
 
 def _table(run: ObservedRun, groups: Sequence[Sequence[Device]], signal: str) -> Floats | None:
@@ -186,10 +195,11 @@ def _slow_half(run: ObservedRun, groups: Sequence[Sequence[Device]]) -> list[Occ
 
 def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list[tuple[int, Difference]]:
     """Return the rows of a table that lie outside of all others for minutes, each with how they differ."""
-    columns = at_work & known(*table)
+    columns = at_work & _mostly_known(table)
     if table.shape[0] < 3 or not columns.any():
         return []
     inner = table[:, columns]
+    inner = np.where(np.isnan(inner), np.nanmedian(inner, axis=0), inner)  # of gaps nothing differs
     middle, least, most = _of_others(inner)
     difference = inner - middle
     spread = 1.4826 * np.median(np.abs(difference), axis=0)

@@ -8,11 +8,14 @@ _IN_A_BURST = 1e6
 # fmt: off
 METRICS = (
     gauge("cpu.mean", "%", "CPU", name="cpu.utilization", mlflow=("cpu_utilization_percentage", 1.0),
-          text="Utilization of all CPUs of the host that are available to the run.",
+          text="Utilization of all CPUs of the host.",
           source="1 − (idle + iowait) ÷ all time in /proc/stat"),
     gauge("cpu.ofLimit", "%", "CPU", name="cgroup.cpu.utilization", scope="cgroup", most=_IN_A_BURST,
           text="CPU time of the cgroup as a share of its quota.",
           source="growth of usage_usec (v1: cpuacct.usage) ÷ seconds ÷ cgroup.cpu.limit"),
+    gauge("cpu.ofAllowed", "%", "CPU", name="cpu.allowed.utilization",
+          text="Utilization of the CPUs that the run may use, by all processes; only if these are not all.",
+          source="mean of cpu.{i}.cpu_percent over the CPUs by affinity and cpuset"),
     gauge("cpu.{i}.cpu_percent", "%", "CPU per core", name="cpu.core.utilization",
           text="Utilization of one logical CPU.",
           source="1 − (idle + iowait) ÷ all time of cpuN in /proc/stat"),

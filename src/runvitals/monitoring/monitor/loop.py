@@ -11,6 +11,7 @@ from runvitals.journal.writer import TEMPORARY_ERRORS
 from runvitals.model.ending import ProcessExit
 from runvitals.model.state import host_ending
 from runvitals.monitoring.monitor.journal_files import JournalFiles
+from runvitals.monitoring.monitor.output_recorder import OutputRecorder
 from runvitals.monitoring.monitor.poller import DescriptorWatcher
 from runvitals.monitoring.monitor.recorder import MonitorRecorder
 from runvitals.monitoring.monitor.sampler import Schedule
@@ -96,6 +97,7 @@ class Monitor:
         self._descriptors = DescriptorWatcher(poller or select.poll())
         self._clients: dict[int, ClientConnection] = {}
         self._files = JournalFiles(journal, self.recorder.warn, self.started_s)
+        self._output = OutputRecorder(journal, self.recorder.warn)
         self._stop_requested = False
         self._interrupted: set[int] = set()
         self._accept_again_at_s = NEVER
@@ -160,7 +162,10 @@ class Monitor:
             self._descriptors.watch(self.listener.fd, self._accept_clients)
         if now_s >= self._files.maintain_at_s:
             self._files.maintain(now_s)
+        if now_s >= self._output.read_at_s:
+            self._output.read(now_s)
         due_s += self._oom_kills.check_at_s, self._accept_again_at_s, self._files.maintain_at_s
+        due_s.append(self._output.read_at_s)
         self._chores_at_s = min(due_s)
 
     def add_background_task(self, fd: int, done: Callable[[], None]) -> None:
@@ -299,6 +304,8 @@ class Monitor:
             self._record_exit(process)
             return
         self._live.append(process)
+        self._output.attach(process, self.clock())
+        self._chores_at_s = min(self._chores_at_s, self._output.read_at_s)
         self._update_live()
         if pid not in self.scope.pids:
             self.scope.pids.append(pid)
@@ -314,9 +321,11 @@ class Monitor:
             else:
                 self._descriptors.unwatch(process.pidfd)
                 process.leave(code)
+                self._output.finish(process, self.clock())
             self.recorder.note(frames.LIFECYCLE, what="finish", pid=pid, exit_code=code)
             if process.state == CLOSING and self.in_container and len(self.processes) == 1:
                 self._record_expected_end(process)
+        self._output.read(self.clock())
         self._update_live()
 
     def _record_expected_end(self, process: WatchedProcess) -> None:
@@ -349,6 +358,7 @@ class Monitor:
             self._record_ended(process)
         elif was_closing and process.over:
             self._descriptors.unwatch(pidfd)
+            self._output.finish(process, now_s)
             text = f"process {process.pid} announced its exit but still exists; no longer waiting for it"
             self.recorder.warn("still_closing", text)
 
@@ -372,6 +382,7 @@ class Monitor:
         exit = process.exit
         exit.out_of_memory = exit.signal == 9 and self._oom_kills.was_oom_killed(process)
         self.recorder.note(frames.LIFECYCLE, what="exit", pid=process.pid, **exit.as_dict())
+        self._output.finish(process, self.clock())
 
     # -- the end
 

@@ -18,10 +18,11 @@ RANGES = (
     (0.0, 20.0, "1", "gpu.maxPcieLinkGen, gpu.pcieLinkGen"),
     (0.0, 64.0, "1", "gpu.maxPcieLinkWidth, gpu.pcieLinkWidth"),
     (0.0, 100.0, "%",
-     "cpu.active_percent, cpu.cpu_percent, cpu.ecpu_percent, cpu.iowait, cpu.mean, cpu.pcpu_percent, "
-     "cpu.pressureAvg10, cpu.steal, cpu.system, cpu.user, disk.inodesPercent, disk.usagePercent, "
-     "disk.utilization, gpu.decoderUtilization, gpu.dramActive, gpu.encoderUtilization, gpu.gpu, "
-     "gpu.graphicsActive, gpu.gttAllocated, gpu.memory, gpu.memoryAllocated, gpu.memoryBandwidth, "
+     "cpu.active_percent, cpu.cpu_percent, cpu.ecpu_percent, cpu.iowait, cpu.mean, cpu.ofAllowed, "
+     "cpu.pcpu_percent, cpu.pressureAvg10, cpu.steal, cpu.system, cpu.user, disk.inodesPercent, "
+     "disk.usagePercent, disk.utilization, gpu.decoderUtilization, gpu.dramActive, "
+     "gpu.encoderUtilization, gpu.gpu, gpu.graphicsActive, gpu.gttAllocated, gpu.memory, "
+     "gpu.memoryAllocated, gpu.memoryBandwidth, "
      "gpu.memoryOverDrive, gpu.pipeFp16Active, gpu.pipeFp32Active, gpu.pipeFp64Active, "
      "gpu.pipeTensorActive, gpu.pipeTensorHmmaActive, gpu.smActive, gpu.smOccupancy, "
      "host.memory_percent, io.pressureAvg10, io.pressureFullAvg10, ipu.ipu utilisation (%), "

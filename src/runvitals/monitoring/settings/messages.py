@@ -11,6 +11,8 @@ from runvitals.base.terminal_text import inert
 ANNOUNCED = "RUNVITALS_ANNOUNCED"
 """In the environment of a command that `runvitals run` has started: the run whose name and folder it has
 printed."""
+RECORDED_OUTPUT = "RUNVITALS_RECORDED_OUTPUT"
+"""In the environment of a command whose output `runvitals run --console` records: the run."""
 _MIN_TOKEN_LENGTH = 12
 
 

@@ -20,6 +20,7 @@ HARMLESS_VALUES: dict[str, tuple[object, ...]] = {"mode": ("offline", "disabled"
 
 
 _MAX_SHOWN_LENGTH = 500
+_warned: set[str] = set()
 
 
 class SettingError(UsageError, ValueError):
@@ -39,9 +40,10 @@ class Setting:
         of_source: concerns a single source, and is recorded only if it is set.
         hide: redacts secrets in a value before it is shown or recorded.
         fallback: environment variable of another tool that counts if nothing sets the setting.
+        mend: makes an invalid value valid, with a warning: a name must not end a training.
     """
 
-    __slots__ = ("allowed", "check", "default", "fallback", "hide", "name", "of_source", "text")
+    __slots__ = ("allowed", "check", "default", "fallback", "hide", "mend", "name", "of_source", "text")
 
     def __init__(
         self,
@@ -53,6 +55,7 @@ class Setting:
         of_source: bool = False,
         hide: Callable[[Any], Any] | None = None,
         fallback: str = "",
+        mend: Callable[[Any], Any] | None = None,
     ) -> None:
         self.name = name
         self.default = default
@@ -62,6 +65,7 @@ class Setting:
         self.of_source = of_source
         self.hide = hide
         self.fallback = fallback
+        self.mend = mend
 
     def redact(self, value: Any) -> Any:
         """Return the value with secrets redacted."""
@@ -85,11 +89,26 @@ class Setting:
         try:
             return self.check(value)
         except (ValueError, TypeError, OverflowError, RecursionError):
-            from runvitals.monitoring.environment import redaction
+            problem = f"invalid setting {self.name} = {self._shown(value)} ({inert(where)})"
+            if self.mend is None:
+                raise SettingError(f"{problem}: expected {self.allowed}") from None
+        from runvitals.monitoring.environment import redaction
 
-            shown = repr(redaction.entries(self.redact(value)))
-            if len(shown) > _MAX_SHOWN_LENGTH:
-                shown = f"{shown[:_MAX_SHOWN_LENGTH]}…"
-            raise SettingError(
-                f"invalid setting {self.name} = {shown} ({inert(where)}): expected {self.allowed}"
-            ) from None
+        mended = self.check(self.mend(redaction.entries(value)))
+        _warn(f"{problem}: {mended} is used instead; expected {self.allowed}")
+        return mended
+
+    def _shown(self, value: Any) -> str:
+        from runvitals.monitoring.environment import redaction
+
+        shown = repr(redaction.entries(self.redact(value)))
+        return shown if len(shown) <= _MAX_SHOWN_LENGTH else f"{shown[:_MAX_SHOWN_LENGTH]}…"
+
+
+def _warn(text: str) -> None:
+    """Print a warning once: settings are resolved several times."""
+    from runvitals.monitoring.settings.messages import notify
+
+    if text not in _warned:
+        _warned.add(text)
+        notify(text)

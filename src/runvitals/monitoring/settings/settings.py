@@ -13,6 +13,7 @@ from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.monitoring.environment import launcher
+from runvitals.monitoring.settings import name_settings as names
 from runvitals.monitoring.settings import setting_checks as checks
 from runvitals.monitoring.settings import source_settings, trust
 from runvitals.monitoring.settings.setting_definition import Setting
@@ -23,6 +24,7 @@ MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
 
 
+_DISPLAYED = f"a text; of a long one the first {names.DISPLAY_CHARACTERS} characters count"
 _NAME_ALLOWED = "1 to 128 characters without / \\ or control characters"
 SETTINGS: dict[str, Setting] = {
     setting.name: setting
@@ -33,6 +35,7 @@ SETTINGS: dict[str, Setting] = {
             checks.project,
             f"{_NAME_ALLOWED}, and not ., .. or -",
             "Project the run belongs to.",
+            mend=names.project_identifier,
         ),
         Setting(
             "entity",
@@ -42,12 +45,13 @@ SETTINGS: dict[str, Setting] = {
             "Team or user that the run belongs to, on a server with accounts; default: `WANDB_ENTITY`, or"
             " what the owner of the key has set.",
             fallback="WANDB_ENTITY",
+            mend=names.team_identifier,
         ),
         Setting(
             "name",
             None,
-            checks.optional(checks.name),
-            _NAME_ALLOWED,
+            checks.optional(names.display_name),
+            _DISPLAYED,
             "Display name of the run; default: the job's name, or one such as `brave-otter-417`.",
         ),
         Setting(
@@ -56,6 +60,7 @@ SETTINGS: dict[str, Setting] = {
             checks.optional(checks.run_id),
             "1 to 128 of A-Z a-z 0-9 _ . -, not starting with a dot or a dash",
             "Id of the run. Processes with the same id belong to one run, on one host or many.",
+            mend=names.run_identifier,
         ),
         Setting(
             "resume",
@@ -65,13 +70,19 @@ SETTINGS: dict[str, Setting] = {
             "What to do if a run with this id already exists.",
         ),
         Setting(
-            "group", None, checks.optional(checks.name), _NAME_ALLOWED, "Groups the runs of one experiment."
+            "group",
+            None,
+            checks.optional(names.display_name),
+            _DISPLAYED,
+            "Groups the runs of one experiment.",
         ),
-        Setting("job_type", None, checks.optional(checks.name), _NAME_ALLOWED, "Kind of run: train, eval …"),
+        Setting(
+            "job_type", None, checks.optional(names.display_name), _DISPLAYED, "Kind of run: train, eval …"
+        ),
         Setting(
             "tags",
             [],
-            checks.list_of(checks.name),
+            lambda value: names.display_names(checks.list_of(lambda tag: tag)(value)),
             "a list of strings, or comma-separated strings",
             "Tags to find the run by.",
         ),
@@ -137,7 +148,12 @@ SETTINGS: dict[str, Setting] = {
             "Where the host's /proc, /sys and disks are mounted in a container.",
         ),
         Setting(
-            "console", False, checks.boolean, "true or false", "`runvitals run`: record the command's output."
+            "console",
+            None,
+            checks.optional(checks.boolean),
+            "true or false",
+            "Record what the program prints. Default: what costs nothing, which is what Python prints after"
+            " `init()`, and all output to a file; true: `runvitals run` records all output of its command.",
         ),
         Setting("quiet", False, checks.boolean, "true or false", "Print only warnings to stderr."),
         Setting(

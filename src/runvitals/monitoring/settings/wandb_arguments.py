@@ -17,6 +17,8 @@ _ABSENT_OF_INIT = {
 }
 RESUMES: dict[Any, str | None] = {True: "allow", False: None, "auto": "allow"}
 """Our values of `resume` for W&B's, without those that are the same."""
+CONSOLES = {"auto": True, "redirect": True, "wrap": True, "wrap_raw": True, "wrap_emu": True, "off": False}
+"""Whether W&B's ways to record the console record it."""
 MODES = {"shared": "online", "dryrun": "offline", "run": "online"}
 """Our modes for W&B's. Processes with one run id share a run in every mode."""
 _REINIT = {
@@ -137,8 +139,9 @@ def own_settings(values: Mapping[str, Any], names: Collection[str]) -> dict[str,
     for name, value in values.items():
         if name in ("api_key", "identity_token_file"):
             raise SettingError(f"{name} (argument) is not a setting; use login() or `runvitals login`")
-        if name == "console" and value in ("auto", "redirect", "wrap", "off"):
-            ignored.append(name)
+        if name == "console" and value in CONSOLES:
+            if not CONSOLES[value]:
+                settings[name] = False
         elif name in _SETTINGS or name in names:
             settings[_SETTINGS.get(name, name)] = value
         elif name == "x_label":

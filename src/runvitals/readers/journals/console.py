@@ -19,14 +19,15 @@ class ConsoleText:
     stream: str
     text: str
     writer: str
+    host: str = ""
+    rank: int | None = None
 
 
-def parse(payload: bytes, writer: str) -> ConsoleText:
-    """Return the output in a CONSOLE record."""
+def parse(payload: bytes, writer: str, host: str = "", rank: int | None = None) -> ConsoleText:
+    """Return the output in a CONSOLE record of a process."""
     stream, time_ms = CONSOLE_HEAD.unpack_from(payload)
-    return ConsoleText(
-        time_ms, STREAMS[stream], payload[CONSOLE_HEAD.size :].decode("utf-8", "replace"), writer
-    )
+    text = payload[CONSOLE_HEAD.size :].decode("utf-8", "replace")
+    return ConsoleText(time_ms, STREAMS[stream], text, writer, host, rank)
 
 
 class Console:

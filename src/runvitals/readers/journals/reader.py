@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import Tail
 from runvitals.journal.records import Record
+from runvitals.model.failure import Failure, failure_of
 from runvitals.model.logged_media import LoggedMedia
 from runvitals.model.run import Run
 from runvitals.model.state import MONITOR
+from runvitals.monitoring.environment import redaction
 from runvitals.readers.journals import console
 from runvitals.readers.journals.console import Console
 from runvitals.readers.journals.file_ends import EMPTY
@@ -72,7 +74,8 @@ class RunReader:
         elif record.type == frames.HISTORY:
             self._history(record.writer).add(record)
         elif record.type == frames.CONSOLE:
-            self.console.add(console.parse(record.value, record.writer))
+            writer = self.facts.writer(record.writer)
+            self.console.add(console.parse(record.value, record.writer, writer.host, writer.rank))
         elif record.type == frames.MEDIA:
             self.media.add(record)
 
@@ -103,6 +106,10 @@ class RunReader:
         run = self.facts.run(now_ms)
         run.problems[:] = self.problems()
         return run
+
+    def failure(self, now_ms: int) -> Failure | None:
+        """Return why the run failed; None if it has not."""
+        return failure_of(self.run(now_ms), self.console.pieces(), redaction.text)
 
     def groups(self) -> dict[tuple[str, str], list[str]]:
         """Return the writers of each (host, role), oldest first."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import read_run
 from runvitals.model.errors import UnknownRun
+from runvitals.model.failure import Failure
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.run import Event, Run
 from runvitals.model.run_state import State
@@ -168,11 +169,9 @@ class OpenRun:
 
     def observe(self, price_per_device_hour: float | None = None) -> ObservedRun:
         """Return what the rules of `findings` see of the run. Needs numpy."""
-        from runvitals.readers.journals.findings import observe_run
+        from runvitals.readers.journals.findings import observe_reader
 
-        return observe_run(
-            self.facts, self.metrics().series, self.history(), self._clock(), price_per_device_hour
-        )
+        return observe_reader(self._reader, self.facts, self._clock(), price_per_device_hour)
 
     def history(self) -> list[LoggedRow]:
         """Return all rows of `log()`, from all ranks, ordered by time.
@@ -225,10 +224,19 @@ class OpenRun:
         return path if os.path.isfile(path) else None
 
     def console(self) -> Iterator[ConsoleText]:
-        """The output recorded by `runvitals run --console`: process by process, in order within each."""
+        """The recorded output: process by process, in order within each."""
         for record in read_run(self._reader.folder):
             if record.type == frames.CONSOLE:
                 yield console.parse(record.value, record.writer)
+
+    def failure(self) -> Failure | None:
+        """Return why the run failed, and what it printed last; None if it has not failed.
+
+        Example:
+            >>> run.failure().title
+            'ValueError: shapes (3, 4) and (5,) do not fit'
+        """
+        return self._reader.failure(self._clock())
 
     def __repr__(self) -> str:
         return f"<run {self.id} of project {self.facts.project!r}: {self.state}>"

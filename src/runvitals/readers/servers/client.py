@@ -13,7 +13,7 @@ from runvitals.model.artifacts import ArtifactAddress
 from runvitals.readers.servers import lost_hours, responses
 from runvitals.readers.servers.artifacts import ServerArtifacts
 from runvitals.readers.servers.connection import ApiConnection
-from runvitals.readers.servers.lost_hours import LostHours, RunLoss
+from runvitals.readers.servers.lost_hours import LostHours, PlaceLoss, RunLoss
 from runvitals.readers.servers.remote_run import RemoteRun
 from runvitals.readers.servers.responses import FleetSeries, Latest
 from runvitals.sdk.artifacts.artifact import Artifact
@@ -191,6 +191,7 @@ class Client:
         until_ms: int | None = None,
         price_per_device_hour: float | None = None,
         filter: str = "",
+        organisation: bool = False,
     ) -> LostHours:
         """Return the device-hours that runs lost, by cause, as a shared server has judged them.
 
@@ -200,6 +201,8 @@ class Client:
             since_ms, until_ms: the period, ms UTC; default: the last 7 days.
             price_per_device_hour: to tell them in money, instead of the server's prices.
             filter: only runs that match these terms, as the page has them.
+            organisation: also runs that you may not read, for those who may see the usage of the
+                organisation; without `project` and `filter`.
 
         Raises:
             ServerError: the server rejected the request or is unreachable.
@@ -209,7 +212,7 @@ class Client:
             [('input_bound_cpu', 51.2), ('idle', 8.0)]
         """
         period = _period(project, entity, since_ms, until_ms, price_per_device_hour, filter)
-        return lost_hours.lost_hours(self._connection, period)
+        return lost_hours.lost_hours(self._connection, period, organisation)
 
     def run_losses(
         self,
@@ -232,6 +235,29 @@ class Client:
         """
         period = _period(project, entity, since_ms, until_ms, price_per_device_hour, filter)
         return lost_hours.run_losses(self._connection, [*period, ("cause", cause)], PAGE_SIZE)
+
+    def place_losses(
+        self,
+        by: Literal["team", "project"] = "team",
+        entity: str | None = None,
+        *,
+        cause: str | None = None,
+        since_ms: int | None = None,
+        until_ms: int | None = None,
+        price_per_device_hour: float | None = None,
+        organisation: bool = False,
+    ) -> Iterator[PlaceLoss]:
+        """Iterate over the teams or projects behind `lost_hours`, the most first; pages as needed.
+
+        Args:
+            by: `team` also for users. The others are as in `lost_hours` and `run_losses`.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        period = _period(None, entity, since_ms, until_ms, price_per_device_hour, "")
+        parameters = [*period, ("cause", cause), ("by", by)]
+        return lost_hours.place_losses(self._connection, parameters, PAGE_SIZE, organisation)
 
     def close(self) -> None:
         """Close the connection. The next call opens a new one."""

@@ -131,8 +131,12 @@ class ApiConnection:
             return self._content(path, response)
         raise self._refusal(method, path, response)
 
-    def send_to(self, method: str, path: str, names: Mapping[str, str], body: Any) -> Any:
-        """As `send`, to a path as `path_with` takes it."""
+    def call(
+        self, method: str, path: str, names: Mapping[str, str], body: Any, parameters: Parameters = ()
+    ) -> Any:
+        """As `get` or `send`, to a path as `path_with` takes it."""
+        if method == "GET":
+            return self.get(path_with(path, names), parameters)
         return self.send(method, path_with(path, names), body)
 
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:

@@ -4,7 +4,7 @@
 (who makes the request), an action and a resource:
 
     >>> from runvitals.server.access.actions import Action
-    >>> from runvitals.server.access.decision import Decision, decide
+    >>> from runvitals.server.access.decisions.decision import Decision, decide
     >>> from runvitals.server.access.principals import Anonymous
     >>> from runvitals.server.access.resources import Entity, Project
     >>> decide(Anonymous(), Action.PROJECT_READ, Project(1, Entity(7)))

@@ -26,14 +26,14 @@ from runvitals.server.access.actions import (
     PUBLIC,
     Action,
 )
-from runvitals.server.access.authentication import CHECKS_KEY
-from runvitals.server.access.authenticator import is_loopback_client
-from runvitals.server.access.decision import Decision
-from runvitals.server.access.directory import Directory
-from runvitals.server.access.moved_resources import check_moved
-from runvitals.server.access.named_resources import NamedResources
+from runvitals.server.access.decisions.decision import Decision
+from runvitals.server.access.decisions.directory import Directory
+from runvitals.server.access.enforcement.moved_resources import check_moved
+from runvitals.server.access.enforcement.named_resources import NamedResources
+from runvitals.server.access.enforcement.refusals import Refusals, beyond_key
+from runvitals.server.access.identification.authentication import CHECKS_KEY
+from runvitals.server.access.identification.authenticator import is_loopback_client
 from runvitals.server.access.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
-from runvitals.server.access.refusals import Refusals, beyond_key
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Project, ProjectItem, Resource
 from runvitals.server.account_store import AccountStore

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from runvitals.server.access.actions import INGEST, NEEDS_SUDO, READS, WRITES, Action
-from runvitals.server.access.matrix import Role
+from runvitals.server.access.decisions.matrix import Role
 
 UserState = Literal["unverified", "active", "suspended", "deleted"]
 

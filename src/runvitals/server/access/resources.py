@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
-from runvitals.server.access.matrix import Role
+from runvitals.server.access.decisions.matrix import Role
 
 
 class Visibility(str, Enum):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.alerts.finding_watch import FindingWatch
 from runvitals.server.alerts.rule_notices import RuleNotices
 from runvitals.server.alerts.rule_watch import RuleWatch

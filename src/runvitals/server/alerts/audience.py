@@ -6,7 +6,7 @@ from typing import Final
 
 from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.resources import Project, ProjectItem, Visibility
 from runvitals.server.events.run_events import RunEvent
 from runvitals.server.metadata_store import MetadataStore

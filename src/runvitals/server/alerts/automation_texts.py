@@ -15,9 +15,8 @@ def text_of(facts: EventFacts, team: str, automation: str) -> str:
     prefix = f"[{team}/{facts.project}]" if facts.project else f"[{team}]"
     advice = one_line(str(facts.values.get("finding_advice") or ""), _MAX_FINDING)
     what_to_do = f"What to do: {advice}\n" if advice and facts.kind == "finding.opened" else ""
-    return (
-        f"{prefix} {_what(facts)}\n{what_to_do}You get this by the automation “{automation}” of team {team}."
-    )
+    why = f"You get this by the automation “{automation}” of team {team}."
+    return f"{prefix} {_what(facts)}\n{what_to_do}{_failure(facts)}{why}"
 
 
 def level_of(facts: EventFacts) -> str:
@@ -27,6 +26,13 @@ def level_of(facts: EventFacts) -> str:
     if facts.kind in ("finding", "device.silent", "usage.threshold"):
         return "warning"
     return _LEVELS.get(facts.state, "info")
+
+
+def _failure(facts: EventFacts) -> str:
+    """Return why a run failed and what it printed last."""
+    why, output = facts.values.get("run_failure"), facts.values.get("run_output")
+    printed = f"Last lines of its output:\n{output}\n" if output else ""
+    return f"Why: {one_line(str(why))}\n{printed}" if why else ""
 
 
 def _silent_part(facts: EventFacts) -> str:

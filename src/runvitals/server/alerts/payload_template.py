@@ -21,6 +21,8 @@ NAMES: Final = (
     "run_id",
     "run_name",
     "run_state",
+    "run_failure",
+    "run_output",
     "run_url",
     "metric_name",
     "metric_value",

@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import quote
 
 from runvitals.model.durations import MINUTE_MS
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.alerts.audience import may_read_run, team_may_read
 from runvitals.server.alerts.evaluation import Transition
 from runvitals.server.alerts.rules import AlertRule

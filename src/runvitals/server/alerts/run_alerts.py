@@ -15,7 +15,7 @@ from typing import Final
 from urllib.parse import quote
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.alerts.audience import is_of_interest, may_read_run, team_may_read
 from runvitals.server.alerts.mute_links import PURPOSE, MuteLink
 from runvitals.server.alerts.receivers import (

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from runvitals.model.durations import DAY_MS, HOUR_MS, MINUTE_MS
+from runvitals.model.ending import signal_name
 from runvitals.server.events.run_events import RunEvent
 
-MAX_CONSOLE_LINES: Final = 20
-_MAX_LINE: Final = 300
 _MAX_SHOWN: Final = 200
 _MAX_TEXT: Final = 4000
-_ESCAPES: Final = re.compile(r"\x1b(?:\[[0-9;?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|.)", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,8 +19,9 @@ class AlertFacts:
     """Facts that a text about a run may name; None: unknown.
 
     Args:
-        ended_first: host, and rank, of the process that ended first.
+        ended_first: host, and rank, of the process that failed first.
         console: the last lines of the output, without secrets; empty where the receiver may not see them.
+        why: why it failed, on one line.
     """
 
     entity: str | None
@@ -39,6 +36,7 @@ class AlertFacts:
     ended_first: str | None = None
     last_step: float | None = None
     console: tuple[str, ...] = ()
+    why: str | None = None
 
     @property
     def place(self) -> str:
@@ -98,13 +96,6 @@ def one_line(text: str, most: int = _MAX_SHOWN) -> str:
     return " ".join(shown.split())[:most]
 
 
-def console_lines(pieces: Sequence[str]) -> tuple[str, ...]:
-    """Return the last lines as a terminal shows them, without colours and only the end of a progress bar."""
-    lines = _ESCAPES.sub("", "".join(pieces)).split("\n")
-    shown = [line.rstrip("\r").rpartition("\r")[2] for line in lines]
-    return tuple(line[:_MAX_LINE] for line in shown if line.strip())[-MAX_CONSOLE_LINES:]
-
-
 def _title(event: RunEvent, facts: AlertFacts) -> str:
     name, after = one_line(facts.name), f"after {duration_text(facts.duration_ms)}"
     if event.event == "lost":
@@ -119,14 +110,16 @@ def _title(event: RunEvent, facts: AlertFacts) -> str:
 
 def _circumstances(facts: AlertFacts) -> str:
     lines = [f"State: {facts.state}"]
+    if facts.why is not None:
+        lines.append(f"Why: {one_line(facts.why)}")
     if facts.out_of_memory:
         lines.append("The kernel ended it because memory was exhausted.")
-    if facts.exit_code is not None:
+    if facts.exit_code is not None and not (facts.why or "").startswith("Exit code"):
         lines.append(f"Exit code: {facts.exit_code}")
     if facts.signal is not None:
-        lines.append(f"Signal: {facts.signal}")
+        lines.append(f"Signal: {facts.signal} ({signal_name(facts.signal)})")
     if facts.ended_first is not None:
-        lines.append(f"Ended first: {one_line(facts.ended_first)}")
+        lines.append(f"Failed first: {one_line(facts.ended_first)}")
     if facts.last_step is not None:
         lines.append(f"Last step: {facts.last_step:g}")
     return "\n".join(lines)

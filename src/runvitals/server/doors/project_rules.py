@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 import anyio.to_thread
 from starlette.types import Scope
 
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.doors.routing import (

@@ -17,8 +17,8 @@ from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.ingest.endpoint import IngestCounters
 from runvitals.server.ingest.envelope import Ack, ArrayEnvelope, Envelope, WriterDescription
-from runvitals.server.ingest.envelope_access import IngestRightsSource
-from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.envelope_recorder import Recorder
+from runvitals.server.ingest.sender_rights import IngestRightsSource
 
 _MAX_WRITERS: Final = 50_000
 _NUMBERS_PER_MS: Final = 1 << 20

@@ -18,8 +18,8 @@ from urllib.parse import quote, urlencode
 import msgspec
 from fastapi import Request
 
-from runvitals.server.access.authentication import WANDB_SIGNED
-from runvitals.server.access.identity import CredentialOwner
+from runvitals.server.access.identification.authentication import WANDB_SIGNED
+from runvitals.server.access.identification.identity import CredentialOwner
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester, Via, requester_of
 from runvitals.server.http.request_errors import HttpRejection

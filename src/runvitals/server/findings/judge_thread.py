@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
+from runvitals.findings.pace import Urgency
 from runvitals.findings.rules import VERSION
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.model.errors import UnknownRun
 from runvitals.server.findings.kept_findings import KeptFindings
 from runvitals.server.findings.storage.results import DueJudgement
+from runvitals.server.findings.watched_runs import WatchedRuns
 from runvitals.server.library.stored.run import StoredRun
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import MetadataStoreUnavailable
@@ -21,12 +23,18 @@ from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
 EVERY_S: Final = 5.0
-RUNNING_LOAD: Final = 0.01
-"""Of a core, for all runs that go on together: with many, each is judged more seldom."""
+LOOK_MS: Final = 30_000
+"""The newest values of runs that go on are looked at so often, or less often if `LOOK_LOAD` asks for it."""
+LOOK_LOAD: Final = 0.004
+QUIET_LOAD: Final = 0.005
+"""Of a core, for all runs in which nothing changes: with many, each is judged more seldom."""
+CHANGED_LOAD: Final = 0.05
+"""Of a core, for runs in which something has changed, and for first judgements."""
 ENDED_LOAD: Final = 0.1
 """Of a core, for runs that have ended, also after the rules have changed."""
-LEAST_MS: Final = MINUTE_MS
-"""A run that goes on is not judged more often."""
+_SAVED_S: Final = 60.0
+"""What a load allows is saved up for so long."""
+_MAX_LANES: Final = 100_000
 _AT_ONCE: Final = 500
 _FULL_CHECK_MS: Final = HOUR_MS
 _RETRY_MS: Final = HOUR_MS
@@ -45,12 +53,29 @@ class _Judged:
     failed: bool = False
 
 
+class _Allowance:
+    """CPU seconds that may be spent: a share of a core."""
+
+    def __init__(self, load: float) -> None:
+        self._load = load
+        self._filled_ms: int | None = None
+        self.left_s = 0.0
+
+    def fill(self, now_ms: int) -> None:
+        """Add what the time since the last call allows."""
+        since_s = _SAVED_S if self._filled_ms is None else max(now_ms - self._filled_ms, 0) / 1000
+        self.left_s = min(self.left_s + self._load * since_s, self._load * _SAVED_S)
+        self._filled_ms = now_ms
+
+
 class JudgeThread:
     """A supervised thread that judges runs.
 
-    It looks every five seconds at runs of which something arrived; at the start, and every hour, at all
-    others. What is judged is in the metadata store, so a server that starts, or begins to lead, goes on with
-    what is missing. `with` ends it.
+    Runs that go on are watched: it looks at their newest values each half minute, in the store, so it does
+    not matter which server they send to. Those in which something changed are judged at once, the others
+    seldom. Runs that have ended are found by what arrived of them; at the start, and every hour, among all.
+    What is judged is in the metadata store, so a server that starts, or begins to lead, goes on with what is
+    missing. `with` ends it.
 
     Args:
         clock: the time now, ms UTC.
@@ -77,8 +102,11 @@ class JudgeThread:
         self._cpu_clock = cpu_clock
         self._leads = leads
         self._judged: dict[int, _Judged] = {}
-        self._full_check_ms = self._heard_ms = 0
-        self._followed: set[int] = set()
+        self._watched = WatchedRuns(store, metadata_store)
+        self._look_ms = self._full_check_ms = self._heard_ms = 0
+        self._quiet, self._urgent = _Allowance(QUIET_LOAD), _Allowance(CHANGED_LOAD)
+        self._left: set[int] = set()
+        self._went_on: frozenset[int] = frozenset()
         self.failures: dict[int, str] = {}
         self.thread = SupervisedThread("findings", self._turn, every_s=EVERY_S)
 
@@ -97,47 +125,69 @@ class JudgeThread:
         if self._leads():
             self.judge_due()
         else:
-            self._full_check_ms = 0  # all runs are looked at when this server begins to lead
+            self._look_ms = self._full_check_ms = 0  # all runs are looked at when this server begins to lead
+            self._watched.forget()
         return True
 
     def judge_due(self) -> None:
         """Judge what is due, while there is time."""
         now_ms = self._clock()
+        if now_ms >= self._look_ms:
+            self._look(now_ms)
+        self._judge_running(now_ms)
+        self._judge_ended(now_ms)
+
+    def _look(self, now_ms: int) -> None:
+        """Look at the newest values of the runs that go on."""
+        began_s = self._cpu_clock()
+        self._went_on = self._watched.ids
+        self._watched.look(self._metadata_store.findings.running(VERSION, now_ms, _MAX_LANES), now_ms)
+        self._look_ms = now_ms + max(LOOK_MS, int(1000 * (self._cpu_clock() - began_s) / LOOK_LOAD))
+
+    def _judge_running(self, now_ms: int) -> None:
+        for allowance in (self._quiet, self._urgent):
+            allowance.fill(now_ms)
+        for run in self._watched.due(now_ms):
+            allowance = self._quiet if run.urgency is Urgency.QUIET else self._urgent
+            if allowance.left_s > 0 and not self._has_failed(run.run_id, now_ms):
+                cost_s = self._judge(run.run_id, run.uid, now_ms)
+                self._watched.judged(run.run_id, now_ms, cost_s)
+                allowance.left_s -= cost_s
+            if self.thread.closing.is_set():
+                return
+
+    def _judge_ended(self, now_ms: int) -> None:
         table = self._metadata_store.findings
         full = now_ms >= self._full_check_ms
-        heard = table.heard_since(self._heard_ms)
-        among = None if full else heard | self._followed
-        due = table.due(VERSION, now_ms, _AT_ONCE, among)
-        left = self._judge_some(due, now_ms)
+        among = (
+            None
+            if full
+            else table.heard_since(self._heard_ms) | self._watched.ids | self._went_on | self._left
+        )
+        due = table.due(VERSION, now_ms, _AT_ONCE, among, only_ended=True)
+        left_s = ENDED_LOAD * EVERY_S
+        self._left = set()
+        for run in due:
+            if left_s <= 0 or self.thread.closing.is_set() or not self._is_due(run, now_ms):
+                self._left.add(run.run_id)
+            else:
+                left_s -= self._judge(run.run_id, run.uid, now_ms)
         self._heard_ms = now_ms - MINUTE_MS
-        # What is left, and runs that go on, whose end is noticed although nothing more arrives.
-        self._followed = left | {run.run_id for run in due if run.is_running}
-        if full and not left and len(due) < _AT_ONCE:
+        if full and not self._left and len(due) < _AT_ONCE:
             self._full_check_ms = now_ms + _FULL_CHECK_MS
 
-    def _judge_some(self, due: Sequence[DueJudgement], now_ms: int) -> set[int]:
-        """Judge runs while there is time, and return the numbers of those that are left."""
-        running = sum(run.is_running for run in due)
-        left_s = ENDED_LOAD * EVERY_S
-        left: set[int] = set()
-        for run in due:
-            if left_s <= 0 or self.thread.closing.is_set() or not self._is_due(run, running, now_ms):
-                left.add(run.run_id)
-                continue
-            left_s -= self._judge(run, now_ms)
-        return left
-
-    def _is_due(self, run: DueJudgement, running: int, now_ms: int) -> bool:
+    def _is_due(self, run: DueJudgement, now_ms: int) -> bool:
         judged = self._judged.get(run.run_id)
-        if judged is not None and judged.failed and now_ms - judged.time_ms < _RETRY_MS:
-            return False
-        if not run.is_running:
-            return judged is None or now_ms - judged.time_ms >= 1000 * judged.cost_s / ENDED_LOAD
-        cost_s = 0.0 if judged is None else judged.cost_s
-        waited_ms = now_ms - max(run.judged_ms, 0 if judged is None else judged.time_ms)
-        return waited_ms >= max(LEAST_MS, 1000 * cost_s * running / RUNNING_LOAD)
+        if judged is None:
+            return True
+        waits = now_ms - judged.time_ms < 1000 * judged.cost_s / ENDED_LOAD
+        return not waits and not self._has_failed(run.run_id, now_ms)
 
-    def _judge(self, run: DueJudgement, now_ms: int) -> float:
+    def _has_failed(self, run_id: int, now_ms: int) -> bool:
+        judged = self._judged.get(run_id)
+        return judged is not None and judged.failed and now_ms - judged.time_ms < _RETRY_MS
+
+    def _judge(self, run_id: int, uid: str, now_ms: int) -> float:
         """Judge a run, and return the CPU seconds that it took. A run that cannot be judged stops no other.
 
         Raises:
@@ -145,28 +195,28 @@ class JudgeThread:
         """
         began_s = self._cpu_clock()
         failed = False
-        view = StoredRun(run.uid, run.run_id, self._store, self._metadata_store)
+        view = StoredRun(uid, run_id, self._store, self._metadata_store)
         try:
             view.refresh()
             self._findings.judge(view, now_ms)
-            self.failures.pop(run.run_id, None)
+            self.failures.pop(run_id, None)
         except UnknownRun:
             pass  # moved to the trash, or deleted, a moment ago
         except MetadataStoreUnavailable:
             raise  # no run can be judged: the thread reports it and tries again
         except Exception as error:  # noqa: BLE001 - logged and kept with the run
             failed = True
-            self._note_failure(run, error, now_ms)
+            self._note_failure(run_id, uid, error, now_ms)
         cost_s = self._cpu_clock() - began_s
-        self._judged.pop(run.run_id, None)
-        self._judged[run.run_id] = _Judged(now_ms, cost_s, failed)
+        self._judged.pop(run_id, None)
+        self._judged[run_id] = _Judged(now_ms, cost_s, failed)
         if len(self._judged) > _MAX_REMEMBERED:
             self._judged.pop(next(iter(self._judged)))
         return cost_s
 
-    def _note_failure(self, run: DueJudgement, error: Exception, now_ms: int) -> None:
-        log.exception("run %s could not be judged", run.uid)
-        self.failures[run.run_id] = repr(error)
+    def _note_failure(self, run_id: int, uid: str, error: Exception, now_ms: int) -> None:
+        log.exception("run %s could not be judged", uid)
+        self.failures[run_id] = repr(error)
         if len(self.failures) > _AT_ONCE:
             self.failures.pop(next(iter(self.failures)))
-        self._metadata_store.findings.note_failure(run.run_id, repr(error), VERSION, now_ms)
+        self._metadata_store.findings.note_failure(run_id, repr(error), VERSION, now_ms)

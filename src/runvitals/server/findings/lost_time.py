@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 from runvitals.findings.rules import RULES
-from runvitals.server.findings.storage.lost_time import LosingRun, LostTimePeriod
+from runvitals.server.findings.storage.lost_time import LosingPlace, LosingRun, LostTimePeriod, RunHours
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.usage.run_prices import Pricing, run_prices
 from runvitals.server.usage.settings import usage_settings
 
+K = TypeVar("K")
 _TITLES = {rule.id: rule.title for rule in RULES}
 
 
@@ -33,14 +34,13 @@ class LostTimeReports:
         reading = self.metadata_store.lost_time
         causes = reading.causes(period, self.now_ms)
         total, judged = reading.counts(period, self.now_ms)
-        money = self._money_by_cause(period) if causes else {}
-        amounts = [amount for amount in money.values() if amount is not None]
+        money = self._money(period, lambda one: one.cause) if causes else {}
         return {
             "since_ms": period.since_ms,
             "until_ms": period.until_ms,
             "currency": self._currency(),
             "device_hours": round(sum(cause.hours for cause in causes), 3),
-            "money": round(sum(amounts), 2) if amounts else None,
+            "money": round(sum(money.values()), 2) if money else None,
             "causes": [
                 {
                     "id": cause.id,
@@ -63,16 +63,32 @@ class LostTimeReports:
         prices = self._prices({row.run_id for row in rows})
         return [_run(row, self._price(prices, row.run_id)) for row in rows], total
 
-    def _money_by_cause(self, period: LostTimePeriod) -> Mapping[str, float | None]:
+    def places(
+        self, period: LostTimePeriod, by_project: bool, limit: int, skip: int, cause: str | None
+    ) -> tuple[list[tuple[LosingPlace, float | None]], int]:
+        """Return teams and users, or projects, with what they lost in money; and how many there are."""
+        reading = self.metadata_store.lost_time
+        rows, total = reading.places(period, self.now_ms, by_project, limit, skip, cause)
+
+        def place(each: RunHours) -> tuple[int | None, int | None]:
+            return each.entity_id, each.project_id if by_project else None
+
+        money = self._money(period, place, cause)
+        return [(row, _rounded(money.get((row.entity_id, row.project_id)))) for row in rows], total
+
+    def _money(
+        self, period: LostTimePeriod, key: Callable[[RunHours], K], cause: str | None = None
+    ) -> Mapping[K, float]:
+        """Sum what was lost in money by a key of cause and run; what has no price is left out."""
         if self.pricing.price is None and not self.pricing.is_shown:
             return {}
-        by_run = self.metadata_store.lost_time.by_run(period, self.now_ms)
-        prices = self._prices({run_id for _, run_id, _ in by_run})
-        money: dict[str, float] = defaultdict(float)
-        for cause, run_id, hours in by_run:
-            price = self._price(prices, run_id)
+        by_run = self.metadata_store.lost_time.by_run(period, self.now_ms, cause)
+        prices = self._prices({each.run_id for each in by_run})
+        money: dict[K, float] = defaultdict(float)
+        for each in by_run:
+            price = self._price(prices, each.run_id)
             if price is not None:
-                money[cause] += hours * price
+                money[key(each)] += each.hours * price
         return money
 
     def _prices(self, run_ids: set[int]) -> Mapping[int, float]:
@@ -98,6 +114,8 @@ def _run(row: LosingRun, price: float | None) -> dict[str, Any]:
         "project": row.project,
         "cause": row.cause,
         "text": row.text,
+        "from_ms": row.from_ms,
+        "to_ms": row.to_ms,
         "device_hours": round(row.hours, 3),
         "money": None if price is None else round(row.hours * price, 2),
     }

@@ -13,7 +13,7 @@ from typing import Final
 from runvitals.server.alerts.sample_queue import SampleQueue
 from runvitals.server.alerts.samples_of_others import SamplesOfOthers
 from runvitals.server.database.server_link import Message
-from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.ingest.summary_recovery import restore_summaries
 from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.metadata_store import MetadataStore

@@ -38,7 +38,7 @@ from uvicorn.server import ServerState
 
 from runvitals.server.http.buffered_body import HAS_LEFT
 from runvitals.server.http.connection_limits import ConnectionLimits
-from runvitals.server.http.fast_path import FastPath, ShortRequest
+from runvitals.server.http.fast_path import FastPath, ParsedHeads, ShortRequest
 from runvitals.server.http.request_id import HEADER, new_request_id
 
 _REQUEST_ID = HEADER.encode("ascii")
@@ -77,6 +77,7 @@ class ConnectionConfig(uvicorn.Config):
         self.limits = limits
         self.rejected = rejected
         self.fast_path = fast_path
+        self.parsed_heads = ParsedHeads()
         self.heads_bytes = 0
 
 
@@ -141,11 +142,38 @@ class Connection(HttpToolsProtocol):
     def data_received(self, data: bytes) -> None:
         """Parse bytes a piece at a time: limits are checked between pieces."""
         if len(data) <= _PIECE_BYTES:
-            self._receive(data)
+            cycle: Any = self.cycle
+            if type(cycle) is not ShortRequest or not self._take_parsed(cycle, data):
+                self._receive(data)
             return
         view = memoryview(data)
         for start in range(0, len(view), _PIECE_BYTES):
             self._receive(view[start : start + _PIECE_BYTES])
+
+    def _take_parsed(self, before: ShortRequest, data: bytes) -> bool:
+        """Take a whole request to the fast path whose head was parsed before.
+
+        Returns:
+            False if the parser has to take the bytes; it has seen all of the requests before.
+        """
+        if not before.response_complete or self._in_message or self._unaccounted or self._discarding:
+            return False
+        request = self._shared.parsed_heads.find(data)
+        assert self._fast_path is not None
+        if request is None:
+            self._receive(data)
+            parsed: Any = self.cycle
+            if type(parsed) is ShortRequest and parsed is not before and parsed.keep_alive:
+                self._shared.parsed_heads.remember(data, parsed.headers, self._length)
+            return True
+        headers, body = request
+        if not self._fast_path.admits(headers):
+            return False
+        self._requests += 1
+        short = ShortRequest(before.scope, headers, True, body)
+        self.cycle = short  # type: ignore[assignment]
+        self._complete_short(short)
+        return True
 
     def _receive(self, piece: bytes | memoryview) -> None:
         if self._discarding:
@@ -217,7 +245,7 @@ class Connection(HttpToolsProtocol):
             and fast_path.admits(self.headers)
         ):
             keep_alive = self.parser.get_http_version() != "1.0" and self.parser.should_keep_alive()
-            self.cycle = ShortRequest(self.scope, keep_alive)  # type: ignore[assignment]
+            self.cycle = ShortRequest(self.scope, self.headers, keep_alive)  # type: ignore[assignment]
         else:
             super().on_headers_complete()
 
@@ -248,7 +276,7 @@ class Connection(HttpToolsProtocol):
         request.more_body = False
         assert self._fast_path is not None
         finish = partial(self._finish_short, request)
-        if not self._fast_path.post(request.scope["headers"], request.body, finish):
+        if not self._fast_path.post(request.headers, request.body, finish):
             self._hand_to_application(request)
 
     def _finish_short(self, cycle: ShortRequest, response: bytes | None) -> None:
@@ -271,16 +299,17 @@ class Connection(HttpToolsProtocol):
     def _hand_to_application(self, short: ShortRequest) -> None:
         assert self._fast_path is not None
         path = self._fast_path.path
-        short.scope |= {
+        scope: Any = {
+            **short.scope,
             "method": "POST",
             "path": path.decode("ascii"),
             "raw_path": path,
             "query_string": b"",
-            "headers": list(short.scope["headers"]),
+            "headers": list(short.headers),
             "state": self.app_state.copy(),
         }
         cycle = RequestResponseCycle(
-            scope=short.scope,
+            scope=scope,
             transport=self.transport,
             flow=self.flow,
             logger=self.logger,

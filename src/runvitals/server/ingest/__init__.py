@@ -12,12 +12,12 @@ envelope            decodes MessagePack and JSON
 columns             times and values as arrays
 metadata_records    events, facts, console output and endings
 validation          everything that can be checked before anything is written
-envelope_access     which envelopes the key may send, and to which team's run (`server/access` decides)
+sender_rights       which envelopes the key may send, and to which team's run (`envelope_decisions`)
 writer_registry     registers writers and their lists of keys
-recorder            writes metadata, then samples
+envelope_recorder   writes metadata, then samples
 sample_commits      hands samples to the sample store, which commits them (`commit_thread` there)
 ==================  ====================================================================================
 
-`metadata_commits` writes the metadata of concurrent requests in one transaction, `logged_rows` summarizes
+`metadata_commits` writes the metadata of concurrent requests in one transaction, `row_statistics` summarizes
 rows of `log()`, `heartbeats` records which writers are alive, `errors` are responses to rejected requests.
 """

@@ -20,8 +20,8 @@ from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection, malformed
 from runvitals.server.ingest.decompression import decompress
 from runvitals.server.ingest.envelope import Ack, decode_envelopes
-from runvitals.server.ingest.envelope_access import IngestRights, IngestRightsSource, WithoutAccounts
-from runvitals.server.ingest.recorder import Recorder
+from runvitals.server.ingest.envelope_recorder import Recorder
+from runvitals.server.ingest.sender_rights import IngestRights, IngestRightsSource, WithoutAccounts
 from runvitals.server.ingest.validation import ValidEnvelope
 
 PATH = "/api/v1/ingest"

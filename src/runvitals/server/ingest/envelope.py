@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from dataclasses import dataclass
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
 from runvitals.base.buckets import Floats, Integers
+from runvitals.server.access.principals import Principal
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.http.request_errors import HttpRejection, malformed, too_large
+from runvitals.server.runs.storage.writer_registration import Sender
 
 _INT64 = 2**63
 Int64 = Annotated[int, msgspec.Meta(ge=-_INT64, le=_INT64 - 1)]
@@ -182,3 +185,27 @@ def decode_keys(raw: bytes, limits: Limits) -> list[str]:
 def too_many_keys(count: int, limits: Limits) -> HttpRejection:
     """Return the rejection of an envelope with more keys than one may have."""
     return too_large(f"{count} keys; at most {limits.keys} are allowed in one envelope")
+
+
+@dataclass(frozen=True, slots=True)
+class AdmittedEnvelope:
+    """An envelope that may be stored.
+
+    Args:
+        sender: the entity of its run, and whose a new run is.
+        ignored_attribution: why the user whom a service account named is not the author of a new run.
+        project: of a new run whose envelope names none, though the request or its records do.
+        principal: the owner of the key that sends it, with the key's limits; None without accounts.
+    """
+
+    sender: Sender
+    ignored_attribution: str | None = None
+    project: str | None = None
+    principal: Principal | None = None
+
+
+class SentEnvelope(NamedTuple):
+    """An envelope, and the projects to which its records move the run."""
+
+    envelope: Envelope
+    projects: tuple[str, ...] = ()

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runvitals.server.ingest.envelope_access import AdmittedEnvelope
+from runvitals.server.ingest.envelope import AdmittedEnvelope
 from runvitals.server.ingest.heartbeats import Heartbeats
 from runvitals.server.ingest.validation import EnvelopeValidator, ValidEnvelope
 from runvitals.server.ingest.writer_registry import KnownWriter, WriterKey, WriterRegistry, writer_key

@@ -23,8 +23,8 @@ from runvitals.server.ingest.envelope import (
     decode_keys,
     too_many_keys,
 )
-from runvitals.server.ingest.envelope_access import IngestRights
 from runvitals.server.ingest.metadata_records import EnvelopeMetadata, decode_metadata
+from runvitals.server.ingest.sender_rights import IngestRights
 from runvitals.server.ingest.writer_registry import WriterRegistry, registration
 from runvitals.server.runs.storage.metrics import MAX_KEY, KeyList, MetricTable
 

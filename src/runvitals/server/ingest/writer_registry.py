@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from runvitals.model.names import STEP
 from runvitals.model.state import TRAIN
 from runvitals.server.http.request_errors import out_of_range
-from runvitals.server.ingest.envelope import Envelope, WriterDescription
-from runvitals.server.ingest.envelope_access import AdmittedEnvelope
+from runvitals.server.ingest.envelope import AdmittedEnvelope, Envelope, WriterDescription
 from runvitals.server.ingest.metadata_commits import GroupCommit
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.metrics import KeyList

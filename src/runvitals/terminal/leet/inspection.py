@@ -58,7 +58,7 @@ def print_summary(source: RunSource, out: TextIO, as_json: bool) -> None:
         shown = {**run_as_dict(source.run), "console": printed}
         print(json.dumps(finite(shown), allow_nan=False), file=out)
         return
-    for row in overview(source.run):
+    for row in overview(source.run, source.console()):
         print("".join(text for text, _ in row), file=out)
     if printed:
         print("\nConsole", *printed, sep="\n", file=out)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
 from runvitals.base.terminal_text import inert
 from runvitals.model.device import devices_of
 from runvitals.model.ending import signal_name
+from runvitals.model.failure import failure_of
 from runvitals.model.run import Run
 from runvitals.model.run_json import finite
+from runvitals.monitoring.environment import redaction
+from runvitals.readers.journals.console import ConsoleText
 from runvitals.readers.journals.history import leaves
 from runvitals.terminal.leet import axes
 from runvitals.terminal.leet.braille import Row
@@ -22,10 +25,15 @@ _MAX_LETTERS = 300
 _STATE_STYLES = {"running": "good", "finished": "value", "failed": "bad", "crashed": "bad", "lost": "bad"}
 
 
-def overview(run: Run) -> list[Row]:
-    """Return the rows of the overview."""
+def overview(run: Run, printed: Sequence[ConsoleText] = ()) -> list[Row]:
+    """Return the rows of the overview.
+
+    Args:
+        printed: the end of its output, for why it failed.
+    """
     rows: list[Row] = [
         [("State ", "dim"), (ending(run), _STATE_STYLES.get(run.state, "value"))],
+        *_failure(run, printed),
         *_facts({
             "Name": run.name,
             "Id": run.id,
@@ -44,6 +52,17 @@ def overview(run: Run) -> list[Row]:
     rows += _section("Summary", dict(leaves(run.summary)))
     rows += _section("Problems", {str(number): text for number, text in enumerate(run.problems, 1)})
     return rows
+
+
+def _failure(run: Run, printed: Sequence[ConsoleText]) -> list[Row]:
+    """Return why the run failed, and the process that failed first."""
+    failure = failure_of(run, printed, redaction.text)
+    if failure is None:
+        return []
+    facts = {} if failure.rank is None else {"First failed": f"rank {failure.rank} on {failure.host}"}
+    if failure.hint is not None:
+        facts["Output"] = failure.hint
+    return [[("Why ", "dim"), (inert(failure.title)[:_MAX_LETTERS], "bad")], *_facts(facts)]
 
 
 def ending(run: Run) -> str:

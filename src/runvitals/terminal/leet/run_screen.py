@@ -242,9 +242,9 @@ class RunScreen(RunPanesScreen):
         """Draw what was read."""
         assert self.data.run is not None
         self.redraw_charts()
-        self.overview.set_rows(overview(self.data.run))
-        self.media.update()
         pieces = self.data.console()
+        self.overview.set_rows(overview(self.data.run, pieces))
+        self.media.update()
         if pieces != self._pieces:
             self._pieces = pieces
             lines = console_lines(pieces)

@@ -85,6 +85,13 @@ def test_only_the_cores_of_our_cpuset_are_reported(tmp_path: Path) -> None:
     assert readings["cpu.mean"] == 50.0
 
 
+def test_what_all_use_of_the_processors_of_our_cpuset(tmp_path: Path) -> None:
+    cpu = Cpu(plant(tmp_path, trees.SLURM))
+    put(tmp_path, "proc/stat", stat([{"user": 1000, "idle": 9100}, {"user": 1080, "idle": 9020}]))
+    readings = sample(cpu, 1.0)
+    assert (readings["cpu.mean"], readings["cpu.ofAllowed"]) == (40.0, 80.0)
+
+
 def test_a_core_of_our_cpuset_is_found_when_another_one_is_switched_off(tmp_path: Path) -> None:
     cpu = Cpu(plant(tmp_path, trees.SLURM))
     lines = stat([{"user": 1050, "idle": 9050}] * 2).split("\n")

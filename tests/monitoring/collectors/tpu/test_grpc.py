@@ -9,7 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.base.protobuf import text
@@ -305,7 +305,6 @@ class Recorded(GrpcConnection):
         assert data
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(
         st.tuples(st.integers(0, 10), st.integers(0, 255), st.integers(0, 3), st.binary(max_size=40)),

@@ -1,13 +1,10 @@
-"""No program of this machine is found, but for those that a test installs; no child outlives its test; a busy
-machine is no failure.
-"""
+"""No program of this machine is found, but for those that a test installs; no child outlives its test."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import settings
 
 from tests.monitoring.collectors.trainium import machines
 
@@ -18,9 +15,6 @@ if TYPE_CHECKING:
     from runvitals.monitoring.collectors.trainium.collector import Trainium
 
     Open = Callable[..., Trainium]
-
-settings.register_profile("steady", deadline=None)
-settings.load_profile("steady")
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.access.rate_limits import DEVICE_LOGINS
+from runvitals.server.access.enforcement.rate_limits import DEVICE_LOGINS
 from runvitals.server.account_services import BetaFeature
 from runvitals.server.accounts.attempt_limits import DEVICE_CODES
 from runvitals.server.accounts.storage.device_logins import LIFE_MS

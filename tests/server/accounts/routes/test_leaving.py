@@ -8,7 +8,7 @@ import zipfile
 
 import numpy as np
 
-from runvitals.server.access.rate_limits import EXPORTS
+from runvitals.server.access.enforcement.rate_limits import EXPORTS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.runs.storage.console import ConsoleLine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from runvitals.server.access.rate_limits import VERIFICATION_MAILS
+from runvitals.server.access.enforcement.rate_limits import VERIFICATION_MAILS
 from runvitals.server.accounts.totp import STEP_S, code_at
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.server.accounts.routes.people import COOKIE, OTHER_PASSWORD, PASSWORD, People, token_in

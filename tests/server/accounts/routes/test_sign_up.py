@@ -6,7 +6,7 @@ from pathlib import Path
 
 import httpx
 
-from runvitals.server.access.rate_limits import NAME_CHECKS, RESETS_OF_ADDRESS
+from runvitals.server.access.enforcement.rate_limits import NAME_CHECKS, RESETS_OF_ADDRESS
 from runvitals.server.accounts.attempt_limits import ONE_TIME_LINKS
 from runvitals.server.accounts.passwords import Passwords
 from runvitals.server.accounts.storage.one_time_tokens import LIFE_MS

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery
 from runvitals.server.alerts.storage.destinations import SealedUrl

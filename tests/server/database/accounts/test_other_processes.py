@@ -10,8 +10,8 @@ from typing import Final
 import pytest
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.directory import Directory
-from runvitals.server.access.identity import Credential
+from runvitals.server.access.decisions.directory import Directory
+from runvitals.server.access.identification.identity import Credential
 from runvitals.server.access.principals import Anonymous
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore, open_metadata_store

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from runvitals.server.access.identity import CredentialOwner
+from runvitals.server.access.identification.identity import CredentialOwner
 from runvitals.server.doors.signed_paths import SignedPaths
 from runvitals.server.doors.wandb.uploads import FileOfRun
 from runvitals.server.files.received_files import FileLimits

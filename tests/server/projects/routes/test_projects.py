@@ -54,6 +54,16 @@ def test_each_field_needs_a_right_of_its_own(digits: AccountsServer) -> None:
         assert named["owner"] == owner
 
 
+def test_a_project_is_created_for_a_member_of_the_team(digits: AccountsServer) -> None:
+    projects = "entities/vision/projects"
+    made = digits.ask("ada", "POST", projects, 201, json={"name": "a", "owner": "bob"})
+    assert made["owner"] == "bob"
+    assert digits.ask("bob", "POST", projects, 201, json={"name": "b"})["owner"] == "bob"
+    refused = digits.ask("ada", "POST", projects, 422, json={"name": "c", "owner": "mallory"})
+    assert list(refused["fields"]) == ["owner"]
+    digits.ask("eve", "POST", projects, 403, json={"name": "d", "owner": "bob"})
+
+
 def test_visibility_and_its_rules(digits: AccountsServer) -> None:
     digits.ask("bob", "PATCH", DIGITS, json={"visibility": "public"})
     assert digits.ask("mallory", "GET", DIGITS)["visibility"] == "public"

@@ -42,6 +42,17 @@ def test_a_service_account_and_its_keys(vision: AccountsServer, by: str, base: s
     vision.ask(by, "POST", base, 201, json={"name": "CI runner", **home})
 
 
+def test_an_account_without_a_key_and_a_key_for_some_teams(vision: AccountsServer) -> None:
+    created = vision.ask("ada", "POST", ACCOUNTS, 201, json={"name": "ci", "scope": None})
+    assert created["keys"] == 0
+    assert "key" not in created
+    own, other = {"name": "a", "teams": ["vision"]}, {"name": "b", "teams": ["speech"]}
+    key = vision.ask("ada", "POST", f"{ACCOUNTS}/ci/api-keys", 201, json=own)
+    assert key["teams"] == ["vision"]
+    refused = vision.ask("ada", "POST", f"{ACCOUNTS}/ci/api-keys", 422, json=other)
+    assert refused["fields"] == {"teams": "a team's service account works in that team"}
+
+
 def test_disabling_renaming_and_reading_only(vision: AccountsServer) -> None:
     vision.ask("ada", "POST", ACCOUNTS, 201, json={"name": "ci"})
     changes = {"name": "build", "reads_only": True, "disabled": True}

@@ -29,7 +29,7 @@ IN_CLICKHOUSE = ClickHouseSettings(gather_s=0.0, raw_samples=0)
 def test_the_store_returns_the_same_as_the_model(
     clickhouse_server: ClickHouseServer, tmp_path: Path, limits: ClickHouseSettings
 ) -> None:
-    @settings(max_examples=4, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=4, suppress_health_check=list(HealthCheck))
     @given(STEPS)
     def compare(steps: Sequence[Append | Repeat | str | int]) -> None:
         number = next(_numbers)

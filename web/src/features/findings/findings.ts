@@ -1,7 +1,7 @@
 // Findings of a run as the page shows them.
 
 import type { Evidence, Finding } from '../../base/wire';
-import { formatDuration } from '../../base/time';
+import { formatDuration, formatMoment } from '../../base/time';
 
 /** The time that a finding needs at least around it in charts. */
 const AROUND_MS = 60_000;
@@ -14,10 +14,12 @@ export function subjectText(finding: Finding, hosts: number): string {
   return [what, on].filter(Boolean).join(' of ');
 }
 
-/** How long a finding has held, and whether it goes on: `for 35 min`, `since 12 min`. */
+/** Since when a finding holds, for how long, and whether it goes on: `from 2026-11-29 10:16:32 for 35 min 00 s`. */
 export function spanText(finding: Finding, now: number): string {
   const end = finding.to_ms ?? now;
-  return `${finding.to_ms === null ? 'since' : 'for'} ${formatDuration(Math.max(end - finding.from_ms, 0))}`;
+  const lasted = formatDuration(Math.max(end - finding.from_ms, 0));
+  const from = formatMoment(finding.from_ms);
+  return finding.to_ms === null ? `since ${from}, for ${lasted} so far` : `from ${from} for ${lasted}`;
 }
 
 /** What a finding cost; empty if no time of a device was lost. */
@@ -37,14 +39,14 @@ export function evidenceText(evidence: Evidence): string {
 const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 });
 
 /** The range of time that charts show for a finding, with some room around it, as far as the run goes. */
-export function rangeOf(finding: Finding, run: { started_ms: number; ended_ms: number | null }, now: number): { min: number; max: number } {
+export function rangeOf(finding: Pick<Finding, 'from_ms' | 'to_ms'>, run: { started_ms?: number; ended_ms?: number | null }, now: number): { min: number; max: number } {
   const end = finding.to_ms ?? run.ended_ms ?? now;
   const room = Math.max(AROUND_MS, (end - finding.from_ms) * 0.1);
-  return { min: Math.max(finding.from_ms - room, run.started_ms), max: Math.min(end + room, run.ended_ms ?? Infinity) };
+  return { min: Math.max(finding.from_ms - room, run.started_ms ?? 0), max: Math.min(end + room, run.ended_ms ?? Infinity) };
 }
 
 /** What an address calls a finding: those of one rule begin at different times. */
-export const findingName = (finding: Finding): string => `${finding.id}~${finding.from_ms}`;
+export const findingName = (finding: Pick<Finding, 'id' | 'from_ms'>): string => `${finding.id}~${finding.from_ms}`;
 
 /** The finding that an address names; of a finding that grew meanwhile, the one that begins nearest. */
 export function findingOf(findings: readonly Finding[], name: string): Finding | null {

@@ -51,6 +51,16 @@ describe('the colour of a run', () => {
     expect(storage.get('runvitals.runColours')).toBe('[]');
   });
 
+  it('is the same on a page with other runs, in another order, after a reload', async () => {
+    const first = await loaded();
+    first.claimColours(runs(10));
+    const before = runs(10).map(first.runSlot);
+    const second = await loaded();
+    second.claimColours(['another', ...runs(10).slice(3, 6).reverse()]);
+    expect(runs(10).slice(3, 6).map(second.runSlot)).toEqual(before.slice(3, 6));
+    expect(before.slice(3, 6)).not.toContain(second.runSlot('another'));
+  });
+
   it('has dashes where colours repeat', () => {
     expect(dashOf(9, 'standard')).toEqual([]);
     expect(dashOf(10, 'standard')).not.toEqual([]);

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { chartPanels, matchingPanels, systemSections } from './defaultPanels';
+import { chartPanels, chartSections, matchingPanels, shownSections, systemSections } from './defaultPanels';
 import type { OverlayMetric } from '../../base/wire';
 
 const metric = (key: string, subject: string, chart: string, unit = '%'): OverlayMetric => ({ key, unit, kind: 'gauge', subject, chart, text: '', source: '' });
@@ -9,6 +9,26 @@ it('has a panel for each logged name, in natural order', () => {
     ['logged/loss2', 'loss2'],
     ['logged/loss10', 'loss10'],
   ]);
+});
+
+it('has a section for each beginning of names, what people look at first before the others', () => {
+  const of = (names: string[], goals: string[] = []) => chartSections(chartPanels(names), new Set(goals)).map(({ title, panels }) => [title, panels.map((panel) => panel.title)]);
+  const names = ['epoch', 'lr', 'train/grad_norm', 'train/loss', 'train/throughput', 'val/accuracy', 'val/loss', 'opt/lr', 'layers/a', 'layers/b'];
+  expect(of(names)).toEqual([
+    ['val', ['val/loss', 'val/accuracy']],
+    ['train', ['train/loss', 'train/throughput', 'train/grad_norm']],
+    ['layers', ['layers/a', 'layers/b']],
+    ['Charts', ['epoch', 'lr', 'opt/lr']],
+  ]);
+  expect(of(names, ['layers/b'])[0]).toEqual(['layers', ['layers/b', 'layers/a']]);
+  expect(of(['loss', 'epoch', 'accuracy'])).toEqual([['Charts', ['loss', 'accuracy', 'epoch']]]);
+});
+
+it('folds what was sampled of the system, unless nothing was logged', () => {
+  const system = systemSections([metric('cpu', 'CPU', 'CPU')]);
+  const folded = (names: string[]) => shownSections(chartSections(chartPanels(names)), 'step', system, 'relative').map(({ title, usuallyFolded }) => [title, usuallyFolded]);
+  expect(folded(['loss'])).toEqual([['Charts', false], ['System: CPU', true]]);
+  expect(folded([])).toEqual([['System: CPU', false]]);
 });
 
 it('has a section for each part of the machine, what people look at first before the others', () => {

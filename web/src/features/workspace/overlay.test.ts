@@ -1,10 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import type { Points } from '../../chart/points';
-import { extentOf, groupLines, groupsOf, overlayTable, pointsOf, withTail } from './overlay';
-import type { OverlayKey, OverlayRun } from '../../base/wire';
+import { extentOf, groupLines, meansOf, overlayTable, pointsOf, withTail } from './overlay';
+import type { OverlayKey } from '../../base/wire';
 
 const points = (x: number[], y: (number | null)[], low: (number | null)[] | null = null): Points => ({ x, y, low, high: low, n: null });
-const run = (id: string): OverlayRun => ({ id, name: id, state: 'finished', started_ms: 0, end_ms: 1 });
 
 describe('the points of a response', () => {
   it('are those of each run', () => {
@@ -42,21 +41,12 @@ describe('newer points', () => {
 });
 
 describe('groups of runs', () => {
-  const values = new Map([['a', ['0.1']], ['b', ['0.2']], ['c', ['0.1']]]);
-  const groups = groupsOf([run('a'), run('b'), run('c'), run('unknown')], ['config.lr'], (id) => values.get(id));
+  const groups = [{ id: 'a', label: 'lr: 0.1', runs: 75 }, { id: 'b', label: 'lr: 0.2', runs: 3 }];
+  const means = meansOf({ key: 'loss', width: 1, lines: [{ group: 1, runs: 2, x: [0, 1], y: [2, 4], min: [1, 3], max: [3, 5], n: [2, 2] }] }, groups);
 
-  it('have the same values', () => {
-    expect(groups.map(({ label, runs }) => [label, runs])).toEqual([
-      ['lr: 0.1 (2)', ['a', 'c']],
-      ['lr: 0.2 (1)', ['b']],
-    ]);
-  });
-
-  it('are one line each: the mean, between the lowest and the highest', () => {
-    const all = new Map([['a', points([0, 1], [1, 3])], ['c', points([0, 1], [3, 5])]]);
-    const [first, ...others] = groupLines(groups, all, () => 4);
-    expect(first).toMatchObject({ slot: 4, points: { x: [0, 1], y: [2, 4], low: [1, 3], high: [3, 5] } });
-    expect(others).toEqual([]);
+  it('are one line each, with the number of all their runs', () => {
+    const lines = groupLines(groups, means, () => 4);
+    expect(lines).toEqual([{ id: 'b', label: 'lr: 0.2 (3)', slot: 4, dashed: true, ofMany: true, points: { x: [0, 1], y: [2, 4], low: [1, 3], high: [3, 5], n: [2, 2] } }]);
   });
 });
 

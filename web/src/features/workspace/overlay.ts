@@ -1,11 +1,9 @@
 // Metrics of several runs over each other, as the API answers, and as points of lines.
 
 import { address, type State, type Value } from '../../base/api';
-import { groupBy } from '../../base/groups';
 import type { PanelMetric, PanelX } from './panel';
 import type { Line, Points } from '../../chart/points';
-import { spread } from '../../chart/points';
-import type { OverlayKey, OverlayRun } from '../../base/wire';
+import type { GroupedKey, OverlayKey, OverlayRun } from '../../base/wire';
 
 /** What charts need of a run that is shown. */
 export type ShownRun = Pick<OverlayRun, 'id' | 'name'>;
@@ -45,37 +43,23 @@ export function centred(points: Points, width: number): Points {
   return { ...points, x: points.x.map((x) => x + half) };
 }
 
-/** A group of runs: what they have in common, and which they are. */
+/** A group of runs: what they have in common, and how many they are. */
 export interface RunGroup {
   id: string;
   label: string;
-  runs: readonly string[];
+  runs: number;
 }
 
-/** The runs by their values of what they are grouped by; those without a value are a group too. */
-export function groupsOf(runs: readonly ShownRun[], by: readonly string[], valuesOf: (run: string) => readonly string[] | undefined): RunGroup[] {
-  const known = runs.flatMap((run) => {
-    const values = valuesOf(run.id);
-    return values ? [{ run: run.id, values }] : [];
-  });
-  const groups = groupBy(known, ({ values }) => values.join('\n'));
-  return [...groups].map(([id, members]) => ({
-    id: `group ${id}`,
-    label: `${members[0]!.values.map((value, i) => `${short(by[i]!)}: ${value}`).join(', ')} (${members.length})`,
-    runs: members.map(({ run }) => run),
-  }));
+/** The means of each group of a response, by its id. */
+export function meansOf({ lines }: GroupedKey, groups: readonly RunGroup[]): Map<string, Points> {
+  return new Map(lines.map(({ group, x, y, min, max, n }) => [groups[group]!.id, { x, y, low: min, high: max, n }]));
 }
-
-const short = (name: string): string => name.replace(/^(config|summary)\./, '');
 
 /** One line of each group: the mean of its runs, between the lowest and the highest of them. */
 export function groupLines(groups: readonly RunGroup[], points: RunPoints, slotOf: (id: string) => number): Line[] {
   return groups.flatMap(({ id, label, runs }) => {
-    const lines = runs.flatMap((run): Line[] => {
-      const found = points.get(run);
-      return found ? [{ id: run, label: run, slot: 0, points: found }] : [];
-    });
-    return lines.length > 0 ? [{ id, label, slot: slotOf(id), points: spread(lines) }] : [];
+    const found = points.get(id);
+    return found ? [{ id, label: `${label} (${runs})`, slot: slotOf(id), dashed: true, ofMany: true, points: found }] : [];
   });
 }
 

@@ -218,6 +218,10 @@ class Cpu:
                 core.total, core.idle, core.jumped = total, idle, ()
             else:
                 self._sample_unusual(tick, core, total, idle)
+        if len(self._cores) < self._online:
+            sampled = [gauges[core.key] for core in self._cores if core.key in gauges]
+            if sampled:
+                gauges["cpu.ofAllowed"] = sum(sampled) / len(sampled)
 
     def _sample_unusual(self, tick: Tick, core: CpuCore, total: int, idle: int) -> None:
         """Sample a core for the first time, after too few ticks, or after a jump of its counts."""

@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.matrix import ORGANISATION_MATRIX
+from runvitals.server.access.decisions.matrix import ORGANISATION_MATRIX
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Organisation

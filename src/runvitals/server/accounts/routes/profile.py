@@ -10,8 +10,8 @@ from pydantic import Field
 
 from runvitals.model.account_names import display_name
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.login_page import redirect_target
-from runvitals.server.access.matrix import Role
+from runvitals.server.access.decisions.matrix import Role
+from runvitals.server.access.identification.login_page import redirect_target
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.accounts.routes.account_schema import default_entity

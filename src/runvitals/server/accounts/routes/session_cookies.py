@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.responses import Response
 
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.credentials import clear_session_cookie, set_session_cookie
+from runvitals.server.access.identification.credentials import clear_session_cookie, set_session_cookie
 from runvitals.server.access.requester import Requester
 from runvitals.server.accounts.known_browsers import KnownBrowser, known_browser, new_known_browser
 from runvitals.server.accounts.storage.users import UserRow

@@ -8,9 +8,9 @@ from fastapi import BackgroundTasks, HTTPException, Request
 from fastapi.responses import Response
 from pydantic import Field
 
-from runvitals.server.access import login_page
 from runvitals.server.access.actions import PUBLIC
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.identification import login_page
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.account_services import AccountServices

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Final
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.access.actions import Action
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.alerts.delivery.run_actions import may_read
 from runvitals.server.alerts.reactions import reaction_to
+from runvitals.server.alerts.run_failure import failure_of_run
 from runvitals.server.alerts.storage.automations import AutomationRow, RaisedEvent, Reaction
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.organisation.settings import with_defaults
 from runvitals.store.supervised_thread import SupervisedThread
 
 _EVERY_S: Final = 1.0
@@ -37,6 +40,7 @@ class AutomationThread:
         directory: Directory,
         clock: Callable[[], int],
     ) -> None:
+        self._store = metadata_store
         self._automations = metadata_store.alerts.automations
         self._directory = directory
         self._clock = clock
@@ -58,13 +62,30 @@ class AutomationThread:
             if problem is not None:
                 left[row.id] = problem
                 return None
-            return reaction_to(row, event) if self._may_know(row, event) else None
+            return reaction_to(row, self._with_reason(event)) if self._may_know(row, event) else None
 
         while not self.thread.closing.is_set() and (count := self._automations.react(react, now_ms)):
             reacted += count
         for automation_id, problem in left.items():
             self._automations.switch_off(automation_id, problem, now_ms)
         return reacted
+
+    def _with_reason(self, event: RaisedEvent) -> RaisedEvent:
+        """Return the event; that of a run's failure with why it failed and what it printed last."""
+        number, state = event.run_number, event.data.get("state")
+        if event.kind != "run.state" or state not in ("failed", "crashed", "lost") or number is None:
+            return event
+        row = self._store.runs.get([number], self._clock()).get(number)
+        settings = with_defaults(self._store.accounts.settings.all())
+        if row is None:
+            return event
+        failure = failure_of_run(
+            self._store, number, row.ending, row.ended_ms, bool(settings["alert_console"])
+        )
+        if failure is None:
+            return event
+        output = "\n".join(line.text for line in failure.lines)
+        return replace(event, data={**event.data, "failure": failure.title, "output": output})
 
     def _problem(self, row: AutomationRow) -> str | None:
         """Return why an automation can do nothing: it acts with the rights of its creator."""

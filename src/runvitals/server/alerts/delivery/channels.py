@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.alerts.audience import may_read_run
 from runvitals.server.alerts.delivery.apprise import AppriseChannel
 from runvitals.server.alerts.delivery.channel import Channel, DeliveryFailed, number_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.account_store import AccountStore
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, number_of, title_of
 from runvitals.server.alerts.delivery.run_actions import may_read

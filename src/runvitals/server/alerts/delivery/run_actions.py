@@ -8,7 +8,7 @@ from typing import Any, Final
 from runvitals.model.errors import UnknownProject
 from runvitals.model.state import LOST, RUNNING
 from runvitals.server.access.actions import Action
-from runvitals.server.access.directory import Directory
+from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.alerts.delivery.channel import DeliveryFailed, number_of
 from runvitals.server.alerts.storage.automations import AutomationRow

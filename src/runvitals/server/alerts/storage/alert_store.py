@@ -7,6 +7,7 @@ from runvitals.server.alerts.storage.automations import AutomationTable
 from runvitals.server.alerts.storage.destinations import DestinationTable
 from runvitals.server.alerts.storage.findings import FindingReading
 from runvitals.server.alerts.storage.firings import FiringTable
+from runvitals.server.alerts.storage.inbox import InboxTable
 from runvitals.server.alerts.storage.message_limit import MessageLimitTable
 from runvitals.server.alerts.storage.past_events import PastEvents
 from runvitals.server.alerts.storage.rules import AlertRuleTable
@@ -23,6 +24,7 @@ class AlertStore:
         message_limits: holds back messages of teams that send too many.
         past_events: finds what automations would have reacted to.
         findings: what rules read of the findings about runs.
+        inbox: what the bell of the page shows.
     """
 
     def __init__(self, database: Database) -> None:
@@ -36,3 +38,4 @@ class AlertStore:
         self.rules = AlertRuleTable(database)
         self.firings = FiringTable(database)
         self.findings = FindingReading(database)
+        self.inbox = InboxTable(database)

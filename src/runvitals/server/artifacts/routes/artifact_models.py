@@ -57,6 +57,19 @@ class CollectionsPage(ResponseBody):
     next: str | None
 
 
+class MatchingCollectionSchema(CollectionSchema):
+    """The versions of one artifact together, with where they are."""
+
+    entity: str | None = Field(description="The team or user that has the project; null without accounts.")
+    project: str
+
+
+class MatchingCollections(ResponseBody):
+    """Collections with some words, the newest first."""
+
+    collections: list[MatchingCollectionSchema]
+
+
 class EntrySchema(ResponseBody):
     """A file of a version."""
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection as Some
 from collections.abc import Iterable
 
-from sqlalchemy import Connection, Select, delete, func, insert, select, update
+from sqlalchemy import Connection, Select, delete, func, insert, or_, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.artifact_names import (
@@ -94,6 +94,29 @@ class CollectionTable:
                 columns.next_version > 0,
             )
             return read_collections(connection, statement.order_by(columns.name, columns.id).limit(limit))
+
+    def with_words(
+        self, words: Iterable[str], project_ids: Iterable[int] | None, limit: int
+    ) -> list[Collection]:
+        """Return the collections with each word in name, type, description or tags, the newest first.
+
+        Upper and lower case are the same as far as the database knows them: ASCII in SQLite.
+
+        Args:
+            project_ids: only of these projects; None: of all.
+        """
+        columns = artifact_collection.c
+        texts = (columns.name, columns.type, columns.description, columns.tags)
+        conditions = [
+            or_(*(func.lower(text).contains(plain_text(word).lower(), autoescape=True) for text in texts))
+            for word in words
+        ]
+        with self._database.read() as connection:
+            if project_ids is not None:
+                conditions.append(among(connection, columns.project_id, project_ids))
+            statement = collections_query().where(columns.next_version > 0, *conditions)
+            newest = statement.order_by(columns.updated_ms.desc(), columns.id.desc())
+            return read_collections(connection, newest.limit(limit))
 
     def types(self, project_id: int) -> dict[str, tuple[int, int]]:
         """The types of a project's collections by name: the id of the first collection, and its time."""

@@ -107,7 +107,7 @@ def logged_lines(
     lines = []
     for run, processes in cut.items():
         deadline.check()
-        parts = [_part(scale, values) for values in processes if len(values.x)]
+        parts = [part_of(scale, values) for values in processes if len(values.x)]
         if parts:
             whole = combine_parts(parts)
             buckets = whole.buckets
@@ -115,7 +115,8 @@ def logged_lines(
     return KeyLines(key, scale.width, lines)
 
 
-def _part(scale: Scale, values: LoggedPoints) -> LinePart:
+def part_of(scale: Scale, values: LoggedPoints) -> LinePart:
+    """Return the buckets of one process, which has values."""
     indices = scale.indices(values.x)
     first, last = int(indices[0]), int(indices[-1])
     buckets = reduce(Grid(first, 1, last - first + 1), indices, values.y)

@@ -22,13 +22,13 @@ from runvitals.server.charts.overlay.plan import MetricNames
 from runvitals.server.charts.overlay.system import system_query
 from runvitals.server.charts.routes import overlay_models as models
 from runvitals.server.http.csv_response import csv_response
+from runvitals.server.http.open_streams import EventStream
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.http.router import Router
 from runvitals.server.http.workers import DEADLINE_S
 from runvitals.server.library.run_library import Library, NamedRun, RunView, TooMuch
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns
-from runvitals.server.live.open_streams import EventStream
 from runvitals.server.runs.routes.parameters import TheLibrary, requested_place
 from runvitals.server.services import services_of
 
@@ -160,7 +160,8 @@ def _check_size(runs: RequestedRuns, keys: Sequence[str], part: Extract) -> None
         )
 
 
-def _axis(text: str, *kinds: str) -> Axis:
+def requested_axis(text: str, *kinds: str) -> Axis:
+    """Return the axis of this name, or raise 422 if it is not of one of these kinds."""
     try:
         axis = Axis.parse(text)
     except ValueError as error:
@@ -203,7 +204,7 @@ async def overlay_logged(
     mean of their means.
     """
     _check_size(runs, keys, part)
-    axis = _axis(x, "step", "relative", "wall", "metric")
+    axis = requested_axis(x, "step", "relative", "wall", "metric")
     total = 0
 
     def read(run: NamedRun, view: RunView) -> dict[str, list[LoggedPoints]]:
@@ -254,7 +255,7 @@ async def overlay_system(
     the extremes of all devices in a bucket.
     """
     _check_size(runs, keys, part)
-    axis = _axis(x, "relative", "wall")
+    axis = requested_axis(x, "relative", "wall")
     try:
         query = system_query(runs.found, list(dict.fromkeys(keys)), axis, part)
     except ValueError as error:
@@ -292,15 +293,17 @@ async def _response(
 
     try:
         if format == "csv":
-            response = await _in_time(table)
+            response = await in_time(table)
             response.headers.update(problem_headers(runs.problems))
             return response
-        return await json_response(request, await _in_time(encode))
+        return await json_response(request, await in_time(encode))
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 
 
-async def _in_time(work: Callable[[], T]) -> T:
+async def in_time(work: Callable[[], T]) -> T:
+    """Return the result of work in a thread, with a deadline."""
+
     def timed() -> T:
         with deadline.within(DEADLINE_S):
             return work()

@@ -43,6 +43,20 @@ run_alert_event = Table(
     sqlite_autoincrement=True,
 )
 
+# Up to when a user has seen what the bell of the page shows.
+inbox_seen = Table(
+    "inbox_seen",
+    metadata,
+    Column(
+        "user_id",
+        Integer,
+        ForeignKey("user_account.id", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Column("seen_ms", BigInteger, nullable=False),
+)
+
 # `data`: a JSON object, see `alerts.settings`.
 user_alerts = Table(
     "user_alerts",

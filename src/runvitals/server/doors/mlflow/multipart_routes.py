@@ -18,7 +18,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.responses import Response
 
 from runvitals.server.access.actions import PUBLIC, Action
-from runvitals.server.access.authentication import MLFLOW_SIGNED
+from runvitals.server.access.identification.authentication import MLFLOW_SIGNED
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.requester import Requester

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.artifact_names import MAX_ENTRIES
 from runvitals.server.access.actions import Action
-from runvitals.server.access.authentication import WANDB_SIGNED
+from runvitals.server.access.identification.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.rows import Entry, UnknownArtifact

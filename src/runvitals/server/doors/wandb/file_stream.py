@@ -24,7 +24,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import ENVELOPE_RECORDS
 from runvitals.server.doors import recording
-from runvitals.server.doors.bodies import read_body
+from runvitals.server.doors.body_reading import read_body
 from runvitals.server.doors.wandb import stream_body
 from runvitals.server.doors.wandb.console_lines import console_record
 from runvitals.server.doors.wandb.context import GraphQLContext

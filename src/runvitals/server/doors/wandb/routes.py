@@ -9,7 +9,7 @@ from fastapi import Request
 from starlette.responses import JSONResponse, Response
 
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.bodies import read_body
+from runvitals.server.doors.body_reading import read_body
 from runvitals.server.doors.wandb import artifact_files, file_reads, uploads
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.executor import (

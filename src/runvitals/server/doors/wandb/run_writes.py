@@ -30,7 +30,7 @@ from runvitals.server.doors.wandb.run_settings import (
 from runvitals.server.doors.wandb.run_updates import update_run
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, host_name
 from runvitals.server.doors.wandb.storage.clients import WandbClient
-from runvitals.server.ingest.envelope_rights import ONLY_READS
+from runvitals.server.ingest.envelope_decisions import ONLY_READS
 from runvitals.server.runs.storage.run_places import RunPlace
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from runvitals.base.numbers import parse_integer
 from runvitals.model import media
 from runvitals.model.names import key_fault
 from runvitals.server.access.actions import PUBLIC
-from runvitals.server.access.authentication import WANDB_SIGNED
+from runvitals.server.access.identification.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.signed_paths import RUN_FILE_MS, address_in_use, signed_address

@@ -4,9 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Double, Select, and_, case, cast, func, select
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Double,
+    Integer,
+    Select,
+    and_,
+    case,
+    cast,
+    func,
+    null,
+    select,
+)
 
 from runvitals.model.filter import Filter
 from runvitals.server.database.database import Database
@@ -44,7 +56,7 @@ class LosingRun:
     """A run that lost device-hours to a cause.
 
     Args:
-        text: of the finding to which it lost most.
+        text, from_ms, to_ms: of the finding to which it lost most; `to_ms` is None while that goes on.
     """
 
     run_id: int
@@ -55,6 +67,35 @@ class LosingRun:
     cause: str
     hours: float
     text: str
+    from_ms: int
+    to_ms: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class LosingPlace:
+    """A team, user or project whose runs lost device-hours.
+
+    Args:
+        entity_id: of the team or user; None if the project has none.
+        project_id: None for all projects of the team or user.
+    """
+
+    entity_id: int | None
+    project_id: int | None
+    entity: str | None
+    project: str | None
+    hours: float
+    runs: int
+
+
+class RunHours(NamedTuple):
+    """The hours that a run lost to a cause, and where it is."""
+
+    cause: str
+    run_id: int
+    entity_id: int | None
+    project_id: int
+    hours: float
 
 
 class LostTimeReading:
@@ -72,14 +113,47 @@ class LostTimeReading:
             rows = connection.execute(statement.group_by(finding.c.rule).order_by(hours.desc())).all()
             return [LostTimeCause(*row) for row in rows]
 
-    def by_run(self, period: LostTimePeriod, now_ms: int) -> list[tuple[str, int, float]]:
-        """Return cause, run and hours."""
-        columns = (finding.c.rule, finding.c.run_id, func.sum(_hours(period)))
+    def by_run(self, period: LostTimePeriod, now_ms: int, cause: str | None = None) -> list[RunHours]:
+        """Return the hours that each run lost to each cause, or to one."""
+        grouped = (finding.c.rule, finding.c.run_id, run.c.entity_id, run.c.project_id)
         with self._database.read() as connection:
-            statement = _of_period(connection, select(*columns), period, now_ms)
-            return [
-                tuple(row) for row in connection.execute(statement.group_by(finding.c.rule, finding.c.run_id))
-            ]
+            statement = _of_period(connection, select(*grouped, func.sum(_hours(period))), period, now_ms)
+            rows = connection.execute(statement.where(*_of_cause(cause)).group_by(*grouped))
+            return [RunHours(*row) for row in rows]
+
+    def places(
+        self,
+        period: LostTimePeriod,
+        now_ms: int,
+        by_project: bool,
+        limit: int,
+        skip: int,
+        cause: str | None = None,
+    ) -> tuple[list[LosingPlace], int]:
+        """Return teams and users, or projects, that lost something, the most first, and how many."""
+        hours, runs = func.sum(_hours(period)).label("hours"), func.count(func.distinct(finding.c.run_id))
+        owner = (
+            run.c.entity_id,
+            run.c.project_id if by_project else cast(null(), Integer).label("project_id"),
+        )
+        with self._database.read() as connection:
+            per_place = (
+                _of_period(connection, select(*owner, hours, runs.label("runs")), period, now_ms)
+                .where(*_of_cause(cause))
+                .group_by(*(owner if by_project else owner[:1]))
+                .subquery()
+            )
+            total = connection.execute(select(func.count()).select_from(per_place)).scalar_one()
+            columns = (per_place.c.entity_id, per_place.c.project_id, entity.c.name, project.c.name)
+            statement = (
+                select(*columns, per_place.c.hours, per_place.c.runs)
+                .outerjoin(project, project.c.id == per_place.c.project_id)
+                .outerjoin(entity, entity.c.id == per_place.c.entity_id)
+                .order_by(per_place.c.hours.desc(), per_place.c.entity_id, per_place.c.project_id)
+                .limit(limit)
+                .offset(skip)
+            )
+            return [LosingPlace(*row) for row in connection.execute(statement)], total
 
     def runs(
         self, period: LostTimePeriod, now_ms: int, limit: int, skip: int, cause: str | None = None
@@ -90,11 +164,10 @@ class LostTimeReading:
         """
         hours = func.sum(_hours(period)).label("hours")
         grouped = (finding.c.rule, finding.c.run_id)
-        of_cause = [] if cause is None else [finding.c.rule == cause]
         with self._database.read() as connection:
             per_run = (
                 _of_period(connection, select(*grouped, hours), period, now_ms)
-                .where(*of_cause)
+                .where(*_of_cause(cause))
                 .group_by(*grouped)
                 .subquery()
             )
@@ -110,8 +183,8 @@ class LostTimeReading:
                 .offset(skip)
             )
             rows = connection.execute(statement).all()
-            texts = _texts(connection, [(row[0], row.rule) for row in rows])
-        return [LosingRun(*row, texts[row[0], row.rule]) for row in rows], total
+            worst = _worst(connection, [(row[0], row.rule) for row in rows])
+        return [LosingRun(*row, *worst[row[0], row.rule]) for row in rows], total
 
     def counts(self, period: LostTimePeriod, now_ms: int) -> tuple[int, int]:
         """Return how many runs there were in a period, and how many of them were judged."""
@@ -161,12 +234,18 @@ def _hours(period: LostTimePeriod) -> ColumnElement[float]:
     return finding.c.lost_hours * within
 
 
-def _texts(connection: Connection, keys: Collection[tuple[int, str]]) -> dict[tuple[int, str], str]:
-    """Return the text of the finding of a run and cause that costs most."""
-    texts: dict[tuple[int, str], str] = {}
+def _of_cause(cause: str | None) -> list[ColumnElement[bool]]:
+    return [] if cause is None else [finding.c.rule == cause]
+
+
+def _worst(
+    connection: Connection, keys: Collection[tuple[int, str]]
+) -> dict[tuple[int, str], tuple[str, int, int | None]]:
+    """Return text, begin and end of the finding of a run and cause that costs most."""
+    worst: dict[tuple[int, str], tuple[str, int, int | None]] = {}
     run_ids: Sequence[int] = sorted({run_id for run_id, _ in keys})
-    columns = (finding.c.run_id, finding.c.rule, finding.c.text)
+    columns = (finding.c.run_id, finding.c.rule, finding.c.text, finding.c.from_ms, finding.c.to_ms)
     statement = select(*columns).where(finding.c.run_id.in_(run_ids)).order_by(finding.c.lost_hours)
-    for run_id, rule, text in connection.execute(statement):
-        texts[run_id, rule] = text
-    return texts
+    for run_id, rule, *facts in connection.execute(statement):
+        worst[run_id, rule] = (facts[0], facts[1], facts[2])
+    return worst

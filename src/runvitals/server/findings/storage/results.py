@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, Row, and_, delete, exists, func, or_, select
 
 from runvitals.base.json_codec import dumps
-from runvitals.findings.finding import Finding, Findings, from_json
+from runvitals.findings.finding import Finding, from_json
 from runvitals.model import fields
 from runvitals.model.fields import NUMBER, Scalar
 from runvitals.model.json_values import damage_of
@@ -20,7 +20,12 @@ from runvitals.server.database.database import Database, among, ids_of, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.findings import finding, judgement
 from runvitals.server.database.tables.runs import field, run, run_field, writer
-from runvitals.server.findings.kept_result import KeptFinding, KeptResult, nothing_judged
+from runvitals.server.findings.kept_result import (
+    KeptFinding,
+    KeptResult,
+    RetractedFinding,
+    nothing_judged,
+)
 from runvitals.server.runs.storage.run_locks import lock_runs
 from runvitals.server.runs.storage.search_columns import write_fields
 
@@ -35,6 +40,15 @@ class DueJudgement(NamedTuple):
     uid: str
     judged_ms: int
     is_running: bool
+
+
+class RunningRun(NamedTuple):
+    """A lane of a run that goes on: there is one for each of its writers."""
+
+    run_id: int
+    uid: str
+    started_ms: int
+    lane_id: int
 
 
 class FindingResults:
@@ -115,7 +129,13 @@ class FindingResults:
         self.put([replace(before, error=error, rules_version=rules_version, judged_ms=judged_ms)])
 
     def due(
-        self, rules_version: int, now_ms: int, limit: int, among_runs: Iterable[int] | None = None
+        self,
+        rules_version: int,
+        now_ms: int,
+        limit: int,
+        among_runs: Iterable[int] | None = None,
+        *,
+        only_ended: bool = False,
     ) -> list[DueJudgement]:
         """Return runs that must be judged: those that go on first, then the newest.
 
@@ -124,6 +144,7 @@ class FindingResults:
         Args:
             rules_version: results of later rules are left as they are: another server has them.
             among_runs: only these; None: all, which reads a row of each.
+            only_ended: without those that go on.
         """
         running = and_(run.c.alive_until_ms.is_not(None), run.c.alive_until_ms >= now_ms)
         newer = select(writer.c.id).where(
@@ -147,10 +168,33 @@ class FindingResults:
             .order_by(running.desc(), run.c.id.desc())
             .limit(limit)
         )
+        if only_ended:
+            statement = statement.where(or_(run.c.alive_until_ms.is_(None), run.c.alive_until_ms < now_ms))
         with self._database.read() as connection:
             if among_runs is not None:
                 statement = statement.where(among(connection, run.c.id, among_runs))
             return [DueJudgement(*row) for row in connection.execute(statement)]
+
+    def running(self, rules_version: int, now_ms: int, limit: int) -> list[RunningRun]:
+        """Return the lanes of the runs that go on, of the newest first.
+
+        Args:
+            rules_version: runs that were judged by later rules are left out: another server has them.
+        """
+        statement = (
+            select(run.c.id, run.c.uid, run.c.started_ms, writer.c.lane_id)
+            .join(writer, writer.c.run_id == run.c.id)
+            .outerjoin(judgement, judgement.c.run_id == run.c.id)
+            .where(
+                run.c.alive_until_ms >= now_ms,
+                run.c.deleted_ms.is_(None),
+                func.coalesce(judgement.c.rules_version, 0) <= rules_version,
+            )
+            .order_by(run.c.id.desc(), writer.c.lane_id)
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            return [RunningRun(*row) for row in connection.execute(statement)]
 
     def heard_since(self, since_ms: int) -> set[int]:
         """Return the ids of the runs of which anything arrived since a time."""
@@ -159,6 +203,8 @@ class FindingResults:
             return set(connection.execute(statement).scalars())
 
 
+_HELD, _RETRACTED = "held", "retracted"
+"""In the body, beside what the API tells: until when findings were seen by number, and what may come back."""
 _VERDICT = ("run_id", "verdict", "text", "severity", "lost_hours", "judged_ms")
 
 
@@ -167,8 +213,9 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
     if damage_of(body) is not None:
         return replace(nothing_judged(row.run_id, "damaged"), numbered=row.numbered)
     findings = from_json(body)
+    held = body.get(_HELD, {})
     kept = tuple(
-        KeptFinding(each.number, each.opened_ms, found, each.lost_hours)
+        _kept(each, found, row.up_to_ms, held.get(str(each.number)))
         for each, found in zip(numbers, findings.findings, strict=False)
     )
     return KeptResult(
@@ -183,7 +230,16 @@ def _result(row: Row[Any], numbers: Sequence[Any]) -> KeptResult:
         lost_hours=row.lost_hours,
         numbered=row.numbered,
         error=row.error,
+        retracted=tuple(
+            RetractedFinding(number, rule, tuple(hosts), tuple(devices), seen_ms)
+            for number, rule, hosts, devices, seen_ms in body.get(_RETRACTED, ())
+        ),
     )
+
+
+def _kept(row: Row[Any], found: Finding, up_to_ms: int, held: tuple[int, bool] | None) -> KeptFinding:
+    seen_ms, has_returned = held or (up_to_ms if found.to_ms is None else 0, False)
+    return KeptFinding(row.number, row.opened_ms, found, row.lost_hours, seen_ms, has_returned)
 
 
 def _row(result: KeptResult) -> dict[str, Any]:
@@ -198,17 +254,28 @@ def _row(result: KeptResult) -> dict[str, Any]:
         "text": plain_text(result.findings.text),
         "severity": SEVERITIES.index(result.findings.severity),
         "lost_hours": result.lost_hours,
-        "body": dumps(_body(result.findings)).decode("ascii"),
+        "body": dumps(_body(result)).decode("ascii"),
         "error": None if result.error is None else plain_text(result.error),
         "numbered": result.numbered,
     }
 
 
-def _body(findings: Findings) -> dict[str, Any]:
+def _body(result: KeptResult) -> dict[str, Any]:
     """Return findings as in the API, but without prices and with device-hours that are not rounded."""
-    body = findings.to_json()
-    for shown, found in zip(body["findings"], findings.findings, strict=True):
+    body = result.findings.to_json()
+    for shown, found in zip(body["findings"], result.findings.findings, strict=True):
         shown["cost"] = {"device_hours": found.device_hours, "money": None}
+    held = {
+        str(each.number): (each.seen_ms, each.has_returned)
+        for each in result.kept
+        if each.has_returned or (each.finding.to_ms is None and each.seen_ms < result.up_to_ms)
+    }
+    if held:
+        body[_HELD] = held
+    if result.retracted:
+        body[_RETRACTED] = [
+            (each.number, each.rule, each.hosts, each.devices, each.seen_ms) for each in result.retracted
+        ]
     return body
 
 

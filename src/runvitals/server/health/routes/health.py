@@ -11,10 +11,10 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC, Action
+from runvitals.server.access.identification.token_required import METRICS_PATH
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import requester_of
 from runvitals.server.access.resources import Organisation
-from runvitals.server.access.token_required import METRICS_PATH
 from runvitals.server.http.latest_reading import MOMENT_S
 from runvitals.server.http.router import Router
 from runvitals.server.services import SharedServices, shared_services_of

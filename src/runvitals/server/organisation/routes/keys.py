@@ -15,7 +15,8 @@ from runvitals.server.accounts.storage.keys import KeyRow
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage, part_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.mail import messages
+from runvitals.server.service_parameters import TheAccess, TheNotices
 
 router = Router()
 
@@ -52,11 +53,15 @@ def revoke_key(
     key: Annotated[str, Path(description="The shown part of the key.", max_length=64)],
     access: TheAccess,
     requester: TheRequester,
+    notices: TheNotices,
 ) -> None:
-    """Revoke a key of anyone."""
+    """Revoke a key of anyone. A user gets mail about it."""
     row = access.accounts.keys.by_public_id(key)
     access.accounts.keys.revoke(row.id, requester.actor, access.clock())
     access.rights_changed()
+    if row.user_id is not None and row.revoked_ms is None:
+        owner = access.accounts.users.get(row.user_id).name
+        notices.to_user(row.user_id, messages.key_revoked(owner, row.name, row.public_id))
 
 
 def _with_owners(accounts: AccountStore, keys: Sequence[KeyRow]) -> list[OwnedKey]:

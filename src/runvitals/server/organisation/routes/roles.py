@@ -9,8 +9,8 @@ from fastapi import Path, Response
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
-from runvitals.server.access.custom_roles import CustomRole, custom_role
-from runvitals.server.access.matrix import CUSTOM_ACTIONS
+from runvitals.server.access.decisions.custom_roles import CustomRole, custom_role
+from runvitals.server.access.decisions.matrix import CUSTOM_ACTIONS
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation

@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from fastapi import Query
+from pydantic import Field
 
 from runvitals.server.access.permission import needs
+from runvitals.server.access.resources import Visibility
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
@@ -22,6 +24,7 @@ class OrgTeamSchema(ResponseBody):
     display_name: str
     type: Literal["work", "academic"]
     company: str
+    default_visibility: Visibility = Field(description="Of new projects.")
     members: int
     created_ms: int
     deleted_ms: int | None
@@ -60,6 +63,7 @@ def teams(
             "display_name": row.display_name,
             "type": row.kind,
             "company": row.company,
+            "default_visibility": row.default_visibility,
             "members": row.members,
             "created_ms": row.created_ms,
             "deleted_ms": row.deleted_ms,

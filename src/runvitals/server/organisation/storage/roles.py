@@ -1,4 +1,4 @@
-"""Custom roles: a base role and the actions it adds. `runvitals.server.access.custom_roles` checks them."""
+"""Custom roles: a base role and the actions it adds, which `access/decisions/custom_roles.py` checks."""
 
 from __future__ import annotations
 

@@ -11,12 +11,12 @@ from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.directory import entity_defaults
+from runvitals.server.access.decisions.directory import entity_defaults
+from runvitals.server.access.decisions.policies import visibility_problem
 from runvitals.server.access.permission import needs
-from runvitals.server.access.policies import visibility_problem
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.access.resources import Project, Visibility
+from runvitals.server.access.resources import Entity, Project, Visibility
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -27,7 +27,7 @@ from runvitals.server.projects.routes.readable import (
     project_json,
     readable_projects,
 )
-from runvitals.server.projects.storage.owned_projects import ProjectDetail, checked_text
+from runvitals.server.projects.storage.owned_projects import checked_text
 from runvitals.server.runs.routes.project_parameters import (
     PATH,
     PROJECT_RESPONSE,
@@ -59,11 +59,15 @@ class EntityProjectChanges(RequestBody):
 
 
 class NewProject(RequestBody):
-    """`visibility` null: the default of the team; in a user's own space only for that user."""
+    """`visibility` null: the default of the team; in a user's own space only for that user.
+
+    `owner` null: the requester; another one for those who manage the members of projects.
+    """
 
     name: str = Field(max_length=256)
     description: str = Field("", max_length=1000)
     visibility: Visibility | None = None
+    owner: str | None = Field(None, max_length=64)
 
 
 class TrashedProject(ResponseBody):
@@ -122,22 +126,26 @@ def create_project(
     outside: TheOutsideServices,
     response: Response,
 ) -> dict[str, Any]:
-    """Create an empty project, owned by the requester. Sending a run to a new project creates it too."""
-    owner = access.directory.entity_named(entity)
-    if owner is None:
-        access.hide(requester, f"entity {entity!r}")
-    user_id = requester.user_id
+    """Create an empty project. Sending a run to a new project creates it too."""
+    home = access.directory.entity_named(entity)
+    if home is None:
+        access.hide(requester, f"team or user {entity!r}")
+    owner_id = requester.user_id
+    if new.owner is not None and new.owner != requester.name:
+        what = f"project {new.name!r}"
+        access.require(requester, Action.PROJECT_MANAGE_MEMBERS, Project(0, home, owner_id=owner_id), what)
+        owner_id = _owner_id(access, home, entity, new.owner)
     if new.visibility is not None:
-        _check_rules(Project(0, owner, owner_id=user_id), new.visibility, access)
+        _check_rules(Project(0, home, owner_id=owner_id), new.visibility, access)
     for field, text in (("name", new.name), ("description", new.description)):
         with checking(field):
             checked_text(field, text)
     row = access.accounts.owned_projects.create(
-        owner.id,
+        home.id,
         new.name,
         requester.actor,
         access.clock(),
-        owner_id=user_id,
+        owner_id=owner_id,
         visibility=None if new.visibility is None else new.visibility.value,
         description=new.description,
     )
@@ -183,7 +191,9 @@ def change_project(
         fields["visibility"] = changes.visibility.value
     if "owner" in sent:
         fields.pop("owner", None)
-        fields["owner_id"] = _owner_id(access, project, changes.owner)
+        fields["owner_id"] = project.owner_id
+        if changes.owner != project.owner:
+            fields["owner_id"] = _owner_id(access, resource.entity, project.entity, changes.owner)
     changed = access.accounts.owned_projects.update(project.id, requester.actor, access.clock(), **fields)
     access.rights_changed()
     refresh_runs(request)
@@ -287,12 +297,13 @@ def _check_rules(resource: Project, visibility: Visibility, access: AccessContro
     raise InvalidFields({"visibility": problem})
 
 
-def _owner_id(access: AccessControl, project: ProjectDetail, owner: str | None) -> int | None:
-    """The owner that is wanted: somebody of the team."""
-    if owner == project.owner or owner is None:
-        return project.owner_id if owner == project.owner else None
+def _owner_id(access: AccessControl, home: Entity, entity: str, owner: str | None) -> int | None:
+    """Return the id of who is to own a project: a member of its team, or the user whose space it is in."""
+    if owner is None:
+        return None
     try:
-        return access.accounts.members.get(project.entity, owner).user_id
+        user_id = access.accounts.users.by_name(owner).id
+        return user_id if user_id == home.owner_id else access.accounts.members.get(entity, owner).user_id
     except NotFound:
         raise InvalidFields({"owner": f"{owner} is not a member of the team"}) from None
 

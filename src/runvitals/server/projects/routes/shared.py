@@ -9,7 +9,7 @@ from pydantic import Field
 
 from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import PUBLIC, Action
-from runvitals.server.access.credentials import LINK_HEADER
+from runvitals.server.access.identification.credentials import LINK_HEADER
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.principals import GuestLink
 from runvitals.server.access.requester import TheRequester

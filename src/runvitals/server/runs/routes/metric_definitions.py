@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+from runvitals.model.filter import Filter
 from runvitals.model.metrics import SUBJECTS
 from runvitals.model.run_sort import RunSort
 from runvitals.server.access.permission import needs
 from runvitals.server.http.responses import INVALID_PARAMETER
 from runvitals.server.http.router import Router
+from runvitals.server.library.run_library import Library
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import TheFilter, TheLibrary
 
@@ -45,6 +47,11 @@ async def defined_metrics(library: TheLibrary, run_filter: TheFilter) -> Any:
 
     The newest choice for a name counts.
     """
+    return await newest_definitions(library, run_filter)
+
+
+async def newest_definitions(library: Library, run_filter: Filter) -> dict[str, Any]:
+    """Return the definitions of the newest matching runs; the newest for a name counts."""
     page = await library.page(run_filter, RunSort("started_ms", True), _RUNS, None, lambda key: False)
     metrics: dict[str, Any] = {}
     for run in reversed(page.runs):

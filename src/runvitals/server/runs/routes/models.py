@@ -459,23 +459,6 @@ class Aggregate(ResponseBody):
     groups: list[FleetGroup]
 
 
-class PrintedPiece(ResponseBody):
-    """A piece of the output."""
-
-    time_ms: int
-    stream: Literal["stdout", "stderr"]
-    text: str
-    host: str
-    rank: int | None
-
-
-class ConsoleAnswer(ResponseBody):
-    """The newest output of a run."""
-
-    cut: bool = Field(description="Older output is only in the journal.")
-    pieces: list[PrintedPiece]
-
-
 class MetricDefinition(ResponseBody):
     """A metric's unit, kind, scope and meaning."""
 

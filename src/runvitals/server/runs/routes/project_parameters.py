@@ -11,7 +11,7 @@ from pydantic import Field
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import PROJECT_ACTIONS, Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.policies import visibility_problem
+from runvitals.server.access.decisions.policies import visibility_problem
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Project, Visibility
 from runvitals.server.http.bodies import ResponseBody

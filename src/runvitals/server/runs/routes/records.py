@@ -1,4 +1,4 @@
-"""`/runs/{run}/events` and `/runs/{run}/console`: what happened to a run, and what its program printed."""
+"""`/runs/{run}/events`, `/console` and `/failure`: what happened to a run, what it printed, why it failed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from typing import Annotated, Final
 from fastapi import Query, Request
 from fastapi.responses import Response
 
+from runvitals.model.failure import CONSOLE_BYTES, failure_of, has_failed
+from runvitals.monitoring.environment import redaction
 from runvitals.readers.journals.console import KEPT_BYTES
 from runvitals.server.access.permission import needs
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import RunView
 from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes.output_models import ConsoleAnswer, FailureSchema
 from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
 
 _MAX_BYTES: Final = 16 << 20
@@ -40,7 +43,7 @@ async def run_events(
     return await json_response(request, await run.use(read, quick=True))
 
 
-@router.get("/runs/{run}/console", response_model=models.ConsoleAnswer, dependencies=[needs("run:read")])
+@router.get("/runs/{run}/console", response_model=ConsoleAnswer, dependencies=[needs("run:read")])
 async def run_console(
     request: Request,
     run: TheRun,
@@ -53,3 +56,17 @@ async def run_console(
         return json_bytes({"cut": cut, "pieces": [piece._asdict() for piece in pieces]})
 
     return await json_response(request, await run.use(read, quick=max_bytes <= KEPT_BYTES))
+
+
+@router.get("/runs/{run}/failure", response_model=FailureSchema | None, dependencies=[needs("run:read")])
+async def run_failure(request: Request, run: TheRun, library: TheLibrary) -> Response:
+    """Why the run failed, and what it printed last; null if it has not failed."""
+
+    def read(view: RunView) -> bytes:
+        ended = view.run(library.clock())
+        if not has_failed(ended):
+            return b"null"
+        _, pieces = view.console(CONSOLE_BYTES)
+        return json_bytes(failure_of(ended, pieces, redaction.text))
+
+    return await json_response(request, await run.use(read))

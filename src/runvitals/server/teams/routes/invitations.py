@@ -10,7 +10,7 @@ from pydantic import Field
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.matrix import Role
+from runvitals.server.access.decisions.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.http.errors import InvalidFields

@@ -12,7 +12,8 @@ from runvitals.model.account_names import address_key
 from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.matrix import Role
+from runvitals.server.access.decisions.matrix import Role
+from runvitals.server.access.principals import CommandLine
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Member
 from runvitals.server.accounts.storage.users import UserRow
@@ -181,6 +182,8 @@ class Inviter:
         return {**result, "url": f"{PATH}#{secret}"}
 
     def _send(self, row: InvitationRow, secret: str, text: str) -> bool:
+        if isinstance(self._requester.principal, CommandLine):  # it prints the link
+            return False
         name = row.team_display_name or str(self._settings.get("name") or "the organisation")
         role = row.custom_role or (row.role if row.team else row.org_role)
         if row.address is not None:
@@ -214,7 +217,9 @@ def check_role(access: AccessControl, requester: Requester, team: TeamRow, role:
     """Raise 403 if the role is beyond the requester's own, or InvalidFields if there is none like it."""
     built_in = next((candidate for candidate in Role if candidate.value == role), None)
     if built_in is None and role not in {row.name for row in access.accounts.roles.all()}:
-        raise InvalidFields({"custom_role": f"there is no role {role!r}"})
+        raise InvalidFields(
+            {"custom_role": f"there is no role {role!r}; expected viewer, member, admin or a custom role"}
+        )
     invited = Member(access.directory.entity(team.id), built_in or Role.VIEWER, built_in is None)
     access.require(requester, Action.MEMBER_INVITE, invited, f"the role {role!r}")
 

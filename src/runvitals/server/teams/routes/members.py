@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.matrix import Role
+from runvitals.server.access.decisions.matrix import Role
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester

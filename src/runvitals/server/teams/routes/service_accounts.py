@@ -57,7 +57,7 @@ class NewServiceAccount(RequestBody):
     )
     default_team: str | None = Field(None, description="Of the organisation's accounts: where runs go.")
     reads_only: bool = False
-    scope: KeyScopeName = Field("write", description="Of its first key.")
+    scope: KeyScopeName | None = Field("write", description="Of its first key; null: it gets none.")
 
 
 class ServiceAccountChanges(RequestBody):
@@ -74,6 +74,9 @@ class NewServiceAccountKey(RequestBody):
 
     name: str = Field(min_length=1, max_length=64)
     scope: KeyScopeName = "write"
+    teams: list[Annotated[str, Field(max_length=64)]] = Field(
+        [], max_length=50, description="The only teams that the key works in; empty: all of the account."
+    )
     expires_ms: int | None = Field(None, ge=0, le=2**53)
 
 
@@ -146,7 +149,7 @@ def create(
     request: Request,
     response: Response,
 ) -> CreatedServiceAccount:
-    """Create a service account with its first key, which is shown once; an external one without a key."""
+    """Create a service account, and its first key, which is shown once. An external one has no keys."""
     check_session(requester)
     default = _default_team(access, new.default_team, team_id)
     if (team_id is None) == (default is None):
@@ -163,7 +166,7 @@ def create(
         key = None
         if issuer is not None:
             accounts.jwt_issuers.assign(row.id, issuer.id, new.subject or "", by, now_ms)
-        else:
+        elif new.scope is not None:
             key = accounts.keys.create(
                 new.name, by, now_ms, service_account_id=row.id, scope=new.scope, expires_ms=expires_ms
             )
@@ -241,6 +244,7 @@ def create_key(
             access.clock(),
             service_account_id=row.id,
             scope=new.scope,
+            entities=[_team_id(access, name, team_id, "teams") for name in new.teams],
             expires_ms=expiry_ms(access, new.expires_ms),
         )
     return shown_key(access.accounts, secret, key)
@@ -336,17 +340,20 @@ def _key_of(access: AccessControl, account: str, team_id: int | None, shown: str
 
 
 def _default_team(access: AccessControl, name: str | None, home: int | None) -> int | None:
-    if name is None:
-        return None
+    return None if name is None else _team_id(access, name, home, "default_team")
+
+
+def _team_id(access: AccessControl, name: str, home: int | None, field: str) -> int:
+    """Return the id of a team in which an account of `home` may work; None: of the organisation."""
     if home is not None:  # the response must not show which other teams exist
         own = access.accounts.entity(home)
         if own is not None and own.name == name.lower():
             return home
-        raise InvalidFields({"default_team": "the default team of a team's service account is that team"})
+        raise InvalidFields({field: "a team's service account works in that team"})
     try:
         team = access.accounts.teams.by_name(name)
     except NotFound as error:
-        raise InvalidFields({"default_team": str(error)}) from None
+        raise InvalidFields({field: str(error)}) from None
     if team.deleted_ms is not None:
-        raise InvalidFields({"default_team": f"the team {name!r} is in the trash"})
+        raise InvalidFields({field: f"the team {name!r} is in the trash"})
     return team.id

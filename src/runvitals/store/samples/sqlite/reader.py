@@ -224,7 +224,7 @@ class Reader:
     def _latest_of(
         self, run: int, on_disk: LatestSample | None, blocks: Sequence[Block], selected: frozenset[int] | None
     ) -> LatestSample | None:
-        newest = [_newest(group) for group in groups(blocks, selected)]
+        newest = [_newest(group) for group in groups(_newest_block(blocks) or blocks, selected)]
         if on_disk is not None:
             newest.insert(0, self._without_overwritten(on_disk, blocks))
         return _newest_of_all(run, newest)
@@ -297,6 +297,17 @@ def _columns(rows: Sequence[tuple[int, int, float]]) -> _Newest:
     return np.array(metrics, np.int64), np.array(t, np.int64), np.array(values, np.float64)
 
 
+def _newest_block(blocks: Sequence[Block]) -> list[Block]:
+    """Return the block with the newest values of all metrics: nothing if there may be several."""
+    filled = [block for block in blocks if len(block.t)]
+    if len(filled) < 2 or any(block.metrics != filled[0].metrics for block in filled):
+        return filled
+    ends = [int(block.t.max()) for block in filled]
+    last = filled[ends.index(max(ends))]
+    is_alone = ends.count(max(ends)) == 1 and int(last.t[-1]) == max(ends)
+    return [last] if is_alone and not np.isnan(last.values[-1]).any() else []
+
+
 def _newest(group: Group) -> _Newest:
     """Return the newest values of a group."""
     metrics = np.array(group.metrics, np.int64)
@@ -339,6 +350,12 @@ def _newest_of_all(run: int, newest: Sequence[_Newest]) -> LatestSample | None:
     """Return the newest value of each metric; of equally new ones, the last."""
     if len(newest) == 1 and bool((newest[0][0][1:] > newest[0][0][:-1]).all()):
         return LatestSample(run, *newest[0]) if len(newest[0][0]) else None
+    # In files and in memory, almost always.
+    if len(newest) == 2 and len(newest[0][0]) == len(newest[1][0]) > 0:
+        order = np.argsort(newest[1][0])
+        metrics, t, values = (column[order] for column in newest[1])
+        if np.array_equal(metrics, newest[0][0]) and bool((t > newest[0][1]).all()):
+            return LatestSample(run, metrics, t, values)
     metrics, t, values = (
         (np.concatenate(column) for column in zip(*newest, strict=True)) if newest else _columns([])
     )

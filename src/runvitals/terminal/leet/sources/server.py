@@ -156,7 +156,14 @@ class ServerSource:
 
     def _console(self) -> list[ConsoleText]:
         return [
-            ConsoleText(piece["time_ms"], piece["stream"], piece["text"], f"{piece['host']} {piece['rank']}")
+            ConsoleText(
+                piece["time_ms"],
+                piece["stream"],
+                piece["text"],
+                f"{piece['host']} {piece['rank']}",
+                piece["host"],
+                piece["rank"],
+            )
             for piece in self._get("/console")["pieces"]
         ]
 

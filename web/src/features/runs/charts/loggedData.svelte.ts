@@ -26,7 +26,7 @@ export class LoggedData {
   #lines = new Map<string, LoggedLines>();
   /** The same up to the time of a replay. */
   #cut = new Map<string, LoggedLines>();
-  #until: number | null = null;
+  until: number | null = null;
   #charts = new Map<string, number>();
   #requested = new Set<string>();
   #appended = 0;
@@ -47,10 +47,10 @@ export class LoggedData {
   /** The points of a name, by process; undefined until they are loaded. */
   lines(name: string): LoggedLines | undefined {
     const lines = this.#lines.get(name);
-    if (this.#until === null || !lines) return lines;
+    if (this.until === null || !lines) return lines;
     const known = this.#cut.get(name);
     if (known) return known;
-    const cut = loggedUpTo(lines, this.#until);
+    const cut = loggedUpTo(lines, this.until);
     this.#cut.set(name, cut);
     return cut;
   }
@@ -58,7 +58,7 @@ export class LoggedData {
   /** Whether the loaded points of a name tell nothing: see `areConstant`. */
   isConstant(name: string, running: boolean): boolean {
     const lines = this.#lines.get(name);
-    return lines !== undefined && areConstant([...lines.values()].flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]), running) && this.#until === null;
+    return lines !== undefined && areConstant([...lines.values()].flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]), running) && this.until === null;
   }
 
   /** The points of all loaded names. */
@@ -68,8 +68,8 @@ export class LoggedData {
 
   /** Show what was logged up to a time; null: everything. */
   setUntil(until: number | null): void {
-    if (until === this.#until) return;
-    this.#until = until;
+    if (until === this.until) return;
+    this.until = until;
     this.#cut.clear();
     this.version += 1;
   }

@@ -14,6 +14,8 @@ const NONE = '-';
 class ChosenRuns {
   /** What the table lists, in its order. */
   #listed = $state.raw<readonly string[]>([]);
+  /** The table has said which runs it lists. */
+  isKnown = $state(false);
   #named = $derived(named(here.query.get(PARAMETER)));
   #shown = $derived(this.#named ?? this.#listed.slice(0, FIRST_SHOWN));
   /** The ids of the runs that are shown, at most `MAX_SELECTED`. */
@@ -28,6 +30,7 @@ class ChosenRuns {
 
   /** The ids that the table lists: the first of them are shown unless the user chose others. */
   offer(ids: readonly string[]): void {
+    this.isKnown = true;
     const first = ids.slice(0, FIRST_SHOWN);
     // An effect that offers must not run again because of what it offered.
     const before = untrack(() => this.#listed);

@@ -2,7 +2,7 @@ import { expect, it } from 'vitest';
 import type { RunVerdict } from '../../../base/wire';
 import { columnChoices } from './columnChoices';
 import { isSick, lostText, verdictOf } from '../../findings/runVerdict';
-import { cellText, columnOf, columnsOf, statisticsText, totalText, valueText } from './columns';
+import { cellText, columnOf, columnsOf, statisticsText, totalText, usualColumns, usualSort, valueText } from './columns';
 import { idFilters, withoutHead } from './csv';
 import { widthsOf } from './layout';
 import { itemAt, type Section } from './runList.svelte';
@@ -20,8 +20,22 @@ it('columns are known by name; the name of the run is the first', () => {
   expect(columnChoices(['config.lr', 'summary.loss'], ['config.gone']).map(({ name }) => name)).toEqual(expect.arrayContaining(['config.lr', 'config.gone', 'summary.loss', 'sparkline.loss', 'system.energy', 'notes']));
 });
 
+it('columns with the same title say what each is', () => {
+  expect(columnsOf(['config.lr', 'summary.lr', 'sparkline.lr', 'state']).map(({ title }) => title)).toEqual(['Run', 'lr (config)', 'lr (result)', 'lr (course)', 'State']);
+});
+
+it('a table begins with what judges the runs, and what differs', () => {
+  const shown = { withProject: false, runs: [], usual: { goal: { name: 'val/loss', goal: 'minimize' as const }, config: ['config.lr'] } };
+  expect(usualColumns(shown)).toEqual(['state', 'summary.val/loss', 'sparkline.val/loss', 'config.lr', 'duration', 'started', 'host', 'cpu', 'memory']);
+  expect(usualSort(shown)).toEqual([{ name: 'summary.val/loss', descending: false }]);
+  const newest = [{ name: 'started_ms', descending: true }];
+  expect(usualSort({ ...shown, usual: null })).toEqual(newest);
+  expect(usualSort({ ...shown, usual: { goal: { name: 'a', goal: null }, config: [] } })).toEqual(newest);
+  expect(usualSort({ ...shown, usual: { goal: { name: 'a,b', goal: 'maximize' }, config: [] } })).toEqual(newest);
+});
+
 it('values have as few digits as tell them from each other', () => {
-  expect([0.1 + 0.2, 1e-7, 12345678, true, null, undefined, 'a', [1, 2]].map(valueText)).toEqual(['0.3', '1e-7', '12345678', 'true', '', '', 'a', '[1,2]']);
+  expect([0.1 + 0.2, 1e-7, 0.00086123456, 0.0005, 12345678, true, null, undefined, 'a', [1, 2]].map(valueText)).toEqual(['0.3', '1e-7', '8.6123e-4', '0.0005', '12345678', 'true', '', '', 'a', '[1,2]']);
   expect(statisticsText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3 })).toBe('mean 1 · min 0.5 · max 2 of 3 values');
   expect(totalText('summary.loss', { min: 0.5, mean: 1, max: 2, n: 3, sum: 3 }, 'sum')).toBe('Σ 3');
   expect(totalText('duration', { min: 1000, mean: 60_000, max: 2, n: 3, sum: 3 }, 'mean')).toBe('⌀ 1 min 00 s');

@@ -7,8 +7,9 @@ import { durationOf, hostText, latest } from '../runTable';
 import { formatAgo, formatDuration } from '../../../base/time';
 import { formatValue } from '../../../base/units';
 import { statistic } from './systemStatistics';
-import { SPARKLINE, TOTALS, type Total } from './view';
-import type { ColumnSummary, Json } from '../../../base/wire';
+import { NEWEST, SPARKLINE, TOTALS, type SortTerm, type Total } from './view';
+import { groupBy } from '../../../base/groups';
+import type { ColumnSummary, GoalMetric, Json, UsualColumns } from '../../../base/wire';
 
 export interface Column {
   name: string;
@@ -42,9 +43,9 @@ const FIXED: readonly Fixed[] = [
   ['job_type', 'Job type', 'job_type', 'job_type', 110, 'text', 'The job type that the run was given'],
   ['id', 'Id', 'id', null, 160, 'text', 'The id of the run'],
   ['ending', 'Ending', null, null, 160, 'text', 'Exit code or signal'],
-  ['cpu', 'CPU', null, null, 84, 'number', 'Newest value, mean of the hosts'],
-  ['memory', 'Memory', null, null, 84, 'number', 'Newest value, mean of the hosts'],
-  ['gpu', 'GPU', null, null, 84, 'number', 'Newest value, mean of the GPUs'],
+  ['cpu', 'CPU', null, null, 84, 'number', 'Mean of the hosts: the newest value, or of a run that has ended the mean over the run'],
+  ['memory', 'Memory', null, null, 84, 'number', 'Mean of the hosts: the newest value, or of a run that has ended the mean over the run'],
+  ['gpu', 'GPU', null, null, 84, 'number', 'Mean of the GPUs: the newest value, or of a run that has ended the mean over the run'],
 ];
 
 const BUILT_IN = new Map(FIXED.map(([name, title, sort, group, width, kind, hint]): [string, Column] => [
@@ -85,21 +86,49 @@ export function columnOf(name: string): Column | null {
   };
 }
 
-/** The columns of a view, without those that do not exist and what is there twice. The name comes first. */
+/**
+ * The columns of a view, without those that do not exist and what is there twice. The name comes first. Of columns with
+ * the same title each says what it is: `lr` of the configuration and `lr` that was logged.
+ */
 export function columnsOf(names: readonly string[]): Column[] {
   const others = [...new Set(names)].filter((name) => name !== 'name');
-  return ['name', ...others].map(columnOf).filter((column) => column !== null);
+  const columns = ['name', ...others].map(columnOf).filter((column) => column !== null);
+  const titles = groupBy(columns, ({ title }) => title);
+  return columns.map((column) => (titles.get(column.title)!.length > 1 ? { ...column, title: `${column.title} (${kindOf(column.name)})`, width: Math.min(240, column.width + 50) } : column));
 }
 
-const USUAL = ['state', 'verdict', 'tags', 'user', 'project', 'started', 'duration', 'host', 'cpu', 'memory', 'gpu'];
+/** What a column is, where another one has its title. */
+const kindOf = (name: string): string => KINDS.find(([prefix]) => name.startsWith(prefix))?.[1] ?? 'run';
+const KINDS: readonly [prefix: string, text: string][] = [
+  ['config.', 'config'],
+  ['summary.', 'result'],
+  ['system.', 'system'],
+  [SPARKLINE, 'course'],
+];
+
+const [FIRST, LAST] = [
+  ['state', 'verdict'],
+  ['duration', 'tags', 'user', 'project', 'started', 'host', 'gpu', 'cpu', 'memory'],
+];
 
 /** What the usual columns depend on: columns in which no run has anything are left out. */
 export interface Shown {
   withProject: boolean;
   runs: readonly RunRow[];
+  /** What the server says suits them; null: not known, or the runs are of several projects. */
+  usual: UsualColumns | null;
 }
 
-export function usualColumns({ withProject, runs }: Shown): string[] {
+const goalColumn = (goal: GoalMetric): string => `summary.${goal.name}`;
+
+/** The best runs first, if there is something to judge them by. */
+export function usualSort({ usual }: Shown): readonly SortTerm[] {
+  const goal = usual?.goal;
+  if (!goal?.goal || goal.name.includes(',')) return NEWEST;
+  return [{ name: goalColumn(goal), descending: goal.goal === 'maximize' }];
+}
+
+export function usualColumns({ withProject, runs, usual }: Shown): string[] {
   const empty: Record<string, boolean> = {
     verdict: runs.every((run) => verdictOf(run) === null),
     tags: runs.every((run) => run.tags.length === 0),
@@ -107,16 +136,26 @@ export function usualColumns({ withProject, runs }: Shown): string[] {
     project: !withProject,
     gpu: runs.every((run) => latest(run).gpus === 0),
   };
-  return USUAL.filter((name) => empty[name] !== true);
+  const goal = usual?.goal ? [goalColumn(usual.goal), SPARKLINE + usual.goal.name] : [];
+  return [...FIRST, ...goal, ...(usual?.config ?? []), ...LAST].filter((name) => empty[name] !== true);
 }
 
-const DIGITS = 6;
+const DIGITS = 5;
+const SMALL = 1e-3;
 
 /** A value of the configuration, the summary or a statistic as the table shows it; empty if there is none. */
 export function valueText(value: Json | undefined): string {
   if (value === null || value === undefined) return '';
-  if (typeof value === 'number') return Number.isInteger(value) ? String(value) : String(Number(value.toPrecision(DIGITS)));
+  if (typeof value === 'number') return numberText(value);
   return typeof value === 'object' ? JSON.stringify(value) : String(value);
+}
+
+function numberText(value: number): string {
+  if (Number.isInteger(value)) return String(value);
+  const short = Number(value.toPrecision(DIGITS));
+  const plain = String(short);
+  if (Math.abs(value) >= SMALL || plain.length <= DIGITS + 2) return plain;
+  return String(short.toExponential());
 }
 
 /** The same with its unit, for a column that has one. */

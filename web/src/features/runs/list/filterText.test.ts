@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { equalTerm, piecesOf, quoted, termsOf, valuesOf, withTerm, withValues } from './filterText';
+import { equalTerm, isBeginning, piecesOf, quoted, termsOf, valuesOf, withTerm, withValues } from './filterText';
 
 const read = (text: string) => termsOf(text).map(({ negated, name, operator, values }) => [negated ? '-' : '', name, operator, ...values]);
 const painted = (text: string) => piecesOf(text).filter(({ kind }) => kind !== 'space').map(({ kind, start, end }) => [kind, text.slice(start, end)]);
@@ -64,4 +64,16 @@ it('a group is selected by a term', () => {
   expect(equalTerm('tag', 'a*')).toBe('tag="a*"');
   expect(equalTerm('config.lr', null)).toBe('-config.lr:*');
   expect(withTerm(' a ', 'tag:b')).toBe('a tag:b');
+});
+
+describe('a filter that is being typed', () => {
+  const known = ['config.lr', 'system.gpu'];
+  it('waits for the rest of a term', () => {
+    for (const text of ['s', 'sta', 'state', 'state:', 'state:fai', 'state:failed,', 'config.', 'config.l', 'config.lr', 'config.lr>', 'config.lr>1e-', 'config.lr>-', 'config.lr<0.', 'tag:"two', 'x -', '-no', 'cfg.lr', 'summary.anything'])
+      expect(isBeginning(text, known), text).toBe(true);
+  });
+  it('does not wait where the last term is complete', () => {
+    for (const text of ['', 'resnet', 'state:failed', 'state:failed,crashed', 'config.lr>1e-3', 'config.lr>1', 'tag:"two words"', 'sta ', 'state:fai x1', '"quoted"', 'state:happy'])
+      expect(isBeginning(text, known), text).toBe(false);
+  });
 });

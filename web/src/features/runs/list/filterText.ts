@@ -6,6 +6,9 @@ import { isStatistic } from './systemStatistics';
 
 export const STATES: readonly State[] = ['running', 'finished', 'failed', 'crashed', 'stopped', 'lost'];
 
+/** Other names that the filter knows, and the beginnings of fields. */
+const BEGINNINGS = ['config.', 'summary.', 'system.', 'cfg.', 'finding', 'verdict', 'lost_hours'];
+
 /** Names before a colon, each with what it selects. */
 export const TEXT_NAMES: Readonly<Record<string, string>> = {
   state: 'running, finished, failed, crashed, stopped or lost',
@@ -186,4 +189,29 @@ export function equalTerm(name: string, value: string | number | boolean | null)
   const written = /[\s":=<>!]/.test(field) ? `${section}.${JSON.stringify(field)}` : name;
   if (value === null) return `-${written}:*`;
   return `${written}=${typeof value === 'string' ? JSON.stringify(value) : value}`;
+}
+
+/** A number that is not complete yet: `1e-`, `0.`. */
+const OPEN_NUMBER = /^[+-]?\d*\.?\d*(?:\.|e[+-]?|[+-])$/i;
+
+/**
+ * Whether the last term can only be the beginning of one: what would be searched for meanwhile is not what the user
+ * means. `known`: fields and statistics by name.
+ */
+export function isBeginning(text: string, known: readonly string[]): boolean {
+  const last = termsOf(text).at(-1);
+  if (!last || last.end < text.length) return false;
+  const typed = text.slice(last.start + (last.negated ? 1 : 0));
+  if (typed === '' || typed === '-') return true;
+  if ((typed.match(/(?<!\\)"/g)?.length ?? 0) % 2 === 1) return true;
+  if (last.name === null) return !typed.startsWith('"') && isBeginningOfName(typed, known);
+  if (last.values.length === 0 || typed.endsWith(',')) return true;
+  const value = last.values.at(-1)!;
+  if (last.name === 'state') return !STATES.some((state) => state === value) && STATES.some((state) => state.startsWith(value));
+  return last.operator !== ':' && OPEN_NUMBER.test(value);
+}
+
+function isBeginningOfName(typed: string, known: readonly string[]): boolean {
+  const names = [...Object.keys(TEXT_NAMES), ...Object.keys(COMPARED_NAMES), ...Object.keys(OTHER_NAMES), ...BEGINNINGS, ...known];
+  return names.some((name) => name.startsWith(typed)) || BEGINNINGS.some((name) => name.endsWith('.') && typed.startsWith(name));
 }

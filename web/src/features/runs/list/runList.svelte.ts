@@ -3,7 +3,7 @@
 import { asApiError, get, type ApiError, type Params, type RunRow } from '../../../base/api';
 import { equalTerm } from './filterText';
 import { RunRows } from './runRows.svelte';
-import { filterParams, listParams, signed, type RunsView, type Scope } from './view';
+import { filterParams, listParams, NEWEST, signed, type RunsView, type Scope } from './view';
 import type { RunGroup, RunGroups } from '../../../base/wire';
 
 /** Groups that are requested at once. */
@@ -111,6 +111,7 @@ export class RunList {
   }
 
   async refresh(): Promise<void> {
+    if (this.#view === null) return;
     await this.#all.refresh();
     if (this.groups === null) return;
     await this.#loadGroups(Math.min(MAX_GROUPS, Math.max(GROUPS, this.groups.length)));
@@ -141,7 +142,7 @@ export class RunList {
   #groupParams(): Params {
     const view = this.#view!;
     const params = listParams(view, this.#scope, this.#columns);
-    const sort = view.sort.filter(({ name }) => view.by.includes(name) || /^(config|summary|system)\./.test(name));
+    const sort = (view.sort ?? NEWEST).filter(({ name }) => view.by.includes(name) || /^(config|summary|system)\./.test(name));
     return {
       ...filterParams(view, this.#scope),
       by: view.by,

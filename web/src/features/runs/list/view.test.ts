@@ -21,8 +21,8 @@ describe('a view', () => {
     };
     expect(of(addressOf(view))).toEqual(view);
   });
-  it('without anything shows the newest runs, and leaves the address empty', () => {
-    expect(of('')).toEqual({ filter: '', sort: [{ name: 'started_ms', descending: true }], columns: null, pinned: [], by: [], open: [], trash: false, total: 'mean', widths: {} });
+  it('without anything has the order that suits the runs, and leaves the address empty', () => {
+    expect(of('')).toEqual({ filter: '', sort: null, columns: null, pinned: [], by: [], open: [], trash: false, total: 'mean', widths: {} });
     expect(addressOf(of(''))).toBe('');
     expect(of('columns=').columns).toEqual([]); // chosen: none but the name
     expect(of(addressOf({ ...of(''), columns: [] })).columns).toEqual([]);

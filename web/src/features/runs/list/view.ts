@@ -13,7 +13,8 @@ export interface SortTerm {
 /** Which runs are listed, and how. */
 export interface RunsView {
   filter: string;
-  sort: SortTerm[];
+  /** null: the order that suits the runs. */
+  sort: SortTerm[] | null;
   /** Names of columns in their order; null: those that suit the runs. */
   columns: string[] | null;
   /** Those of the columns that stay in place while the others are scrolled. */
@@ -48,13 +49,13 @@ export const signed = ({ name, descending }: SortTerm): string => (descending ? 
 
 const sortText = (sort: readonly SortTerm[]): string => joined(sort.map(signed));
 
-function sortOf(query: URLSearchParams): SortTerm[] {
+function sortOf(query: URLSearchParams): SortTerm[] | null {
   const terms = split(query.get('sort')).slice(0, MAX_SORTED).map((term): SortTerm => {
     const former = own(FORMER_NAMES, term);
     if (former !== undefined) return { name: former, descending: query.get('order') !== 'up' };
     return { name: term.replace(/^-/, ''), descending: term.startsWith('-') };
   });
-  return terms.length > 0 ? terms : query.get('order') === 'up' ? [{ name: 'started_ms', descending: false }] : [...NEWEST];
+  return terms.length > 0 ? terms : query.get('order') === 'up' ? [{ name: 'started_ms', descending: false }] : null;
 }
 
 /** `name:width` of each column. */
@@ -90,10 +91,9 @@ export function viewOf(query: URLSearchParams): RunsView {
 
 /** The parameters of the address to set for a view. */
 export function changesFor(view: RunsView): Record<string, string | null> {
-  const sort = sortText(view.sort);
   return {
     q: view.filter || null,
-    sort: sort === sortText(NEWEST) ? null : sort,
+    sort: view.sort === null ? null : sortText(view.sort),
     columns: view.columns === null ? null : joined(view.columns),
     pinned: joined(view.pinned) || null,
     by: joined(view.by) || null,
@@ -146,6 +146,9 @@ const of = (columns: readonly string[], prefix: string): string[] => columns.fil
 export const SPARKLINE = 'sparkline.';
 const FETCHED = /^(config|summary|system)\./;
 
+/** The columns of newest values, each with the mean that stands there once a run has ended. */
+export const MEANS: Readonly<Record<string, string>> = { cpu: 'system.host_cpu', memory: 'system.memory', gpu: 'system.gpu' };
+
 /** The columns whose values the server has to be asked for. */
 export const fetched = (columns: readonly string[]): string[] => columns.filter((name) => FETCHED.test(name));
 
@@ -169,8 +172,8 @@ const sortParams = (sort: readonly SortTerm[]): Params => ({
 export function listParams(view: RunsView, scope: Scope, columns: readonly string[], terms: readonly string[] = []): Params {
   return {
     ...filterParams(view, scope, terms),
-    ...sortParams(view.sort),
-    columns: fetched(columns),
+    ...sortParams(view.sort ?? NEWEST),
+    columns: [...new Set([...fetched(columns), ...columns.flatMap((name) => own(MEANS, name) ?? [])])],
     sparklines: of(columns, SPARKLINE),
   };
 }

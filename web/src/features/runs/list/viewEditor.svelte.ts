@@ -1,16 +1,20 @@
 // Changes of the view of the runs table; each goes to the address.
 
 import { here } from '../../../base/route.svelte';
-import { columnsOf, usualColumns, type Column, type Shown } from './columns';
-import { changesFor, limitedWidth, moved, shifted, sortedBy, viewOf, type RunsView } from './view';
+import { columnsOf, usualColumns, usualSort, type Column, type Shown } from './columns';
+import { changesFor, limitedWidth, moved, shifted, sortedBy, viewOf, type RunsView, type SortTerm } from './view';
 
 export class ViewEditor {
+  #shown: () => Shown;
   view = $derived(viewOf(here.query));
+  /** The order of the list. */
+  sort = $derived.by((): readonly SortTerm[] => this.view.sort ?? usualSort(this.#shown()));
+  /** The view with the order of the list. */
+  listed = $derived.by((): RunsView => ({ ...this.view, sort: [...this.sort] }));
   /** The column that is being dragged. */
   dragged = $state<string | null>(null);
   /** The width of a column while it is dragged. */
   resized = $state.raw<{ name: string; width: number } | null>(null);
-  #shown: () => Shown;
   /** Names of the columns in their order, without the name of the run, which is always first. */
   names = $derived.by((): string[] => this.view.columns ?? usualColumns(this.#shown()));
   pinned = $derived(this.names.filter((name) => this.view.pinned.includes(name)));
@@ -32,8 +36,8 @@ export class ViewEditor {
     here.push(changesFor(view));
   }
 
-  sort(column: Column, add: boolean): void {
-    if (column.sort !== null) this.set({ sort: sortedBy(this.view.sort, column.sort, column.descendingFirst, add) });
+  sortBy(column: Column, add: boolean): void {
+    if (column.sort !== null) this.set({ sort: sortedBy(this.sort, column.sort, column.descendingFirst, add) });
   }
 
   sortOnly(name: string, descending: boolean): void {

@@ -1,0 +1,76 @@
+"""`/account/notifications`: what the bell of the page shows, and what of it was seen."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from pydantic import Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.permission import needs
+from runvitals.server.access.principals import User
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.accounts.routes.own_account import TheOwner
+from runvitals.server.alerts.inbox import Inbox, Level
+from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
+
+router = Router()
+
+
+class InboxItemSchema(ResponseBody):
+    """Something of which the user is notified."""
+
+    id: str
+    kind: str = Field(description="`run.crashed`, `team.join_request`, `team.invitation` and others.")
+    level: Level
+    title: str
+    text: str
+    place: str = Field(description="What it is about, such as `team/project`; may be empty.")
+    path: str | None = Field(description="Where it leads on this server.")
+    time_ms: int
+    needs_decision: bool = Field(description="Somebody waits for the user's answer.")
+    unread: bool
+
+
+class InboxPage(ResponseBody):
+    """What is new for a user, the newest first: at most 50 of the last 30 days."""
+
+    notifications: list[InboxItemSchema]
+    unread: int
+    seen_ms: int = Field(description="Up to when the user has seen them.")
+
+
+class SeenUpTo(RequestBody):
+    """Everything up to a time was seen."""
+
+    time_ms: int = Field(ge=0, le=2**53)
+
+
+@router.get("/account/notifications", response_model=InboxPage, dependencies=[needs("account:read")])
+def notifications(access: TheAccess, owner: TheOwner, requester: TheRequester) -> dict[str, Any]:
+    """Return what happened to your runs, who waits for your answer, and other notifications."""
+    return _page(access, owner.id, requester)
+
+
+@router.put("/account/notifications/seen", response_model=InboxPage, dependencies=[needs("account:update")])
+def see(body: SeenUpTo, access: TheAccess, owner: TheOwner, requester: TheRequester) -> dict[str, Any]:
+    """Note on the server that you have seen everything up to a time: all your browsers know it."""
+    access.metadata_store.alerts.inbox.see(owner.id, min(body.time_ms, access.clock()))
+    return _page(access, owner.id, requester)
+
+
+def _page(access: TheAccess, user_id: int, requester: TheRequester) -> dict[str, Any]:
+    inbox = Inbox(access.metadata_store, access.directory)
+    teams = requester.principal.teams if isinstance(requester.principal, User) else ()
+    decides = [
+        team
+        for team in teams
+        if access.may(requester, Action.MEMBER_UPDATE_ROLE, access.directory.entity(team))
+    ]
+    items = inbox.items(user_id, decides, access.clock())
+    seen_ms = access.metadata_store.alerts.inbox.seen_ms(user_id)
+    shown = [{**asdict(item), "unread": item.time_ms > seen_ms} for item in items]
+    return {"notifications": shown, "unread": sum(item["unread"] for item in shown), "seen_ms": seen_ms}

@@ -1,0 +1,74 @@
+"""Reads the means of many runs, and reads on where an earlier request ended for lack of time."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from runvitals.model.errors import UnknownRun
+from runvitals.server.charts.overlay.kept_means import KeptMeans
+from runvitals.server.charts.overlay.run_means import RunMeans
+from runvitals.server.library.run_library import NamedRun, RunView
+
+READING_S = 5.0
+"""After so much time no further run is read."""
+Read = Callable[[NamedRun, RunView, Sequence[str]], Mapping[str, RunMeans]]
+
+
+@dataclass(slots=True)
+class GroupReading:
+    """The means of runs.
+
+    Args:
+        how: the axis, the part of it and the width; means that were read with the same are taken.
+        read: returns the means of a run by key.
+
+    Attributes:
+        means: by key and run.
+        unread: the ids of runs that were not read for lack of time.
+    """
+
+    kept: KeptMeans
+    how: str
+    read: Read
+    means: dict[str, dict[str, RunMeans]] = field(default_factory=dict)
+    unread: set[str] = field(default_factory=set)
+    problems: dict[str, None] = field(default_factory=dict)
+
+    async def of_runs(self, runs: Sequence[NamedRun], keys: Sequence[str]) -> None:
+        """Read the means of runs, at least of one that is not known yet."""
+        self.means = {key: {} for key in keys}
+        began_s = time.monotonic()
+        has_read = False
+        for run in runs:
+            known = self.kept.of_run(run, keys, self.how)
+            unknown = [key for key in keys if key not in known]
+            if unknown and has_read and time.monotonic() - began_s > READING_S:
+                self.unread.add(run.id)
+                continue
+            self._add(run, known)
+            if unknown:
+                has_read = True
+                await self._read(run, unknown)
+
+    async def _read(self, run: NamedRun, keys: Sequence[str]) -> None:
+        keep = self.kept.keeper(run, self.how)
+
+        def work(view: RunView) -> Mapping[str, RunMeans]:
+            noted = view.note_problems()
+            means = self.read(run, view, keys)
+            self.problems |= {f"{run.id}: {problem}": None for problem in noted}
+            return means
+
+        try:
+            means = await run.opened.use(work)
+        except UnknownRun:
+            return  # it was deleted a moment ago
+        keep(keys, means)
+        self._add(run, means)
+
+    def _add(self, run: NamedRun, means: Mapping[str, RunMeans | None]) -> None:
+        for key, of_run in means.items():
+            if of_run is not None:
+                self.means[key][run.id] = of_run

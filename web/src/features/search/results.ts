@@ -1,0 +1,102 @@
+// What the server finds for a text: runs, projects, hosts, people and artifacts.
+
+import { get, type Params } from '../../base/api';
+import { entityHref, hostHref, projectHref, runHref } from '../../base/route.svelte';
+import type { FleetPage, MatchingCollections, Project, RunPage, UsersPage } from '../../base/wire';
+import { matchingCommands, type Command, type CommandGroup } from './commands';
+
+const MAX_RUNS = 8;
+const MAX_OTHERS = 5;
+/** The server finds users from so many characters on. */
+const MIN_USER_CHARACTERS = 2;
+
+interface Source {
+  title: string;
+  find: (text: string, signal: AbortSignal) => Promise<Command[]>;
+}
+
+const place = (entity: string | null, project: string): string => (entity === null ? project : `${entity}/${project}`);
+
+const ask = <T>(path: string, params: Params, signal: AbortSignal): Promise<T> => get<T>(path, params, signal);
+
+const RUNS: Source = {
+  title: 'Runs',
+  find: async (text, signal) =>
+    (await ask<RunPage>('runs', { text, limit: MAX_RUNS }, signal)).runs.map((run) => ({
+      id: `run ${run.entity ?? ''}/${run.id}`,
+      title: run.name,
+      note: `${run.state} · ${place(run.entity, run.project)}`,
+      href: runHref(run),
+    })),
+};
+
+const PROJECTS: Source = {
+  title: 'Projects',
+  find: async (text, signal) => {
+    const projects = (await ask<Project[]>('projects', {}, signal)).map(({ name, entity }) => ({
+      id: `project ${entity ?? ''}/${name}`,
+      title: name,
+      note: entity ?? undefined,
+      href: projectHref(name, entity),
+    }));
+    return matchingCommands(projects, text, MAX_OTHERS);
+  },
+};
+
+const HOSTS: Source = {
+  title: 'Hosts',
+  find: async (text, signal) =>
+    (await ask<FleetPage>('hosts', { text, limit: MAX_OTHERS }, signal)).hosts.map(({ name, state }) => ({
+      id: `host ${name}`,
+      title: name,
+      note: state,
+      href: hostHref(name),
+    })),
+};
+
+const PEOPLE: Source = {
+  title: 'People',
+  find: async (text, signal) => {
+    if (text.length < MIN_USER_CHARACTERS) return [];
+    const { users } = await ask<UsersPage>('users', { query: text, limit: MAX_OTHERS }, signal);
+    return users.map(({ name, display_name }) => ({ id: `user ${name}`, title: display_name, note: name, href: entityHref(name) }));
+  },
+};
+
+const ARTIFACTS: Source = {
+  title: 'Artifacts',
+  find: async (text, signal) => {
+    const { collections } = await ask<MatchingCollections>('artifacts', { text, limit: MAX_OTHERS }, signal);
+    return collections.map(({ entity, project, name, type }) => {
+      const query = new URLSearchParams({ ...(entity === null && { artifacts: '1' }), name });
+      return { id: `artifact ${place(entity, project)}/${name}`, title: name, note: `${type} · ${place(entity, project)}`, href: `${projectHref(project, entity, 'artifacts')}?${query}` };
+    });
+  },
+};
+
+/** `shared`, `accounts`: what the server is; the local page has runs, projects and hosts only. */
+export function sourcesOf({ shared, accounts }: { shared: boolean; accounts: boolean }): Source[] {
+  return [RUNS, PROJECTS, HOSTS, ...(shared ? [ARTIFACTS] : []), ...(accounts ? [PEOPLE] : [])];
+}
+
+/**
+ * Ask all sources. `onfound` is called as each answers, with the groups so far in their order; a source that fails does not
+ * keep the others from answering.
+ *
+ * Returns the errors.
+ */
+export async function findAll(sources: readonly Source[], text: string, signal: AbortSignal, onfound: (groups: CommandGroup[]) => void): Promise<unknown[]> {
+  const lists: Command[][] = sources.map(() => []);
+  const problems: unknown[] = [];
+  await Promise.all(
+    sources.map(async ({ find }, number) => {
+      try {
+        lists[number] = await find(text, signal);
+      } catch (problem) {
+        if (!signal.aborted) problems.push(problem);
+      }
+      if (!signal.aborted) onfound(sources.map(({ title }, of) => ({ title, commands: lists[of]! })).filter(({ commands }) => commands.length > 0));
+    }),
+  );
+  return problems;
+}
