@@ -13,18 +13,23 @@ from __future__ import annotations
 
 import argparse
 import statistics
+import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 from tests.findings.scenarios.course import START_MS, Course
 from tests.findings.scenarios.healthy import healthy_runs
-from tests.findings.scenarios.live import judgements
+from tests.findings.scenarios.live import LOOK_S, judgements
 from tests.findings.scenarios.sick import sick_runs
+from tests.readers.journals.journals import Monitor, Trainer
 
 from runvitals.findings.judge import judge
 from runvitals.findings.observation import observe
+from runvitals.readers.journals.live_findings import LiveFindings
+from runvitals.readers.journals.reader import RunReader
 
 INTERVALS_S = (0.5, 1.0, 2.0, 5.0, 15.0, 30.0)
 LIVE_S = 5.0
@@ -134,66 +139,35 @@ def measure_judgements() -> None:
 
 
 def measure_samples() -> None:
-    """Print the CPU time of a sample of a local run, and the share of a core for many hosts of a server."""
-    for interval_s, hours in ((1.0, 24.0), (15.0, 24.0)):
-        course = Course("h100", minutes=60 * hours, interval_s=interval_s)
+    """Print the CPU time of a sample of a local run that somebody follows, besides reading its journal."""
+    for interval_s in (1.0, 15.0):
+        course = Course("h100", minutes=24 * 60, interval_s=interval_s)
         (host,) = course.samples()
-        running = RunningFindings(START_MS)
-        running.add_host(host.name, interval_s=interval_s, machine=host.machine, ranks=host.ranks)
-        matrix = np.column_stack([values for _, values in host.series.values()])
-        spent = judging = 0.0
-        judgements, steps = 0, 0
-        for first in range(0, len(course.t), 600):
-            times = (START_MS + course.t[first : first + 600] * 1000).astype(np.int64).tolist()
-            rows = [dict(zip(host.series, row, strict=True)) for row in matrix[first : first + 600].tolist()]
-            began = time.thread_time()
-            for time_ms, row in zip(times, rows, strict=True):
-                running.add_row(host.name, time_ms, row)
-                running.log(time_ms, steps, {"train/loss": 0.5})
-                steps += 1
-                before = time.thread_time()
-                if running.update(time_ms) is not None:
-                    judging += time.thread_time() - before
+        columns = np.column_stack([values for _, values in host.series.values()])
+        with tempfile.TemporaryDirectory() as folder:
+            monitor = Monitor(Path(folder), "followed", host.name, START_MS, interval_s)
+            monitor.info(START_MS, machine=host.machine)
+            trainer = Trainer(Path(folder), "followed", host.name, rank=0, start_ms=START_MS)
+            reader = RunReader("followed", folder)
+            live, spent, judgements = LiveFindings(reader), 0.0, 0
+            rows = round(LOOK_S / interval_s)
+            for first in range(0, len(course.t), rows):
+                for row, values in enumerate(columns[first : first + rows].tolist(), first):
+                    now_ms = START_MS + int(course.t[row] * 1000)
+                    monitor.sample(now_ms, dict(zip(host.series, values, strict=True)))
+                    trainer.log(now_ms, row, **{"train/loss": 0.5})
+                reader.poll()
+                facts = reader.run(now_ms)
+                began = time.thread_time()
+                observed = live.observe(facts, now_ms)
+                if observed is not None:
+                    live.judge(observed, now_ms)
                     judgements += 1
-            spent += time.thread_time() - began
-        count = len(course.t)
+                spent += time.thread_time() - began
         print(
-            f"A local run of {hours:g} h sampled every {interval_s:g} s, {len(host.series)} values: "
-            f"{1e6 * spent / count:.1f} µs a sample, of which {1e6 * judging / count:.1f} for {judgements} "
-            f"judgements of {1e3 * judging / judgements:.1f} ms."
+            f"A local run of 24 h sampled every {interval_s:g} s, {len(host.series)} values, that somebody "
+            f"follows: {1e6 * spent / len(course.t):.1f} µs a sample, {judgements} judgements."
         )
-        if interval_s == 1.0:
-            measure_server(judging / judgements)
-
-
-def measure_server(judgement_s: float, look_s: int = 30, measured: int = 50, hosts: int = 1000) -> None:
-    """Print what many hosts cost a server: a look at each twice a minute, and the judgements that are due.
-
-    Args:
-        judgement_s: CPU time of one.
-        measured: hosts, of which the cost of all follows.
-    """
-    course = Course("h100", minutes=24 * 60, interval_s=look_s)
-    (host,) = course.samples()
-    keys, matrix = tuple(host.series), np.column_stack([values for _, values in host.series.values()])
-    screens = [(ChangeScreen(), JudgementPace(START_MS)) for _ in range(measured)]
-    began, due = time.thread_time(), 0
-    for row, second in enumerate(course.t.tolist()):
-        now_ms = START_MS + int(second * 1000)
-        for screen, pace in screens:
-            pace.sample(look_s)
-            if screen.look("node0", now_ms, keys, matrix[row]):
-                pace.change(now_ms)
-            if pace.is_due(now_ms):
-                pace.judged(now_ms, judgement_s)
-                due += 1
-    each = 100 * hosts / measured / (course.minutes * 60)
-    looking, judging = each * (time.thread_time() - began), each * due * judgement_s
-    print(
-        f"A server with {hosts:,} healthy runs of a host of {len(keys)} values each, for 24 h: looks each "
-        f"{look_s} s {looking:.2f} % of a core, {due / measured:.0f} judgements of a run {judging:.2f} %, "
-        "without reading their windows from the store."
-    )
 
 
 if __name__ == "__main__":

@@ -11,12 +11,6 @@ from pathlib import Path
 import uvicorn.protocols.http.httptools_impl  # noqa: F401
 import uvloop  # noqa: F401
 
-import runvitals.cli.server
-import runvitals.server.audit.audit_file
-import runvitals.server.background.work
-import runvitals.server.http.serve
-import runvitals.server.organisation.settings_file
-import runvitals.server.pairing.pairing  # noqa: F401
 from runvitals.server.build import build_server
 from runvitals.server.metadata_store import open_metadata_store
 from runvitals.store.samples.sqlite import SqliteChunks

@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from typing import TypeVar
 
-from benchmarks.overhead import cpu, kills, outside, report, stall, start
+from benchmarks.overhead import cpu, kills, output, outside, report, stall, start
 from benchmarks.overhead.cpu import Usage
 from benchmarks.overhead.peers import PEERS, PSUTIL, RUNVITALS, WANDB_TREE, Peer
 from benchmarks.overhead.plan import FULL, QUICK, Plan
@@ -29,10 +29,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="scripts/bench overhead", description=__doc__)
     parser.add_argument("--quick", action="store_true", help="short windows; not recorded in RESULTS.md")
     parser.add_argument("--calls", action="store_true", help="only the calls in the training: import, init …")
+    parser.add_argument("--output", action="store_true", help="only what recording the output costs")
     options = parser.parse_args()
     plan = QUICK if options.quick else FULL
     if options.calls:
         print(calls_text(measure_calls(plan), plan))
+        return
+    if options.output:
+        print(output.text(output.measure(plan.printing), plan.printing))
         return
     for advice in outside.missing():
         print(advice, file=sys.stderr)

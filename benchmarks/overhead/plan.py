@@ -15,6 +15,7 @@ class Plan:
         events: minimum number of samples in a training loop.
         processes: fresh training processes in which imports and starts are timed.
         kills: of the training process and of the monitor, each.
+        printing: pairs of processes that print.
     """
 
     settle_s: float
@@ -23,8 +24,9 @@ class Plan:
     events: int
     processes: int
     kills: int
+    printing: int
 
 
 # CPython 3.11 specializes code at its eighth call, so the long-term cost is reached after eight samples.
-FULL = Plan(settle_s=12.0, second_s=20.0, tenth_s=8.0, events=64, processes=9, kills=20)
-QUICK = Plan(settle_s=1.5, second_s=5.0, tenth_s=2.0, events=15, processes=3, kills=3)
+FULL = Plan(settle_s=12.0, second_s=20.0, tenth_s=8.0, events=64, processes=9, kills=20, printing=7)
+QUICK = Plan(settle_s=1.5, second_s=5.0, tenth_s=2.0, events=15, processes=3, kills=3, printing=1)

@@ -93,6 +93,46 @@ def test_an_invitation(command: Command, where: str) -> None:
     )
 
 
+def test_inviting_an_address_again_prints_a_new_link(command: Command) -> None:
+    command("team", "create", "vision")
+    links = [command("invite", "create", "vision", "eve@example.org") for _ in range(2)]
+    assert links[0] != links[1]
+    command("invite", "create", "vision", "eve@example.org", "--role", "viewer")
+    (pending,) = as_json(command("invite", "list", "--json"))
+    assert (pending["address"], pending["role"]) == ("eve@example.org", "viewer")
+    assert "invalid" in command("invite", "create", "vision", "eve@", status=1)
+
+
+def test_a_key_of_a_service_account_for_its_team(command: Command) -> None:
+    command("team", "create", "vision")
+    command("team", "create", "speech")
+    assert as_json(command("service-account", "create", "vision/ci", "--json"))["keys"] == 0
+    key = ("key", "create", "ci", "--service-account", "vision/ci", "--team")
+    command(*key, "vision")
+    assert "works in that team" in command(*key, "speech", status=1)
+    (listed,) = as_json(command("key", "list", "--json"))
+    assert (listed["owner"], listed["teams"], listed["scope"]) == ("vision/ci", ["vision"], "write")
+
+
+def test_usage_in_all_forms(command: Command, where: str) -> None:
+    with open_metadata_store(where) as metadata_store:
+        metadata_store.writers.join([WriterRegistration("otter-1", "monitor.a.1", "digits")], 1)
+    assert "nothing was used from 2026-11-01 to 2026-11-30" in command("usage", "--month", "2026-11")
+    report = as_json(command("usage", "--format", "json", "--by", "project"))
+    assert (report["rows"], report["sums"]["runs"]) == ([], 0)
+    columns = command("usage", "--format", "csv", "--by", "project,day").splitlines()[0].split(",")
+    assert {"project", "day", "runs"} <= set(columns)
+    assert command("usage", "--format", "focus").startswith("BilledCost,")
+    assert command("usage", "statements").split() == ["id", "number", "month", "of", "state", "total"]
+    for words, message in (
+        (("usage", "--month", "november"), "expected"),
+        (("usage", "--by", "colour"), "colour"),
+        (("usage", "--team", "nobody"), "there is no team or user 'nobody'"),
+        (("usage", "statements", "show", "7"), "there is no statement '7'"),
+    ):
+        assert message in command(*words, status=1)
+
+
 def test_a_password_comes_from_stdin(command: Command, where: str, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("argon2", reason="argon2-cffi is not installed")
     from runvitals.server.accounts.passwords import Passwords

@@ -61,11 +61,12 @@ def everywhere(run: Workload, every_s: float = 3 * MINUTE) -> set[str]:
 @pytest.mark.parametrize("cpu", [1.0, 20.0])
 def test_an_unmarked_pause_of_some_minutes_is_no_finding(minutes: float, load: float, cpu: float) -> None:
     pauses = [(begin * HOUR, begin * HOUR + minutes * MINUTE) for begin in (1, 2.3)]
-    assert everywhere(trained(pauses=pauses, load=load, cpu=cpu), 5 * MINUTE) == set()
+    run = trained(3.5 * HOUR, pauses=pauses, load=load, cpu=cpu, gpus=2)
+    assert everywhere(run, 5 * MINUTE) == set()
 
 
 def test_a_marked_validation_is_no_hang_while_it_goes_on_either() -> None:
-    run = trained(pauses=[(2 * HOUR, 2 * HOUR + 40 * MINUTE)])
+    run = trained(pauses=[(2 * HOUR, 2 * HOUR + 40 * MINUTE)], gpus=2)
     run.mark(2 * HOUR, "validation begins")
     run.mark(2 * HOUR + 40 * MINUTE, "validation ends")
     assert everywhere(run, 5 * MINUTE) == set()
@@ -191,11 +192,11 @@ def starting(minutes: float, cpu: float, duration_s: float = 3 * HOUR) -> Worklo
 
 @pytest.mark.parametrize("cpu", [0.3, 2.0, 60.0])
 def test_twenty_minutes_are_granted_to_a_start(cpu: float) -> None:
-    assert everywhere(starting(18, cpu)) == set()
+    assert everywhere(starting(18, cpu, 1.5 * HOUR)) == set()
 
 
 def test_a_start_that_takes_longer_is_a_slow_start_while_it_goes_on_too() -> None:
-    assert everywhere(starting(50, 2.0)) == {"slow_start"}
+    assert everywhere(starting(50, 2.0, 2 * HOUR)) == {"slow_start"}
 
 
 def test_a_notebook_that_rests_between_bursts_is_information() -> None:
@@ -269,16 +270,16 @@ def test_shares_and_times_stay_in_bounds_if_the_end_lies_before_samples(ended_s:
 
 def slow_device() -> Workload:
     """Make a training with one slow device for two hours."""
-    run = trained(8 * HOUR, gpus=8)
-    slow = run.between((2 * HOUR, 4 * HOUR))
+    run = trained(3 * HOUR, gpus=4)
+    slow = run.between((HOUR, 2 * HOUR))
     run.series["node0"]["gpu.3.smClock"][slow] = 1000
     return run
 
 
 def unused_devices() -> Workload:
     """Make a training that uses two of its four devices no more."""
-    run = trained(8 * HOUR)
-    late = run.t > 2 * HOUR
+    run = trained(4 * HOUR)
+    late = run.t > HOUR
     for index in (1, 2):
         run.series["node0"][f"gpu.{index}.gpu"][late] = 0
         run.series["node0"][f"gpu.{index}.powerWatts"][late] = 75
@@ -287,17 +288,17 @@ def unused_devices() -> Workload:
 
 def rests() -> Workload:
     """Make a run without steps whose devices do nothing for some time."""
-    run = trained(8 * HOUR, pauses=[(2 * HOUR, 3.5 * HOUR)])
+    run = trained(4.5 * HOUR, pauses=[(HOUR, 2.5 * HOUR)], gpus=2)
     run.logged = {}
     return run
 
 
 GROWING = {
-    "hang": lambda: trained(8 * HOUR, until_s=2 * HOUR, load=100, watts=130, cpu=5),
+    "hang": lambda: trained(4 * HOUR, until_s=HOUR, load=100, watts=130, cpu=5),
     "idle": rests,
     "straggler": slow_device,
     "idle_devices": unused_devices,
-    "slow_start": lambda: starting(50, 2.0, 8 * HOUR),
+    "slow_start": lambda: starting(50, 2.0, 4 * HOUR),
 }
 
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from runvitals.findings.finding import Findings
-from runvitals.findings.training import Mark
+from runvitals.findings.judge import judge
+from runvitals.findings.observation import HostSamples, observe
+from runvitals.findings.training import LoggedColumn, Mark, training_of
 from tests.findings.measured import GIB, HOUR, START_MS, accusing, judged, minutes, the
 
 SECONDS = np.arange(0, 3 * HOUR, 10.0)
@@ -152,6 +155,15 @@ def test_an_xid_is_of_the_memory_or_of_the_device(xid: int, text: str, name: str
     assert found & {"device_needs_reset", "memory_errors"} == {name}
 
 
+@pytest.mark.parametrize(("host", "name"), [("node0", "memory_errors"), ("node1", "device_needs_reset")])
+def test_an_xid_is_of_a_device_of_its_own_host(host: str, name: str) -> None:
+    """The GPUs of all hosts have the same numbers: what another host's driver told says nothing."""
+    series = {"gpu.0.gpu": np.where(LATE, np.nan, 95), "gpu.0.criticalErrors": np.where(LATE, 1.0, np.nan)}
+    marks = [Mark(START_MS + 7_205_000, "GPU 0: Xid 48, double-bit memory error", host)]
+    found = accusing(judged(SECONDS, series, devices=[H100], marks=marks))
+    assert found & {"device_needs_reset", "memory_errors"} == {name}
+
+
 def test_an_xid_without_a_number_is_of_the_memory_where_its_counters_grow() -> None:
     series = {"gpu.0.gpu": 95, "gpu.0.criticalErrors": np.where(LATE, 1.0, np.nan)}
     assert "device_needs_reset" in accusing(judged(SECONDS, series))
@@ -198,6 +210,43 @@ def test_a_loss_that_stays_nan_is_critical() -> None:
     found = the(losses(train__loss=np.where(U > 0.5, np.nan, FALLING)), "loss_not_finite")
     assert found.severity == "critical"
     assert minutes(found)[0] == pytest.approx(90, abs=2)
+
+
+def test_a_run_that_was_sent_later_is_judged_to_its_last_sample() -> None:
+    """It has the times of its arrival, a day later."""
+    times_ms = START_MS + (SECONDS * 1000).astype(np.int64)
+    idle = {"gpu.0.gpu": (times_ms, np.where(LATE, 0.0, 95.0)), "cpu": (times_ms, np.where(LATE, 0.2, 20.0))}
+    day_ms = START_MS + 86_400_000
+    run = observe(
+        [HostSamples("node0", idle)],
+        state="finished",
+        started_ms=day_ms,
+        ended_ms=day_ms + 2000,
+        now_ms=day_ms + 5000,
+    )
+    assert (run.started_ms, run.ended_ms) == (times_ms[0], times_ms[-1])
+    assert the(judge(run), "idle").share == pytest.approx(LATE.mean(), abs=0.01)
+
+
+def test_samples_that_are_rarer_than_declared_are_no_gaps() -> None:
+    times_ms = START_MS + np.arange(0, 4 * 3_600_000, 40_000)
+    series = {"gpu.0.gpu": (times_ms, np.full(len(times_ms), 95.0))}
+    end_ms = int(times_ms[-1])
+    how: Any = {"state": "finished", "started_ms": START_MS, "ended_ms": end_ms, "now_ms": end_ms}
+    run = observe([HostSamples("node0", series, interval_s=10)], **how)
+    assert run.windows.width_s >= 80
+    assert judge(run).findings == []
+
+
+def test_a_loss_that_is_measured_tells_no_steps_and_no_nan() -> None:
+    times_ms = START_MS + (STEPS * 1000).astype(np.int64)
+    column = LoggedColumn(times_ms, np.full(len(STEPS), -1), np.where(U > 0.5, 30.0, FALLING))
+    run = observe([], state="finished", started_ms=START_MS, ended_ms=int(times_ms[-1]), now_ms=START_MS)
+    run = replace(run, training=training_of(run.windows, {}, (), {"train/loss{rank=0}": column}))
+    assert not run.training.has_steps
+    found = judge(run)
+    assert "loss_diverged" in accusing(found)
+    assert "loss_not_finite" in {each.id for each in found.undecided}
 
 
 def test_a_loss_that_was_never_a_number_is_told() -> None:

@@ -27,7 +27,7 @@ def main() -> None:
         try:
             browser.base = f"http://127.0.0.1:{listener.getsockname()[1]}"
             browser.resize(1280, 860, arguments.dark, scale=1.5)
-            browser.open(f"/runs/{run}")
+            browser.open(f"/runs/{run}/system")
             browser.wait("document.querySelectorAll('figure canvas').length >= 6")
             browser.wait("new Promise(drawn => setTimeout(() => drawn(true), 500))")
             browser.screenshot(arguments.output)

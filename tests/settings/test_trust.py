@@ -175,7 +175,9 @@ def test_control_characters_in_paths_are_escaped(project: Path, capsys: pytest.C
     assert "\x1b" not in stderr
 
 
-@pytest.mark.parametrize("content", ['project = "a/b"', "servr = 1", "not TOML", "x = 1e999999\x1b"])
+@pytest.mark.parametrize(
+    "content", ['sampling_interval = "a/b"', "servr = 1", "not TOML", "x = 1e999999\x1b"]
+)
 def test_control_characters_in_paths_are_escaped_in_errors(project: Path, content: str) -> None:
     """Python prints them in a traceback, which is not ours."""
     folder = project.parent / "a\x1b[31mb\nrunvitals: all is well\u202e"

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
-from contextlib import closing
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import closing, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from runvitals.cli.team_definitions import connected, every
 if TYPE_CHECKING:
     from runvitals.server.account_store import AccountStore
     from runvitals.server.audit.storage.audit import Actor
+    from runvitals.server.metadata_store import MetadataStore
 
 DESCRIPTION = "Works on the server's metadata store, also while the server is running."
 
@@ -172,22 +173,38 @@ def run_on_accounts(
 def _run_on_store(
     arguments: argparse.Namespace, calls: Mapping[str, Call], works: Mapping[str, Work]
 ) -> Listing | Outcome:
-    from runvitals.server.audit.storage.audit import CLI
+    with opened_metadata(arguments) as metadata_store:
+        work = works.get(arguments.action)
+        if work is not None:
+            from runvitals.server.audit.storage.audit import CLI
+
+            done = work(metadata_store.accounts, arguments, CLI, now_ms())
+            if done is not None:
+                return done
+        with api_in_process(metadata_store) as api:
+            return calls[arguments.action](api, arguments)
+
+
+@contextmanager
+def opened_metadata(arguments: argparse.Namespace) -> Iterator[MetadataStore]:
+    """Open the metadata store of the arguments; an OSError says what is wrong with it."""
     from runvitals.server.metadata_store import open_metadata_store
     from runvitals.store.errors import MetadataStoreError
 
     try:
         with open_metadata_store(existing_metadata_address(arguments)) as metadata_store:
-            work = works.get(arguments.action)
-            done = None if work is None else work(metadata_store.accounts, arguments, CLI, now_ms())
-            if done is not None:
-                return done
-            from runvitals.server.in_process import RoutesInProcess
-
-            with closing(RoutesInProcess(metadata_store, now_ms)) as routes:
-                return calls[arguments.action](AccountApi(routes.send, in_process=True), arguments)
+            yield metadata_store
     except MetadataStoreError as error:
         raise OSError(str(error)) from None
+
+
+@contextmanager
+def api_in_process(metadata_store: MetadataStore) -> Iterator[AccountApi]:
+    """The routes, in this process."""
+    from runvitals.server.in_process import RoutesInProcess
+
+    with closing(RoutesInProcess(metadata_store, now_ms)) as routes:
+        yield AccountApi(routes.send, in_process=True)
 
 
 def now_ms() -> int:

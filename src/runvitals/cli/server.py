@@ -360,7 +360,7 @@ def _received_files(
 def _fix_settings(metadata_store: MetadataStore, path: str | None, box: SecretBox) -> None:
     if path is None:
         return
-    from runvitals.server.organisation.settings_file import read_settings_file
+    from runvitals.server.settings_file import read_settings_file
 
     try:
         settings = read_settings_file(path, box)

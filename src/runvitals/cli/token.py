@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.base.numbers import parse_integer
+from runvitals.cli.account_api import now_ms, opened_metadata
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
-from runvitals.cli.store_options import add_store, existing_metadata_address
+from runvitals.cli.store_options import add_store
 from runvitals.model.limits import INT64
 
 if TYPE_CHECKING:
@@ -42,20 +42,13 @@ def _parse_id(text: str) -> int:
 
 def run(arguments: argparse.Namespace) -> int:
     """Create and print a token, revoke one, or list all; return 0."""
-    from runvitals.server.metadata_store import open_metadata_store
-    from runvitals.store.errors import MetadataStoreError
-
-    now_ms = time.time_ns() // 1_000_000
-    try:
-        with open_metadata_store(existing_metadata_address(arguments)) as metadata_store:
-            if arguments.action == "create":
-                print(metadata_store.tokens.create(arguments.name, now_ms)[0])
-            elif arguments.action == "revoke":
-                metadata_store.tokens.revoke(arguments.id, now_ms)
-            else:
-                print(_token_table(metadata_store))
-    except MetadataStoreError as error:
-        raise OSError(str(error)) from None
+    with opened_metadata(arguments) as metadata_store:
+        if arguments.action == "create":
+            print(metadata_store.tokens.create(arguments.name, now_ms())[0])
+        elif arguments.action == "revoke":
+            metadata_store.tokens.revoke(arguments.id, now_ms())
+        else:
+            print(_token_table(metadata_store))
     return 0
 
 

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
-import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli.account_api import AccountApi, api_in_process, now_ms, opened_metadata
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
-from runvitals.cli.store_options import add_store, existing_metadata_address, open_sample_store
+from runvitals.cli.store_options import add_store, open_sample_store
 
 if TYPE_CHECKING:
     from runvitals.server.metadata_store import MetadataStore
-    from runvitals.server.usage.report import UsageSelection
-    from runvitals.server.usage.reports import UsageReports
-    from runvitals.server.usage.storage.statements import Statement
 
 _SHOWN = (
     "runs",
@@ -61,133 +59,99 @@ def add(subparsers: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the usage or statements, or compute a month again; return 0."""
-    from runvitals.server.metadata_store import open_metadata_store
-    from runvitals.server.usage.reports import UsageReports
-    from runvitals.store.errors import MetadataStoreError
-
-    try:
-        with open_metadata_store(existing_metadata_address(arguments)) as metadata_store:
-            reports = UsageReports(metadata_store, _now_ms)
+    if arguments.words and arguments.action != "statements":
+        raise ValueError(f"unexpected {arguments.words[0]!r}")
+    with opened_metadata(arguments) as metadata_store:
+        if arguments.action == "rebuild":
+            return _rebuild(arguments, metadata_store)
+        with api_in_process(metadata_store) as api:
             if arguments.action == "statements":
-                print(_statements(metadata_store, arguments.words, arguments.month))
-                return 0
-            if arguments.words:
-                raise ValueError(f"unexpected {arguments.words[0]!r}")
-            if arguments.action == "rebuild":
-                return _rebuild(arguments, metadata_store, reports)
-            _show(arguments, metadata_store, reports)
-    except MetadataStoreError as error:
-        raise OSError(str(error)) from None
+                print(_statements(api, arguments.words, arguments.month))
+            else:
+                _show(api, arguments)
     return 0
 
 
-def _now_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> int:
+def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore) -> int:
     """Compute a month again from the samples. The sample store allows one process at a time."""
     from runvitals.server.usage.days import Month
+    from runvitals.server.usage.reports import UsageReports
     from runvitals.server.usage.rollup import UsageRollup
 
-    month = reports.this_month() if arguments.month is None else Month.named(arguments.month)
+    name = arguments.month
+    month = UsageReports(metadata_store, now_ms).this_month() if name is None else Month.named(name)
     with open_sample_store(arguments) as store:
-        count = UsageRollup(store, metadata_store, _now_ms).rebuild(month)
+        count = UsageRollup(store, metadata_store, now_ms).rebuild(month)
     print(f"computed {count} days of runs of {month.name}")
     return 0
 
 
-def _statements(metadata_store: MetadataStore, words: list[str], month: str | None) -> str:
-    from runvitals.server.audit.storage.audit import CLI
-    from runvitals.server.usage.statement_lines import money
-    from runvitals.server.usage.statements import Statements
-    from runvitals.server.usage.storage.statements import StatementConflict, Wanted
-
-    stored = metadata_store.usage.statements
-    action, name = (*words, "", "")[:2] if words else ("list", "")
+def _statements(api: AccountApi, words: list[str], month: str | None) -> str:
+    action, number = (*words, "", "")[:2] if words else ("list", "")
     if action == "list" and len(words) <= 1:
-        statements, count = stored.page(Wanted(month), _STATEMENTS)
-        left_out = f"\n{count - len(statements)} older ones: see --month" if count > len(statements) else ""
-        return f"{table([_STATEMENT, *map(_statement_row, statements)])}{left_out}"
+        page = api.get("/billing/statements", [("period", month), ("limit", _STATEMENTS)])
+        rows = page["statements"]
+        left_out = f"\n{page['total'] - len(rows)} older ones: see --month" if page["next"] else ""
+        return f"{table([_STATEMENT, *map(_statement_row, rows)])}{left_out}"
     if action == "show" and len(words) == _WITH_NAME:
-        statement = stored.find(name)
+        path = "/billing/statements/{number}"
+        statement = api.get(path, number=number)
         lines = [
             [
-                inert(line.project),
-                inert(" ".join(filter(None, (line.category, line.model, line.text)))),
-                f"{line.quantity:.2f} {line.unit}",
-                money(line.amount_micro, statement.currency),
+                inert(line["project"] or ""),
+                inert(" ".join(filter(None, (line["category"], line["model"], line["text"])))),
+                f"{line['quantity']:.2f} {line['unit']}",
+                _money(line["amount"], statement["currency"]),
             ]
-            for line in stored.lines(statement.id)
+            for line in api.every(path, "lines", (), number=number)
         ]
         return table([_STATEMENT, _statement_row(statement)]) + "\n\n" + table([_LINE, *lines])
     if action == "issue" and len(words) == _WITH_NAME:
-        try:
-            issued = Statements(metadata_store, _now_ms).issue(stored.find(name), CLI)
-        except StatementConflict as error:
-            raise ValueError(str(error)) from None
+        issued = api.send("POST", "/billing/statements/{draft}/issue", draft=number)
         return table([_STATEMENT, _statement_row(issued)])
     raise ValueError("expected `statements list`, `statements show NUMBER` or `statements issue ID`")
 
 
-def _statement_row(statement: Statement) -> list[str]:
-    from runvitals.server.usage.statement_lines import money
-
-    total = f"{money(statement.total_micro, statement.currency)} {statement.currency}"
+def _statement_row(statement: dict[str, Any]) -> list[str]:
+    currency = statement["currency"]
     return [
-        str(statement.id),
-        statement.number or "-",
-        statement.period,
-        inert(statement.scope_name),
-        statement.state,
-        total,
+        str(statement["id"]),
+        statement["number"] or "-",
+        statement["period"],
+        inert(statement["scope"]),
+        statement["state"],
+        f"{_money(statement['total'], currency)} {currency}",
     ]
 
 
-def _show(arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports) -> None:
-    from runvitals.server.http.csv_response import csv_text
-    from runvitals.server.usage.focus import COLUMNS, focus_rows
-    from runvitals.server.usage.reports import dimensions
+def _money(amount: float, currency: str) -> str:
+    from runvitals.server.usage.statement_lines import digits
 
-    selection = _selection(arguments, metadata_store, reports)
-    by = dimensions(arguments.by, ("team",))
+    return f"{amount:.{digits(currency)}f}"
+
+
+def _show(api: AccountApi, arguments: argparse.Namespace) -> None:
+    selection = [
+        ("month", arguments.month),
+        ("from", arguments.first),
+        ("to", arguments.last),
+        ("entity", arguments.team),
+    ]
+    if arguments.format == "focus":
+        sys.stdout.write(api.get("/usage/focus.csv", selection).replace("\r\n", "\n"))
+        return
+    selection.append(("by", arguments.by))
     if arguments.format == "csv":
-        columns, lines = reports.table(selection, by)
-        sys.stdout.write(csv_text(columns, lines))
-    elif arguments.format == "focus":
-        name = str(metadata_store.accounts.settings.all().get("name") or "")
-        sys.stdout.write(csv_text(COLUMNS, focus_rows(reports, selection, name)))
-    elif arguments.format == "json":
-        import json
-
-        print(json.dumps(reports.report(selection, by), indent=1))
-    else:
-        print(_as_table(reports, selection, by))
+        sys.stdout.write(api.get("/usage.csv", selection).replace("\r\n", "\n"))
+        return
+    report = api.get("/usage", selection)
+    print(json.dumps(report, indent=1) if arguments.format == "json" else _as_table(report))
 
 
-def _selection(
-    arguments: argparse.Namespace, metadata_store: MetadataStore, reports: UsageReports
-) -> UsageSelection:
-    from runvitals.server.usage.report import UsageSelection
-    from runvitals.server.usage.reports import range_of
-
-    first, last = range_of(arguments.month, arguments.first, arguments.last, reports.this_month())
-    entity_id = None
-    if arguments.team is not None:
-        names = metadata_store.usage.reading.names()
-        numbers = (
-            number for (kind, number), name in names.items() if (kind, name) == ("entity", arguments.team)
-        )
-        entity_id = next(numbers, None)
-        if entity_id is None:
-            raise LookupError(f"no team or user {arguments.team!r} has used anything")
-    return UsageSelection(first, last, entity_id)
-
-
-def _as_table(reports: UsageReports, selection: UsageSelection, by: tuple[str, ...]) -> str:
-    report = reports.report(selection, by)
+def _as_table(report: dict[str, Any]) -> str:
     if not report["rows"]:
         return f"nothing was used from {report['from']} to {report['to']}"
+    by = [name for name in report["rows"][0] if name not in report["sums"]]
     titles = [*by, *(name.replace("_", " ") for name in _SHOWN[:-1]), f"cost ({report['currency']})"]
     lines = [
         [*(inert(str(row[name] or "-")) for name in by), *(_cell(row[name], name) for name in _SHOWN)]

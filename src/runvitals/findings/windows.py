@@ -20,6 +20,8 @@ MIN_WIDTH_S = _WIDTHS_S[0]
 MAX_VALUE = 1e300
 """No metric is larger: a reading beyond it, or an infinite one, is a fault and counts as a gap."""
 SAMPLES_PER_WINDOW = 2
+_AT_ONCE = 64
+"""Series that are reduced together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +79,13 @@ def windows_of(start_ms: int, end_ms: int, interval_s: float) -> TimeWindows:
 
 
 def interval_of(samples: NDArray[np.int64], windows: TimeWindows) -> float:
-    """Return the usual seconds between samples, by how many each window has; gaps do not count."""
+    """Return the usual seconds between samples, by how many each window has; 0 if that is unknown.
+
+    Gaps do not count.
+    """
     filled = np.flatnonzero(samples)
     if len(filled) < 2:
-        return windows.width_s / SAMPLES_PER_WINDOW
+        return 0.0
     distances = np.diff(filled)
     usual = distances <= 2 * np.median(distances)
     return float(windows.width_s * distances[usual].sum() / samples[filled[1:]][usual].sum())
@@ -171,23 +176,29 @@ def reduce_samples(
         series: times (ms UTC, ascending) and values by key. NaN is a gap.
     """
     columns: dict[str, WindowColumn] = {}
-    cuts: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]] = {}
+    by_times: dict[int, tuple[NDArray[np.int64], list[str]]] = {}
+    for key, (times_ms, _) in series.items():
+        by_times.setdefault(id(times_ms), (times_ms, []))[1].append(key)
     samples = np.zeros(windows.count, dtype=np.int64)
     sampled_ms: NDArray[np.int64] = np.empty(0, dtype=np.int64)
-    for key, (times_ms, values) in series.items():
+    for times_ms, keys in by_times.values():
         if len(times_ms) > len(sampled_ms):
             sampled_ms = times_ms
-        present = np.abs(values) < MAX_VALUE  # False for NaN, a gap
-        if not present.all():
-            times, kept = times_ms[present], values[present]
-            first, filled = _cut(times, windows)
-        else:
-            kept = values
-            if id(times_ms) not in cuts:
-                cuts[id(times_ms)] = _cut(times_ms, windows)
-            first, filled = cuts[id(times_ms)]
-        if len(filled):
-            columns[key] = _reduce(kept, first, filled, windows.count)
+        cut = _cut(times_ms, windows)
+        if not len(cut[1]):
+            continue
+        for first in range(0, len(keys), _AT_ONCE):
+            some = keys[first : first + _AT_ONCE]
+            values = np.vstack([series[key][1] for key in some])
+            present = np.abs(values) < MAX_VALUE  # False for NaN, a gap
+            whole = present.all(axis=1)
+            columns.update(
+                zip(np.array(some)[whole].tolist(), _reduce(values[whole], *cut, windows.count), strict=True)
+            )
+            for row in np.flatnonzero(~whole & present.any(axis=1)):
+                kept = present[row]
+                reduced = _reduce(values[row : row + 1, kept], *_cut(times_ms[kept], windows), windows.count)
+                columns.update(zip([some[row]], reduced, strict=False))
     if len(sampled_ms):
         inside = (sampled_ms >= windows.start_ms) & (sampled_ms < windows.end_ms)
         places = (sampled_ms[inside] - windows.start_ms) // windows.width_ms
@@ -202,11 +213,16 @@ def _cut(times_ms: NDArray[np.int64], windows: TimeWindows) -> tuple[NDArray[np.
     return np.append(bounds[filled], bounds[-1]), filled
 
 
-def _reduce(values: Floats, first: NDArray[np.int64], filled: NDArray[np.int64], count: int) -> WindowColumn:
+def _reduce(
+    values: Floats, first: NDArray[np.int64], filled: NDArray[np.int64], count: int
+) -> list[WindowColumn]:
+    """Reduce series, one in each row; none if no window has a value."""
+    if not len(filled) or not len(values):
+        return []
     begins, end = first[:-1], int(first[-1])
-    inside = values[:end]
-    arrays = [np.full(count, np.nan) for _ in range(3)]
-    arrays[0][filled] = np.add.reduceat(inside, begins) / np.diff(first)
-    arrays[1][filled] = np.minimum.reduceat(inside, begins)
-    arrays[2][filled] = np.maximum.reduceat(inside, begins)
-    return WindowColumn(*arrays)
+    inside = values[:, :end]
+    arrays = np.full((3, len(values), count), np.nan)
+    arrays[0][:, filled] = np.add.reduceat(inside, begins, axis=1) / np.diff(first)
+    arrays[1][:, filled] = np.minimum.reduceat(inside, begins, axis=1)
+    arrays[2][:, filled] = np.maximum.reduceat(inside, begins, axis=1)
+    return [WindowColumn(*arrays[:, row]) for row in range(len(values))]

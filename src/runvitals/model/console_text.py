@@ -27,7 +27,7 @@ class Piece(Protocol):
 
     @property
     def text(self) -> str:
-        """What was printed."""
+        """The output itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ MAX_LINES: Final = 20
 _AFTER_FATAL: Final = 14  # lines: where the program was
 _OURS: Final = "runvitals: "
 """What this package prints itself begins so."""
+_KEY_BEGIN: Final = "-----BEGIN "
+_KEY_END: Final = "-----END "
 _POINTERS: Final = frozenset(" ^~")  # below the lines of a traceback
 _MAX_LINE: Final = 300
 _MAX_TITLE: Final = 400
@@ -156,7 +158,7 @@ def failure_of(run: EndedRun, pieces: Iterable[OutputPiece], redact: Callable[[s
         first.host if first is not None else event.host if event is not None else None,
         rank,
         first.ended_ms if first is not None else run.ended_ms,
-        [replace(line, text=redact(line.text)[:_MAX_LINE]) for line in _last_lines(lines, last)],
+        _without_secrets(_last_lines(lines, last), redact),
         _hint(lines, exception or fatal, first.signal if first is not None else run.ending.signal),
     )
 
@@ -213,6 +215,21 @@ def _last_lines(lines: Sequence[PrintedLine], last: int | None) -> Sequence[Prin
         return lines[max(0, last + 1 - MAX_LINES) : last + 1]
     errors = [line for line in lines if line.stream == "stderr"]
     return (errors or lines)[-MAX_LINES:]
+
+
+def _without_secrets(lines: Sequence[PrintedLine], redact: Callable[[str], str]) -> list[PrintedLine]:
+    """Return the lines redacted one by one; those of a private key, which has several, as one."""
+    safe: list[PrintedLine] = []
+    is_in_key = False
+    for line in lines:
+        begins = _KEY_BEGIN in line.text and "PRIVATE KEY" in line.text
+        if begins or is_in_key:
+            if begins:
+                safe.append(replace(line, text="***"))
+            is_in_key = _KEY_END not in line.text
+        else:
+            safe.append(replace(line, text=redact(line.text)[:_MAX_LINE]))
+    return safe
 
 
 def _title(

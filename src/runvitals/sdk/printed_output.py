@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _FATAL = (4, 6, 7, 8, 11)  # ILL, ABRT, BUS, FPE, SEGV
+_fault_report: tuple[int, file_descriptor.Identity] | None = None
 _NAMES = {1: "stdout", 2: "stderr"}
 
 
@@ -54,7 +55,6 @@ class PrintedOutput:
         self._memory = mmap.mmap(self._fd, CHILDREN_AT)
         self._lock = RLock()  # a signal handler may print while it interrupts a print
         self._head = 0
-        self._append_fd = -1  # where Python reports a fatal signal
         self._children_fd = -1  # in a forked child: where it appends
         self._identity = file_descriptor.identity(self._fd)
         self._is_on = True
@@ -102,13 +102,21 @@ class PrintedOutput:
     def _record_fatal_signals(self) -> None:
         """Let Python write where it was to the memory, if a segmentation fault or an abort ends the process.
 
-        Not if any handler is installed: another runtime in this process may handle such signals itself.
+        Not if any handler is installed: another runtime in this process may handle such signals itself. A
+        later run takes the place of an earlier one: whether Python's handler is still ours cannot be known.
         """
-        if faulthandler.is_enabled() or _handles_fatal_signals():
-            return
+        global _fault_report
         with file_descriptor.HigherLimit():
-            self._append_fd = file_descriptor.move_to_high_number(self._open_to_append())
-        faulthandler.enable(self._append_fd)
+            fd = self._open_to_append()
+            if _fault_report is not None and file_descriptor.is_still(*_fault_report):
+                os.dup2(fd, _fault_report[0], inheritable=False)
+                os.close(fd)
+                _fault_report = _fault_report[0], self._identity
+            elif faulthandler.is_enabled() or _handles_fatal_signals():
+                os.close(fd)
+            else:
+                _fault_report = file_descriptor.move_to_high_number(fd), self._identity
+                faulthandler.enable(_fault_report[0])
 
     def _open_to_append(self) -> int:
         return os.open(f"/proc/self/fd/{self._fd}", os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC)
@@ -156,11 +164,8 @@ class PrintedOutput:
             if getattr(python_stream, "__dict__", {}).get("write") is write:
                 del python_stream.write
         self._wrapped = []
-        if self._append_fd >= 0:
-            faulthandler.disable()
-        for fd in (self._fd, self._append_fd):
-            if file_descriptor.is_still(fd, self._identity):
-                os.close(fd)
+        if file_descriptor.is_still(self._fd, self._identity):
+            os.close(self._fd)
 
 
 def record_output(values: Mapping[str, Any], run_id: str, files_only: bool = False) -> PrintedOutput | None:

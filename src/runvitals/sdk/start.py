@@ -100,8 +100,7 @@ def init(
                 _notify_ignored(open_run, {**arguments, "config": config, "settings": settings})
                 return open_run
             open_run.finish()
-        if config is not None:
-            config = _choose_entries(config, config_exclude_keys, config_include_keys)
+        config = _choose_entries(config, config_exclude_keys, config_include_keys)
         chosen = _as_arguments(settings)
         chosen.update(Settings(**arguments).given)
         run = _open(resolve_settings(_without_place(chosen) if _IN_SWEEP in os.environ else chosen))
@@ -199,8 +198,10 @@ def resolve_settings(arguments: Mapping[str, Any]) -> dict[str, Any]:
 
 def _choose_entries(
     config: Any, without: Collection[str] | None, only: Collection[str] | None
-) -> Mapping[str, Any]:
-    """Return the entries of `config` to record."""
+) -> Mapping[str, Any] | None:
+    """Return the entries of `config` to record; None without a `config`."""
+    if config is None:
+        return None
     if isinstance(config, (str, os.PathLike)):
         raise TypeError("init(): config is a path; read the file, and pass what it contains")
     entries = config if isinstance(config, Mapping) else pairs(config)

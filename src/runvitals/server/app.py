@@ -31,6 +31,7 @@ from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.component_names import use_plain_names
 from runvitals.server.http.errors import DetailedError, field_name
 from runvitals.server.http.known_parameters import check_known_parameters
+from runvitals.server.http.open_streams import OpenStreams
 from runvitals.server.http.response_memory import BoundedResponses, ResponseMemory
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
 from runvitals.server.http.router import (
@@ -47,7 +48,6 @@ from runvitals.server.http.secret_fields import is_secret_field
 from runvitals.server.library.local.run_library import JournalLibrary
 from runvitals.server.library.run_library import Library
 from runvitals.server.live.feed import RunFeeds
-from runvitals.server.live.open_streams import OpenStreams
 from runvitals.server.services import Services
 from runvitals.store.errors import MetadataStoreUnavailable
 

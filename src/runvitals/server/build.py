@@ -49,6 +49,7 @@ from runvitals.server.health.server_health import ServerHealth
 from runvitals.server.health.store_condition import StoreCondition
 from runvitals.server.http import page
 from runvitals.server.http.body_limits import Limits
+from runvitals.server.http.open_streams import OpenStreams
 from runvitals.server.http.response_memory import ResponseLimits, ResponseMemory
 from runvitals.server.http.router import Router, RouterModule
 from runvitals.server.ingest.endpoint import IngestEndpoint
@@ -56,7 +57,6 @@ from runvitals.server.ingest.envelope_recorder import Recorder
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.live.feed import RunFeeds
-from runvitals.server.live.open_streams import OpenStreams
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher

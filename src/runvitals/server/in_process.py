@@ -33,10 +33,15 @@ from runvitals.server.mail.notices import Notices
 from runvitals.server.metadata_store import MetadataStore
 
 if TYPE_CHECKING:
+    from runvitals.server.mail.storage.drafts import MailDraftTable
     from runvitals.server.outside_services import OutsideServices
+    from runvitals.server.usage.reports import UsageReports
+    from runvitals.server.usage.statements import Statements
 
 _PROJECT: Final = "/entities/{entity}/projects/{project}"
 _MODULES: Final = {
+    "/usage": "usage.routes.usage",
+    "/billing/statements": "usage.routes.statements",
     "/organisation/roles": "organisation.routes.roles",
     "/organisation/members": "organisation.routes.members",
     "/organisation/teams": "organisation.routes.teams",
@@ -94,10 +99,26 @@ class _CommandServices:
             access.metadata_store, self.box, access.clock, time.monotonic, lambda user_id: False
         )
 
+    @cached_property
+    def usage_reports(self) -> UsageReports:
+        from runvitals.server.usage.reports import UsageReports
+
+        return UsageReports(self.access.metadata_store, self.access.clock)
+
+    @cached_property
+    def statements(self) -> Statements:
+        from runvitals.server.usage.statements import Statements
+
+        return Statements(self.access.metadata_store, self.access.clock)
+
+    @property
+    def mailer(self) -> MailDraftTable:
+        """Keeps mail until a server sends it."""
+        return self.access.accounts.mail_drafts
+
     def notices(self) -> Notices:
         """Mail to users, as drafts."""
-        accounts = self.access.accounts
-        return Notices(accounts, accounts.mail_drafts, self.access.clock())
+        return Notices(self.access.accounts, self.mailer, self.access.clock())
 
     def refresh(self) -> None:
         """Do nothing: a command has no runs open. Servers see what changed by the generation of rights."""
@@ -132,7 +153,7 @@ class RoutesInProcess:
         body: Any,
         parameters: Iterable[tuple[str, Any]] = (),
     ) -> Any:
-        """Return the JSON of the response; None if it has no content.
+        """Return the JSON of the response, or its text; None if it has no content.
 
         The change, its rows in the audit log and the drafts of its mail are written together or not at all.
 
@@ -149,13 +170,15 @@ class RoutesInProcess:
         route.names = dict(names)
         query = urlencode([(name, value) for name, value in parameters if value is not None], doseq=True)
         try:
-            content = asyncio.run(_response(app, _scope(method, path, query), body))
+            kind, content = asyncio.run(_response(app, _scope(method, path, query), body))
         except HTTPException as error:
             raise (LookupError if error.status_code == 404 else ValueError)(error.detail) from None
         except RequestValidationError as error:
             problems = [f"{field_name(one['loc'][1:])}: {one['msg']}" for one in error.errors()]
             raise ValueError("; ".join(problems)) from None
-        return json.loads(content) if content else None
+        if not content:
+            return None
+        return json.loads(content) if kind == b"application/json" else content.decode()
 
     def _app(self, method: str, path: str) -> tuple[FastAPI, _ChosenRoute]:
         """Return an application with one route, and this route."""
@@ -224,18 +247,20 @@ def _scope(method: str, path: str, query: str) -> Scope:
     }
 
 
-async def _response(app: FastAPI, scope: Scope, body: Any) -> bytes:
-    """Call the application; returns the body of the response."""
+async def _response(app: FastAPI, scope: Scope, body: Any) -> tuple[bytes, bytes]:
+    """Call the application; returns the type of the response's content, and the content."""
     content = bytearray()
+    headers: dict[bytes, bytes] = {}
 
     async def receive() -> Message:
         return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
 
     async def send(message: Message) -> None:
+        headers.update(message.get("headers", ()))
         content.extend(message.get("body", b""))
 
     await app(scope, receive, send)
-    return bytes(content)
+    return headers.get(b"content-type", b""), bytes(content)
 
 
 def _raise(request: Request, error: Exception) -> Any:

@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from runvitals.server.findings.kept_findings import KeptFindings
     from runvitals.server.findings.run_findings import FindingSource
     from runvitals.server.health.server_health import ServerHealth
+    from runvitals.server.http.open_streams import OpenStreams
     from runvitals.server.http.response_memory import ResponseMemory
     from runvitals.server.library.run_library import Library
     from runvitals.server.library.stored.run_library import StoredLibrary
     from runvitals.server.live.feed import RunFeeds
-    from runvitals.server.live.open_streams import OpenStreams
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.outside_services import OutsideServices
     from runvitals.server.usage.payments import PaymentProvider

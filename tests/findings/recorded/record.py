@@ -31,7 +31,7 @@ MINUTES = float(os.environ.get("RECORD_MINUTES", "8"))
 LONG_MINUTES = {
     "hung_rank": 25,
     "ranks_that_evaluate": 25,
-    "slow_leak": 45,
+    "slow_leak": 41,
     "epoch_cache": 45,
     "filled_cache": 45,
 }
@@ -150,20 +150,20 @@ def sawtooth() -> None:
         training.train()
 
 
-def keep_memory(most: int, clears: bool) -> None:
-    """Keep 0.7 MB at each step of two seconds, up to some steps, and give it back then or never."""
+def keep_memory(most: int, clears: bool, numbers: int = 90_000) -> None:
+    """Keep some numbers at each step of two seconds, up to some steps, and give them back then or never."""
     training = TinyTraining()
     kept: list[np.ndarray] = []
     while training.goes_on():
         if len(kept) < most:
-            kept.append(np.ones(90_000))
+            kept.append(np.ones(numbers))
         elif clears:
             kept.clear()
         training.train(2.0)
 
 
 def slow_leak() -> None:
-    keep_memory(most=100_000, clears=False)
+    keep_memory(most=100_000, clears=False, numbers=162_000)
 
 
 def epoch_cache() -> None:

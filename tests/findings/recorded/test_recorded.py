@@ -1,6 +1,7 @@
 """Real runs, recorded on a machine without accelerators (`record.py`), are judged right.
 
-Other work used all processors of that machine during most of them: `noisy_neighbour` says so, as information.
+Other work used all processors of that machine during most of them, the long ones (25 to 45 minutes) too.
+`noisy_neighbour` says so, as information, of those that compute themselves.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ SICK = {
     "out_of_memory": "out_of_memory_near",
     "slow_disk": "input_bound_disk",
     "not_finite": "loss_not_finite",
+    "hung_rank": "hang",
 }
-HEALTHY = ("fed_loader", "sawtooth", "rotated_checkpoints", "ranks_that_validate", "plain")
+HEALTHY = (
+    *("fed_loader", "sawtooth", "rotated_checkpoints", "ranks_that_validate", "plain"),
+    *("ranks_that_evaluate", "epoch_cache", "filled_cache"),
+)
 
 
 def judge_recorded(name: str, folder: Path) -> Findings:
@@ -58,6 +63,13 @@ def test_a_container_that_is_limited_is_found_beside_a_busy_disk(tmp_path: Path)
     found = accused(judge_recorded("processors_limited", tmp_path))
     assert "cpu_limit" in found
     assert found <= {"cpu_limit", "input_bound_cpu", "noisy_neighbour"}
+
+
+def test_a_rank_that_stays_stopped_hangs_the_others(tmp_path: Path) -> None:
+    """It was stopped after 2.5 minutes of 25: processes that do nothing tell the same as devices."""
+    (hang,) = judge_recorded("hung_rank", tmp_path).findings
+    assert (hang.severity, hang.confidence) == ("critical", "likely")
+    assert 0.85 < hang.share < 0.95
 
 
 def test_a_stop_of_few_minutes_is_no_hang_yet(tmp_path: Path) -> None:

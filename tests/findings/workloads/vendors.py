@@ -27,6 +27,7 @@ def sick(build: Build) -> Build:
 
 
 def start(name: str, hours: float, interval_s: float, hosts: int = 1, **label: Any) -> Workload:
+    """Make a workload of some hours."""
     return Workload(name, hours * HOUR, interval_s, hosts, **label)
 
 

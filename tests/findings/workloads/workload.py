@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from runvitals.findings.observation import HostSamples, observe
+from runvitals.findings.observation import HostSamples, observe, reads
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.training import LoggedColumn, Mark
 
@@ -378,7 +378,7 @@ class Workload:
         for host, series in self.series.items():
             kept = self.sampled.get(host, np.ones(len(self.t), dtype=np.bool_)) & (self.t <= end)
             times_ms = START_MS + (self.t[kept] * 1000).astype(np.int64)
-            columns = {key: (times_ms, column[kept]) for key, column in series.items()}
+            columns = {key: (times_ms, column[kept]) for key, column in series.items() if reads(key)}
             columns = {key: each for key, each in columns.items() if not np.isnan(each[1]).all()}
             if columns:
                 hosts.append(HostSamples(host, columns, self.interval_s, self.machine[host]))

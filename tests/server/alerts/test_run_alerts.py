@@ -87,8 +87,8 @@ def test_the_text_of_a_crash(team: Team) -> None:
     assert notifications.kind == "run.failed"
     assert notifications.payload["path"] == "/vision/digits/runs/otter-1"
     text = notifications.text
-    assert text.startswith("[vision/digits] otter-1 failed after 0 s\n\nState: failed\nExit code: 1\n")
-    assert "Ended first: node2, rank 3" in text
+    assert text.startswith("[vision/digits] otter-1 failed after 0 s\n\nState: failed\nWhy: Exit code 1\n")
+    assert "Failed first: node2, rank 3" in text
     assert "Last lines of its output:\nline 12\n" in text
     assert "line 29\n99 %\nPASSWORD=*** failed" in text
     assert "hunter22" not in text

@@ -13,6 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
+from tensorboard.compat.proto import event_pb2, summary_pb2
+from tensorboard.summary.writer.event_file_writer import EventFileWriter
 
 from runvitals.cli import main
 from runvitals.readers.journals.run_handle import open_run
@@ -141,3 +143,23 @@ def test_runs_of_the_exporter_of_opentelemetry(served: Served, runs: list[SentRu
     undecided = {each["id"] for each in findings(served, ids["not_finite"])["undecided"]}
     assert "loss_not_finite" in undecided
     assert {"hang", "idle_tail"} & undecided
+
+
+def test_event_files_of_tensorboard_have_rows_only(runs: list[SentRun], tmp_path: Path) -> None:
+    judged = [run for run in runs if run.kind in ("healthy", "not_finite", "diverged")]
+    for run in judged:
+        writer = EventFileWriter(str(tmp_path / "logs" / run.kind))
+        for step, (at, loss) in enumerate(zip(run.steps, run.loss, strict=True)):
+            value = summary_pb2.Summary.Value(tag="train/loss", simple_value=loss)
+            event = event_pb2.Event(
+                wall_time=run.start_s + at, step=step, summary=summary_pb2.Summary(value=[value])
+            )
+            writer.add_event(event)
+        writer.close()
+    assert main(["import", f"tensorboard:{tmp_path}/logs", "--dir", str(tmp_path)]) == 0
+    for folder in (tmp_path / "runs").iterdir():
+        imported = open_run(folder.name, str(tmp_path))
+        found = imported.findings().to_json()
+        assert accused(found) == EXPECTED[imported.facts.name], imported.facts.name
+        undecided = {each["id"] for each in found["undecided"]}
+        assert {"idle", "communication_bound", "input_bound_cpu", "memory_growth"} <= undecided

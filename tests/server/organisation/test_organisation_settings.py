@@ -4,14 +4,14 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.access.decisions.policies import DEFAULT_POLICIES
-from runvitals.server.organisation.settings import SETTINGS, checked_settings, policies_of, with_defaults
+from runvitals.server.access.decisions.policies import DEFAULT_POLICIES, OrganisationPolicies
+from runvitals.server.organisation.settings import SETTINGS, checked_settings, with_defaults
 
 
 def test_every_default_is_valid() -> None:
     defaults = {name: rule.default for name, rule in SETTINGS.items()}
     assert checked_settings(defaults) == with_defaults({}) == defaults
-    assert policies_of({}) == DEFAULT_POLICIES
+    assert OrganisationPolicies.of(with_defaults({})) == DEFAULT_POLICIES
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_valid_settings() -> None:
 
 def test_policies_follow_the_settings() -> None:
     stored = {"anonymous_access": "read", "team_creation": "members", "admin_team_access": False}
-    policies = policies_of(stored)
+    policies = OrganisationPolicies.of(with_defaults(stored))
     assert (policies.anonymous_read, policies.members_create_teams, policies.admins_join_teams) == (
         True,
         True,
@@ -54,4 +54,6 @@ def test_policies_follow_the_settings() -> None:
 
 
 def test_a_stored_value_that_is_invalid_counts_as_the_default() -> None:
-    assert not policies_of({"anonymous_access": True, "of a later version": 1}).anonymous_read
+    assert not OrganisationPolicies.of(
+        with_defaults({"anonymous_access": True, "of a later version": 1})
+    ).anonymous_read

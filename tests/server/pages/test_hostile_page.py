@@ -127,7 +127,7 @@ def test_names_of_any_length_and_content(page: Browser, path: str, shown: str, w
 
 
 def test_the_same_key_of_two_roles_is_two_lines(page: Browser) -> None:
-    page.open("/runs/roles")
+    page.open("/runs/roles/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 2")
     labels = page.wait(
         "(l => l.length === 2 && l)([...document.querySelectorAll('figure[aria-label^=\"CPU,\"] .label')]"

@@ -143,7 +143,7 @@ def test_the_runs_list_is_live(page: Browser, tmp_path: Path) -> None:
 
 def test_charts_are_drawn_and_follow_the_run(page: Browser, tmp_path: Path) -> None:
     training = live_run(tmp_path, gpus=1)
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 4")
     page.wait("document.querySelector('.link.open')?.innerText == 'live'")
     assert drawn_pixels(page, "GPU utilization") > 2000
@@ -164,7 +164,7 @@ def test_charts_are_drawn_and_follow_the_run(page: Browser, tmp_path: Path) -> N
 
 def test_a_series_that_begins_later_gets_its_chart(page: Browser, tmp_path: Path) -> None:
     monitor = Monitor(tmp_path, start_ms=now_ms())
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelector('main')?.innerText.includes('No samples yet')")
     monitor.sample(now_ms(), {"cpu": 7.0, "disk.in": 0.0})
     page.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('7%')""")
@@ -174,7 +174,7 @@ def test_a_series_that_begins_later_gets_its_chart(page: Browser, tmp_path: Path
 
 def test_zoom_and_crosshair_are_shared(page: Browser, tmp_path: Path) -> None:
     live_run(tmp_path, 1000)
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 3")
     page.wait("document.querySelector('.where')?.innerText.endsWith('a point')")  # buckets of the whole run
     middle = x_labels(page)
@@ -210,7 +210,7 @@ def test_a_host_is_selected(page: Browser, tmp_path: Path) -> None:
     for host in ("node1", "node2"):
         monitor = Monitor(tmp_path, host=host, start_ms=now_ms())
         monitor.sample(now_ms(), {"cpu": 5.0})
-    page.open("/runs/abc?host=node2")
+    page.open("/runs/abc/system?host=node2")
     page.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('cpu')""")
     assert "node1" not in page.text("figure")
     page.evaluate(
@@ -222,7 +222,7 @@ def test_a_host_is_selected(page: Browser, tmp_path: Path) -> None:
 
 def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None:
     live_run(tmp_path, 100)
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 3")  # each is drawn in a task of its own
     page.wait("document.querySelector('.plot canvas')")
     page.evaluate("document.querySelector('.plot').focus()")
@@ -265,7 +265,7 @@ def test_missing_sources_and_pages_are_reported(page: Browser, tmp_path: Path) -
     training = live_run(tmp_path, 5)
     reason = "fanSpeed, memoryTemp: not supported (GPU 1); gpu.3: lost (GPU-5)"
     training.monitor.info(now_ms(), sources={"nvidia": {"state": "on", "reason": reason}})
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     assert "/sys/class/powercap has no readable RAPL domain" in page.text(
         'section[aria-label="Not measured"]'
     )
@@ -280,7 +280,7 @@ def test_missing_sources_and_pages_are_reported(page: Browser, tmp_path: Path) -
     page.complaints.clear()
 
 
-@pytest.mark.parametrize("view", ["", "/charts", "/overview", "/logs"])
+@pytest.mark.parametrize("view", ["", "/system", "/charts", "/overview", "/logs"])
 def test_users_text_is_not_interpreted_as_html(page: Browser, tmp_path: Path, view: str) -> None:
     training = live_run(tmp_path, 5, name=EVIL, project=EVIL, host="node1", tags=(EVIL,))
     training.trainer.info(now_ms(), config={EVIL: EVIL}, summary={EVIL: EVIL}, run={"notes": EVIL})

@@ -101,7 +101,7 @@ def disturbed(directory: Path) -> int:
 
 def test_the_address_has_the_whole_view_and_back_undoes_it(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     begin = disturbed(tmp_path)
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 2")
     drag(page, "figure .u-over", 0.4, 0.7)
     page.wait("document.querySelector('.zoomed')")
@@ -165,7 +165,7 @@ def test_the_first_drawing_fits_the_values(page: Browser, tmp_path: Path, option
 
 def test_series_are_hidden_and_pinned_by_the_legend(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     live_run(tmp_path, 60, gpus=2)
-    page.open("/runs/abc?charts=gpu+temperature")
+    page.open("/runs/abc/system?charts=gpu+temperature")
     page.wait("document.querySelectorAll('figure .legend-entry, figure li button').length === 2")
     before = page.evaluate("[...document.querySelectorAll('.swatch')].map(e => e.style.background)")
     click(page, "gpu 0", "figure")
@@ -190,7 +190,7 @@ def test_series_are_hidden_and_pinned_by_the_legend(page: Browser, tmp_path: Pat
 
 def test_a_zoom_freezes_the_charts_until_live_is_resumed(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     training = live_run(tmp_path, 100, gpus=1)
-    page.open("/runs/abc?charts=gpu+temp")
+    page.open("/runs/abc/system?charts=gpu+temp")
     assert page.text(".chip") == "LIVE"
     drag(page, "figure .u-over", 0.5, 1.0)
     page.wait("document.querySelector('.zoomed')?.innerText.includes('back to live')")
@@ -230,28 +230,31 @@ def test_logged_values_over_any_axis(page: Browser, tmp_path: Path) -> None:  # 
 
 def test_what_changed_here(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     begin = disturbed(tmp_path)
-    page.open(f"/runs/abc?from={begin + 300_000}&to={begin + 359_999}")
+    page.open(f"/runs/abc/system?from={begin + 300_000}&to={begin + 359_999}")
     click(page, "What changed here")
     rows = page.wait(
         "(rows => rows.length && rows)"
         "([...document.querySelectorAll('section.card tbody tr')].map(row => row.innerText))"
     )
-    assert "gpu.0.powerWatts" in rows[0] or "gpu.0.powerWatts" in rows[1]
-    assert "step_time" in rows[0] or "step_time" in rows[1]
+    assert [row.split("\t")[0].strip() for row in rows[:4]] == [
+        "What the run logged",
+        "step_time",
+        "Devices, processors and memory",
+        "GPU power gpu.0.powerWatts",
+    ]
     assert "median absolute deviation" in page.text("section.card")
     keep_picture(page, "changes")
     click(page, "step_time", "section.card")
     page.wait("location.pathname === '/runs/abc/charts'")
     page.wait("document.querySelector('dialog[open] figure[aria-label=step_time] canvas')")
-    assert parameters(page)["x"] == "elapsed"
     page.evaluate("history.back()")
-    click(page, "gpu.0.powerWatts", "section.card")
+    click(page, "GPU power", "section.card")
     page.wait("document.querySelector('dialog[open] figure[aria-label=\"GPU power, W\"] canvas')")
 
 
 def test_many_devices_are_a_heatmap_a_band_or_lines(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     fleet(tmp_path)
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     label = page.wait("document.querySelector('figure .heatmap')?.ariaLabel")
     assert "heatmap of 16 devices; farthest from the others: gpu 13" in label
     assert drawn_pixels(page, "GPU utilization") > 5000
@@ -265,13 +268,13 @@ def test_many_devices_are_a_heatmap_a_band_or_lines(page: Browser, tmp_path: Pat
     page.wait("document.querySelector('.where')?.innerText.startsWith('gpu 13: ')")
     keep_picture(page, "heatmap")
 
-    page.open("/runs/abc?mode=band")
+    page.open("/runs/abc/system?mode=band")
     page.wait("document.querySelectorAll('figure .label').length === 2")
     assert page.evaluate("[...document.querySelectorAll('figure .label')].map(e => e.innerText)") == [
         "mean of 16",
         "gpu 13",
     ]
-    page.open("/runs/abc?mode=lines")
+    page.open("/runs/abc/system?mode=lines")
     page.wait("document.querySelectorAll('figure .label').length === 16")
     choose(page, "Device", "13")
     page.wait("document.querySelectorAll('figure .label').length === 1")
@@ -280,7 +283,7 @@ def test_many_devices_are_a_heatmap_a_band_or_lines(page: Browser, tmp_path: Pat
 
 def test_a_heatmap_is_zoomed_by_dragging(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     begin = fleet(tmp_path)
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelector('.heatmap canvas')")
     drag(page, ".heatmap canvas", 0.5, 0.9)
     page.wait("document.querySelector('.zoomed')")
@@ -292,7 +295,7 @@ def test_devices_of_several_nodes_are_grouped(page: Browser, tmp_path: Path) -> 
         monitor = Monitor(tmp_path, host=host, start_ms=now_ms() - 5000)
         for i in range(5):
             monitor.sample(now_ms() - 5000 + i * 1000, {f"gpu.{g}.gpu": 50.0 + g for g in range(4)})
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure .label').length === 8")
     page.press("g")
     page.wait("document.querySelectorAll('figure .label').length === 2")
@@ -304,7 +307,7 @@ def test_devices_of_several_nodes_are_grouped(page: Browser, tmp_path: Path) -> 
 
 def test_keys_alone(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     live_run(tmp_path, 30)
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 3")
     titled = "document.activeElement.closest('figure')?.ariaLabel"
     page.press("ArrowDown")
@@ -345,7 +348,7 @@ def downloads(page: Browser) -> None:  # noqa: F811
 
 def test_pictures_of_a_chart_and_of_the_page(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     live_run(tmp_path, 60, gpus=1, name=EVIL)
-    page.open("/runs/abc")
+    page.open("/runs/abc/system")
     page.wait("document.querySelectorAll('figure canvas').length >= 3")
     downloads(page)
     click(page, "⋯", "figure")
@@ -370,7 +373,7 @@ def test_pictures_of_a_chart_and_of_the_page(page: Browser, tmp_path: Path) -> N
 
 def test_the_csv_of_a_chart_has_the_numbers_of_the_api(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     live_run(tmp_path, 900, gpus=2)
-    page.open("/runs/abc?charts=gpu+power")
+    page.open("/runs/abc/system?charts=gpu+power")
     page.wait("document.querySelector('figure canvas')")
     click(page, "⋯", "figure")
     href = page.wait(
@@ -413,7 +416,7 @@ def test_output_is_searched_coloured_and_linked_to_the_charts(page: Browser, tmp
         "document.querySelectorAll('.line a')[1].dispatchEvent("
         "new MouseEvent('click', {bubbles: true, cancelable: true}))"
     )
-    page.wait("location.pathname === '/runs/abc' && document.querySelector('.zoomed')")
+    page.wait("location.pathname === '/runs/abc/system' && document.querySelector('.zoomed')")
     assert parameters(page) == {"from": str(begin + 300_000), "to": str(begin + 360_000)}
     click(page, "Logs of this time")
     page.wait("document.querySelectorAll('.line.chosen').length === 1")
@@ -421,7 +424,7 @@ def test_output_is_searched_coloured_and_linked_to_the_charts(page: Browser, tmp
 
 def test_events_are_pinned_to_the_time_axis(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     disturbed(tmp_path)
-    page.open("/runs/abc?charts=power")
+    page.open("/runs/abc/system?charts=power")
     left, top, width, height = page.box("figure .u-over")
     page.wait("document.querySelector('figure canvas')")
     page.mouse("mouseMoved", left + width / 2 - 3, top + height / 2)
@@ -431,7 +434,7 @@ def test_events_are_pinned_to_the_time_axis(page: Browser, tmp_path: Path) -> No
 
 def test_what_a_metric_is_and_why_one_is_missing(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     live_run(tmp_path, 10, gpus=1)
-    page.open("/runs/abc?charts=gpu+power")
+    page.open("/runs/abc/system?charts=gpu+power")
     page.wait("document.querySelector('figure canvas')")
     assert page.evaluate("getComputedStyle(document.querySelector('[role=tooltip]')).display") == "none"
     page.evaluate("document.querySelector('figure h3 button').focus()")
@@ -439,7 +442,7 @@ def test_what_a_metric_is_and_why_one_is_missing(page: Browser, tmp_path: Path) 
     text = page.evaluate("document.querySelector('[role=tooltip]').textContent")
     assert "Unit: W." in text
     assert "Source: " in text
-    page.open("/runs/abc?charts=powercap")
+    page.open("/runs/abc/system?charts=powercap")
     section = "section[aria-label='Not measured, among what is searched']"
     assert "no readable RAPL domain" in page.text(section)
 
@@ -462,8 +465,8 @@ def test_hostile_names_output_and_addresses(page: Browser, tmp_path: Path, width
         "/runs/abc/charts",
         "/runs/abc/charts?x=metric:__proto__",
         "/runs/abc/charts?x=metric:%3Cimg%20src=x%20onerror=alert(1)%3E&from=1&to=2&open=__proto__",
-        "/runs/abc?chart.__proto__=hide%3D__proto__&smooth=__proto__:1&y=constructor&mode=toString&by=__proto__",
-        "/runs/abc?open=%3Cscript%3E&from=-1e308&to=1e308&changes=1&rank=__proto__&window=NaN",
+        "/runs/abc/system?chart.__proto__=hide%3D__proto__&smooth=__proto__:1&y=constructor&mode=toString&by=__proto__",
+        "/runs/abc/system?open=%3Cscript%3E&from=-1e308&to=1e308&changes=1&rank=__proto__&window=NaN",
         "/runs/abc/logs?q=%5B(%3Cimg%3E&from=0&to=1e15",
         "/runs/abc/logs",
     ):
@@ -482,13 +485,13 @@ def test_hostile_names_output_and_addresses(page: Browser, tmp_path: Path, width
 @pytest.mark.parametrize(
     ("name", "path", "shown"),
     [
-        ("system", "/runs/abc", "document.querySelectorAll('figure canvas').length >= 3"),
+        ("system", "/runs/abc/system", "document.querySelectorAll('figure canvas').length >= 3"),
         ("charts", "/runs/abc/charts?smooth=ema:5", "document.querySelectorAll('figure canvas').length >= 1"),
         ("logs", "/runs/abc/logs", "document.querySelector('.line')"),
-        ("enlarged", "/runs/abc?open=CPU%0A%25", "document.querySelector('dialog[open] canvas')"),
-        ("heatmap", "/runs/abc?mode=heatmap", "document.querySelector('.heatmap canvas')"),
+        ("enlarged", "/runs/abc/system?open=CPU%0A%25", "document.querySelector('dialog[open] canvas')"),
+        ("heatmap", "/runs/abc/system?mode=heatmap", "document.querySelector('.heatmap canvas')"),
         ("changes", None, "document.querySelector('section.card tbody tr')"),
-        ("options", "/runs/abc", "document.querySelector('[popover]:popover-open .fields')"),
+        ("options", "/runs/abc/system", "document.querySelector('[popover]:popover-open .fields')"),
         ("menu", "/runs/abc/charts?y=log&smooth=mean:1", "document.querySelector(':popover-open .fields')"),
         ("keys", "/runs/abc/logs", "document.querySelector('dialog[open] dl')"),
     ],
@@ -506,7 +509,7 @@ def test_nothing_is_inaccessible(
     for i in range(600):
         monitor.sample(begin + i * 1000, {f"cpu.{c}.cpu_percent": 50.0 + c for c in range(12)})
     page.resize(1280, 900, dark)
-    page.open(path or f"/runs/abc?from={begin + 300_000}&to={begin + 359_999}&changes=1")
+    page.open(path or f"/runs/abc/system?from={begin + 300_000}&to={begin + 359_999}&changes=1")
     if name in ("options", "menu", "keys"):
         click(page, {"options": "Options and export", "menu": "⋯", "keys": "?"}[name])
     page.wait(shown)

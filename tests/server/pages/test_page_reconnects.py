@@ -36,7 +36,7 @@ def test_a_restarted_server(browser: Browser, tmp_path: Path, static: str) -> No
     monitor.sample(now_ms(), {"cpu": 7.0})
     with serving(tmp_path, static) as port:
         browser.base = f"http://127.0.0.1:{port}"
-        browser.open("/runs/abc")
+        browser.open("/runs/abc/system")
         browser.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('7%')""")
         browser.evaluate("window.neverLoadedAgain = true")
     monitor.sample(now_ms(), {"cpu": 21.0, "system.load1": 3.0})
@@ -46,7 +46,7 @@ def test_a_restarted_server(browser: Browser, tmp_path: Path, static: str) -> No
     browser.wait("document.querySelector('main').innerText.includes('Alerts: The server does not respond')")
     with serving(tmp_path, static, port):
         browser.wait("document.querySelector('main').innerText.includes('No alerts')")
-        browser.evaluate("document.querySelector('nav.tabs a[href$=abc]').click()")
+        browser.evaluate("document.querySelector('nav.tabs a[href$=system]').click()")
         browser.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('21%')""")
         browser.wait("""document.querySelector('figure[aria-label^="Load"]')""")  # it was not there before
         browser.wait("!document.querySelector('main').innerText.includes('The server does not respond')")
@@ -67,7 +67,7 @@ def test_a_page_that_is_opened_before_its_server_runs_again(
     Monitor(tmp_path, start_ms=now_ms()).sample(now_ms(), {"cpu": 7.0})
     with serving(tmp_path, static) as port:
         browser.base = f"http://127.0.0.1:{port}"
-        browser.open("/runs/abc")
+        browser.open("/runs/abc/system")
         browser.wait("document.querySelector('figure canvas')")
         browser.evaluate("document.querySelector('a[href=\"/runs\"]').click()")
         browser.wait("document.querySelector('tbody a')")

@@ -291,7 +291,7 @@ def test_a_layout_is_imported_only_if_it_is_valid(page: Browser, folder: Path) -
 
 def test_a_run_that_has_ended_is_replayed(page: Browser, folder: Path) -> None:
     trained(folder, "replayed")
-    page.open("/runs/replayed")
+    page.open("/runs/replayed/system")
     power = "(document.querySelector('figure[aria-label^=\"GPU power\"]')?.innerText ?? '')"
     page.wait(
         f"document.querySelector('figure[aria-label^=\"GPU power\"] canvas') && {power}.includes('269 W')"
@@ -306,7 +306,7 @@ def test_a_run_that_has_ended_is_replayed(page: Browser, folder: Path) -> None:
     )
     page.wait(f"{power}.includes('230 W')")
     page.wait("location.search === '?replay=30'")
-    page.open("/runs/replayed?replay=30&speed=10")
+    page.open("/runs/replayed/system?replay=30&speed=10")
     page.wait(f"document.querySelector('.replay [aria-label=Play]') && {power}.includes('230 W')")
     assert page.evaluate("document.querySelector('.replay select').value") == "10"
     keep_picture(page, "replay")

@@ -58,8 +58,10 @@ def test_what_changed_is_ranked_by_the_named_statistic(tmp_path: Path, client: C
         "n": 30,
         "median": np.median(inside),
         "mad": np.median(np.abs(inside - np.median(inside))),
+        "farthest": inside.min(),
     }
-    assert power["outside"] == {"n": 570, "median": np.median(outside), "mad": mad}
+    farthest = outside[np.abs(outside - np.median(outside)).argmax()]
+    assert power["outside"] == {"n": 570, "median": np.median(outside), "mad": mad, "farthest": farthest}
     spread = max(1.4826 * mad, 0.01 * (values.max() - values.min()))
     assert power["score"] == abs(np.median(inside) - np.median(outside)) / spread
 
@@ -81,7 +83,45 @@ def test_series_with_too_few_values_are_left_out(tmp_path: Path, client: Client)
         monitor.sample(T0 + i * 1000, {"cpu": float(i), "memory_percent": math.nan if i != 3 else 1.0})
     response = client.ask("runs/abc/differences", t0=T0 + 2000, t1=T0 + 5000)
     assert (response["compared"], response["left_out"]) == (1, 1)
+    assert {one["key"] for one in response["differences"]} <= {"cpu"}
     assert client.ask("runs/abc/differences", t0=0, t1=10)["differences"] == []
+
+
+def test_a_metric_of_many_devices_is_one_difference(tmp_path: Path, client: Client) -> None:
+    for host in ("a", "b"):
+        monitor = Monitor(tmp_path, host=host)
+        for i in range(600):
+            use = {f"gpu.{gpu}.gpu": (10.0 + gpu if 300 <= i < 330 else 95.0) + i % 3 for gpu in range(8)}
+            # One that changes on its own does not count.
+            monitor.sample(T0 + i * 1000, {**use, "gpu.8.gpu": 95.0 + i % 3})
+    (use,) = client.ask("runs/abc/differences", t0=T0 + 300_000, t1=T0 + 329_999)["differences"]
+    assert (use["chart"], use["series"], use["hosts"], use["how"]) == ("GPU utilization", 16, 2, "level")
+
+
+def test_a_spike_is_found_and_probable_causes_come_first(tmp_path: Path, client: Client) -> None:
+    monitor, trainer = Monitor(tmp_path), Trainer(tmp_path)
+    for i in range(600):
+        at = 300 <= i < 330
+        sample = {
+            "gpu.0.gpu": 40.0 if at else 95.0 + i % 2,
+            "cpu.iowait": 30.0 if at else 1.0 + i % 3 / 10,
+            "disk.usedMBps": 500.0 if at else 5.0 + i % 2,
+        }
+        monitor.sample(T0 + i * 1000, sample)
+        trainer.log(T0 + i * 1000, i, loss=18.0 if i == 310 else 0.2 + i % 7 / 100)
+    response = client.ask("runs/abc/differences", t0=T0 + 300_000, t1=T0 + 329_999)
+    found = [(one["key"], one["how"], one["part"]) for one in response["differences"]]
+    assert found == [
+        ("cpu.iowait", "level", "cause"),
+        ("loss", "spike", "logged"),
+        ("gpu.0.gpu", "level", "effect"),
+        ("disk.usedMBps", "level", "volume"),
+    ]
+    loss = response["differences"][1]
+    assert (loss["inside"]["farthest"], loss["outside"]["median"]) == (18.0, pytest.approx(0.23))
+    at = T0 + 310_000
+    (alone,) = client.ask("runs/abc/differences", t0=at, t1=at, keys="loss")["differences"]
+    assert alone["how"] == "spike"
 
 
 def test_few_series_are_returned_if_asked_for_few(tmp_path: Path, client: Client) -> None:

@@ -54,6 +54,7 @@ const RUN: Parameters = {
   by: /^(node|rank|device)$/,
   names: /^mlflow$/,
   changes: FLAG,
+  steps: /^-?[\d.e+-]+~-?[\d.e+-]+$/i,
   gpu: FLAG,
   replay: NUMBER,
   speed: NUMBER,

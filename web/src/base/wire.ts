@@ -468,8 +468,10 @@ export interface components {
             median: number;
             /** @description Median absolute deviation. */
             mad: number;
+            /** @description The value that is farthest from the median outside. */
+            farthest: number;
         };
-        /** @description How much series differ between a time range and the time around it, largest difference first. */
+        /** @description How much metrics differ between a time range and the time around it: probable causes first. */
         Differences: {
             run: string;
             t0: number;
@@ -3140,7 +3142,7 @@ export interface components {
             /** @description In how many teams. */
             teams: number;
         };
-        /** @description How much one series differs. */
+        /** @description How much one metric differs: the series of it that differs most, and how many differ alike. */
         Difference: {
             /** @enum {string} */
             kind: "sampled" | "logged";
@@ -3153,6 +3155,20 @@ export interface components {
             unit: string;
             /** @description Title of its chart. */
             chart: string;
+            /**
+             * @description `level`: most values differ; `spike`: some are farther away than any outside.
+             * @enum {string}
+             */
+            how: "level" | "spike";
+            /**
+             * @description `cause`: a probable cause, such as waiting for a disk, throttling or network errors; `logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the rest.
+             * @enum {string}
+             */
+            part: "cause" | "logged" | "effect" | "volume";
+            /** @description How many series of the metric differ alike. */
+            series: number;
+            /** @description On how many hosts. */
+            hosts: number;
             /** @description The statistic: 0 is no difference, 100 is the maximum. */
             score: number;
             inside: components["schemas"]["DifferencePart"];

@@ -8,12 +8,13 @@ import {
   chartOptionChanges,
   chartState,
   chartStateText,
-  metricZoomChanges,
   metricZoomOf,
   optionChanges,
   pageOptions,
+  selectedSteps,
+  selectedTimes,
+  selectionChanges,
   seriesChanges,
-  zoomChanges,
   zoomOf,
   type ChartOptions,
   type ChartState,
@@ -69,16 +70,19 @@ class ChartView {
   }
 
   setZoom(zoom: Range | null): void {
-    here.push(zoomChanges(zoom));
+    here.push(selectionChanges(here.query, zoom));
   }
+
+  #timesText = $derived(this.#zoomText);
+  /** The selected times of a run, in all its views. */
+  times = $derived.by(() => (void this.#timesText, untrack(() => selectedTimes(here.query))));
+  #stepsText = $derived(`${this.#zoomText} ${here.query.get('steps')}`);
+  /** The selected steps, if the address has them exactly. */
+  steps = $derived.by(() => (void this.#stepsText, untrack(() => selectedSteps(here.query))));
 
   /** The zoom of the charts whose x axis is this metric, while those of the page have another one. */
   metricZoom(metric: string): Range | null {
     return metricZoomOf(here.query, metric);
-  }
-
-  setMetricZoom(metric: string, zoom: Range | null): void {
-    here.push(metricZoomChanges(metric, zoom));
   }
 
   enlarge(chart: string | null): void {

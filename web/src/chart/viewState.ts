@@ -114,6 +114,42 @@ export function zoomOf(query: URLSearchParams): Range | null {
   return range.max > range.min && range.min >= -FARTHEST && range.max <= FARTHEST ? range : null;
 }
 
+/** Before it, in 1973, no run was: links that were made earlier have steps there. */
+const FIRST_TIME_MS = 1e11;
+
+/** The selected times; null if the address has none. */
+export function selectedTimes(query: URLSearchParams): Range | null {
+  const zoom = zoomOf(query);
+  return zoom && zoom.max >= FIRST_TIME_MS ? zoom : null;
+}
+
+/** The selected steps, exactly; null if the address has only times, or nothing. */
+export function selectedSteps(query: URLSearchParams): Range | null {
+  const [from = '', to = ''] = (query.get('steps') ?? '').split('~');
+  const zoom = zoomOf(query);
+  return zoomOf(new URLSearchParams({ from, to })) ?? (zoom && zoom.max < FIRST_TIME_MS ? zoom : null);
+}
+
+/**
+ * Select a part of a run, for all its views: its times, and on an axis that counts something else that too, so that
+ * exactly it is shown there.
+ *
+ * `metric`: the name of the logged metric that the axis counts; null: steps.
+ */
+export function selectionChanges(query: URLSearchParams, times: Range | null, exactly: { metric: string | null; range: Range } | null = null): Changes {
+  const others = [...query.keys()].filter((name) => name.startsWith('zoom.'));
+  const changes: Changes = { ...Object.fromEntries(others.map((name) => [name, null])), ...zoomChanges(times), steps: null };
+  if (exactly?.metric === null) changes.steps = rangeText(exactly.range);
+  else if (exactly) changes[metricZoomName(exactly.metric)] = rangeText(exactly.range);
+  return changes;
+}
+
+/** What of an address is about the selected part of a run. */
+export const selectionOf = (query: URLSearchParams): Changes =>
+  Object.fromEntries([...query].filter(([name]) => ['from', 'to', 'steps'].includes(name) || name.startsWith('zoom.')));
+
+const rangeText = ({ min, max }: Range): string => `${shortNumber(min)}~${shortNumber(max)}`;
+
 const metricZoomName = (metric: string): string => `zoom.${metric}`;
 
 /** The zoom of the charts that have a metric of their own as x axis. */
@@ -121,10 +157,6 @@ export function metricZoomOf(query: URLSearchParams, metric: string): Range | nu
   const [from = '', to = ''] = (query.get(metricZoomName(metric)) ?? '').split('~');
   return zoomOf(new URLSearchParams({ from, to }));
 }
-
-export const metricZoomChanges = (metric: string, zoom: Range | null): Changes => ({
-  [metricZoomName(metric)]: zoom && `${shortNumber(zoom.min)}~${shortNumber(zoom.max)}`,
-});
 
 export const zoomChanges = (zoom: Range | null): Changes =>
   zoom ? { from: shortNumber(zoom.min), to: shortNumber(zoom.max) } : { from: null, to: null };

@@ -344,6 +344,15 @@ def _near_marks(run: ObservedRun) -> Bools:
     return np.asarray(near, dtype=np.bool_)
 
 
+def _writes_much(run: ObservedRun, rates: Sequence[Floats]) -> Bools:
+    """The windows in which a host writes three times as much as it usually did, and 20 MiB/s."""
+    much = np.zeros(run.windows.count, dtype=np.bool_)
+    for rate in rates:
+        usual = recent(rate, 50, run.windows.number(RECENT_S))
+        much |= above(rate - np.maximum(20.0, 3 * usual), 0.0)
+    return much
+
+
 def judge_checkpoints(run: ObservedRun) -> Judgement:
     """Find pauses that come again and again while a checkpoint is written."""
     telling = [device for device in run.devices if device.has("busy")]
@@ -358,22 +367,13 @@ def judge_checkpoints(run: ObservedRun) -> Judgement:
         return []
     pauses = inside & above(usual, 0.3) & below(work, 0.5 * usual)
     marked = _near_marks(run)
-    writes = np.zeros(run.windows.count, dtype=np.bool_)
-    has_writes = False
-    rates: list[Floats] = []
-    for host in run.hosts:
-        rate = write_rate(host)
-        if known(rate).any():
-            has_writes = True
-            rates.append(rate)
-            usual_rate = recent(rate, 50, run.windows.number(RECENT_S))
-            writes |= above(rate - np.maximum(20.0, 3 * usual_rate), 0.0)
-    if not has_writes and not marked.any():
+    rates = [rate for host in run.hosts if known(rate := write_rate(host)).any()]
+    if not rates and not marked.any():
         return Abstention(
             "neither writes to disks nor marks of callbacks are known",
             ("disk.out", "a mark named checkpoint"),
         )
-    saving = pauses & (marked | writes)
+    saving = pauses & (marked | _writes_much(run, rates))
     # A pause belongs to its checkpoint as a whole.
     whole = [
         span

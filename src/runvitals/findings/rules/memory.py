@@ -29,8 +29,9 @@ MIN_HOST_GROWTH = 3.0
 """Percent."""
 MIN_GROWTH_MIB, MIN_GROWTH_SHARE, MIN_DEVICE_GROWTH = 256.0, 0.03, 5.0
 """MiB; of the limit; percent of a device's memory."""
-LEVEL = 0.6
-"""Of the memory: growth of an hour that has not come so far may still be a cache that fills."""
+LEVEL, IMMINENT = 0.6, 0.85
+"""Of the memory: growth of an hour that has not come so far may still be a cache that fills; from here on
+twenty minutes of growth are enough, if the rest is used up within the hour."""
 MAX_HOSTS = 256
 
 
@@ -65,11 +66,11 @@ def _growths(run: ObservedRun, host: ObservedHost, key: str, first: int) -> list
     column, total = host.columns.mean(key), limit_mib(host)
     has_ended = run.ended_ms is not None
     if key == OF_HOST:
-        limits = GrowthLimits(MIN_HOST_GROWTH, 100.0, 100 * LEVEL)
+        limits = GrowthLimits(MIN_HOST_GROWTH, 100.0, 100 * LEVEL, 100 * IMMINENT)
         return growths_of(column, run.windows, limits, first=first, has_ended=has_ended)
     start = median(column, slice(first, first + 5))
     least = max(MIN_GROWTH_MIB, MIN_GROWTH_SHARE * (total or 0.0), 0.1 * start if start > 0 else 0.0)
-    limits = GrowthLimits(least, total, LEVEL * (total or 0.0))
+    limits = GrowthLimits(least, total, LEVEL * (total or 0.0), IMMINENT * total if total else None)
     growths = growths_of(column, run.windows, limits, first=first, has_ended=has_ended)
     if total is None:
         return growths
@@ -158,8 +159,9 @@ RULES = (
         "than before, and by twice what was given back at once: a saw is judged over several of its teeth. "
         "It is reported once 60 % of the memory are used or it has grown for 160 minutes (a data set that "
         "fills a cache does so in its first epoch), if the end is within 48 hours and eight times the "
-        "stretch. Where the memory of the run's processes is unknown, that of the whole host is judged, and "
-        "others may use it.",
+        "stretch; from 85 % on, a stretch of twenty minutes is enough if the end is within the hour. "
+        "Where the memory of the run's processes is unknown, that of the whole host is judged, and others "
+        "may use it.",
         "Look for tensors kept with their graph (loss without .item()), lists that grow in the training "
         "loop, Python objects copied by "
         "data-loader workers (use arrays), caches without a bound.",

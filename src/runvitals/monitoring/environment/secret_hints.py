@@ -13,7 +13,7 @@ _PARTS = (
 # Options with a password that follows immediately: `mysql -pSECRET`.
 _OPTION = " -"
 _LONGEST_PLAIN_WORD = 11
-_MARKS = frozenset("._-/|#=:[]()█▏▎▍▌▋▊▉ ━╸╺")
+_LEAST_RANDOM = 9  # letters and digits
 
 
 def may_hold_secret(text: str) -> bool:
@@ -29,7 +29,12 @@ def may_hold_secret(text: str) -> bool:
             return True
     if _OPTION in text and _has_letter_option(text):
         return True
-    return any(len(word) > _LONGEST_PLAIN_WORD and not _MARKS.issuperset(word) for word in text.split())
+    return any(len(word) > _LONGEST_PLAIN_WORD and _is_word(word) for word in text.split())
+
+
+def _is_word(word: str) -> bool:
+    """Return whether something long has many letters or digits, unlike a progress bar."""
+    return sum(letter.isascii() and letter.isalnum() for letter in word) >= _LEAST_RANDOM
 
 
 def _has_letter_option(text: str) -> bool:

@@ -92,7 +92,9 @@ class Setting:
             problem = f"invalid setting {self.name} = {self._shown(value)} ({inert(where)})"
             if self.mend is None:
                 raise SettingError(f"{problem}: expected {self.allowed}") from None
-        mended = self.check(self.mend(value))
+        from runvitals.monitoring.environment import redaction
+
+        mended = self.check(self.mend(redaction.entries(value)))
         _warn(f"{problem}: {mended} is used instead; expected {self.allowed}")
         return mended
 

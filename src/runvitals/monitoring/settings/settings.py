@@ -45,7 +45,7 @@ SETTINGS: dict[str, Setting] = {
             "Team or user that the run belongs to, on a server with accounts; default: `WANDB_ENTITY`, or"
             " what the owner of the key has set.",
             fallback="WANDB_ENTITY",
-            mend=names.project_identifier,
+            mend=names.team_identifier,
         ),
         Setting(
             "name",

@@ -2,37 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runvitals.findings.observation import HostSamples, marks_of, observe, ranks_on
+from runvitals.findings.observation import HostSamples, marks_of, observe, ranks_on, reads
 from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.training import LoggedColumn
+from runvitals.readers.journals.rates import rate_of
 
 if TYPE_CHECKING:
     from runvitals.model.run import Run
-    from runvitals.readers.journals.run_handle import LoggedRow
-    from runvitals.readers.journals.series import Series
+    from runvitals.readers.journals.history import History
+    from runvitals.readers.journals.reader import RunReader
 
 
-def observe_run(
-    facts: Run,
-    series: Sequence[Series],
-    rows: Sequence[LoggedRow],
-    now_ms: int,
-    price_per_device_hour: float | None = None,
+def observe_reader(
+    reader: RunReader, facts: Run, now_ms: int, price_per_device_hour: float | None = None
 ) -> ObservedRun:
     """Return what rules see of a run.
 
     Args:
-        series: of all hosts. Derived rates may be among them.
-        rows: of `log()`, ordered by time.
+        facts: of the run, as they are now.
         price_per_device_hour: None without prices.
     """
+    keys = {key for writer in reader.samples.writers.values() for key in writer.keys}
+    rates = {rate.key for rate in map(rate_of, keys) if rate is not None}
     by_host: dict[str, dict[str, tuple[Any, Any]]] = {}
-    for each in series:
+    for each in reader.samples.each(reader.groups(), lambda key: reads(key) and key not in rates):
         if len(each.t):
             columns = by_host.setdefault(each.host, {})
             columns.setdefault(
@@ -46,7 +44,7 @@ def observe_run(
             )
             for name, columns in by_host.items()
         ],
-        logged_columns(rows),
+        _logged(reader.histories.values()),
         marks_of(facts.events),
         state=facts.state,
         started_ms=facts.started_ms,
@@ -57,21 +55,17 @@ def observe_run(
     )
 
 
-def logged_columns(rows: Sequence[LoggedRow]) -> dict[str, LoggedColumn]:
-    """Return the numbers of rows as columns, by name."""
-    collected: dict[str, tuple[list[int], list[int], list[float]]] = {}
-    for row in rows:
-        for name, value in row.data.items():
-            if isinstance(value, int | float) and not isinstance(value, bool):
-                times, steps, values = collected.setdefault(name, ([], [], []))
-                times.append(row.time_ms)
-                steps.append(-1 if row.step is None else row.step)
-                values.append(float(value))
-    return {
-        name: LoggedColumn(
-            np.array(times, dtype=np.int64),
-            np.array(steps, dtype=np.int64),
-            np.array(values, dtype=np.float64),
+def _logged(histories: Iterable[History]) -> dict[str, LoggedColumn]:
+    """Join what several processes logged under the same names, by time."""
+    parts: dict[str, list[tuple[Any, Any, Any]]] = {}
+    for history in histories:
+        for name in history.keys:
+            parts.setdefault(name, []).append(tuple(map(np.array, history.column(name))))
+    joined = {}
+    for name, columns in parts.items():
+        steps, times, values = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))
+        order = np.argsort(times, kind="stable")
+        joined[name] = LoggedColumn(
+            times[order].astype(np.int64), steps[order].astype(np.int64), values[order].astype(np.float64)
         )
-        for name, (times, steps, values) in collected.items()
-    }
+    return joined

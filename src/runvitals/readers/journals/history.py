@@ -48,6 +48,11 @@ class History:
         rows, values = self._columns[key]
         return [self.steps[row] for row in rows], [self.times[row] for row in rows], values.tolist()
 
+    def newest(self, key: str) -> tuple[int, float]:
+        """Return the time in ms and the value that was logged last under a name, or raise KeyError."""
+        rows, values = self._columns[key]
+        return self.times[rows[-1]], values[-1]
+
     def after(self, seq: int) -> Iterator[tuple[float, int, dict[str, float]]]:
         """(step, time, numbers) of the rows after a sequence number."""
         start = bisect_right(self.seqs, seq)

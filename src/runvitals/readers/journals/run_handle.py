@@ -169,11 +169,9 @@ class OpenRun:
 
     def observe(self, price_per_device_hour: float | None = None) -> ObservedRun:
         """Return what the rules of `findings` see of the run. Needs numpy."""
-        from runvitals.readers.journals.findings import observe_run
+        from runvitals.readers.journals.findings import observe_reader
 
-        return observe_run(
-            self.facts, self.metrics().series, self.history(), self._clock(), price_per_device_hour
-        )
+        return observe_reader(self._reader, self.facts, self._clock(), price_per_device_hour)
 
     def history(self) -> list[LoggedRow]:
         """Return all rows of `log()`, from all ranks, ordered by time.

@@ -19,17 +19,20 @@ from runvitals.readers.journals.run_handle import open_run
 
 TIME_S = 3.0
 """How long one request judges. Another run is begun until then, so it may take longer."""
-FRESH_MS = 60_000
-"""A run that goes on is judged again after this time."""
+FRESH_MS, MAX_LOAD = 60_000, 0.01
+"""A run that goes on is judged again after this time, or later if that would take more of a core."""
 _MAX_KEPT = 10_000
 
 
 @dataclass(frozen=True, slots=True)
 class _JudgedJournal:
-    """A verdict as of the time of the newest record. `verdict`: None if the journal is gone."""
+    """A verdict as of the time of the newest record. `verdict`: None if the journal is gone.
+
+    `next_ms`: when the run is judged again, if it goes on.
+    """
 
     last_ms: int
-    judged_ms: int
+    next_ms: float
     verdict: RunVerdict | None
 
 
@@ -69,10 +72,11 @@ class JournalVerdicts:
         if kept is None:
             return False
         if run.state == RUNNING:
-            return now_ms - kept.judged_ms < FRESH_MS
+            return now_ms < kept.next_ms
         return kept.last_ms == _last_ms(run)
 
     def _judge(self, run: Run, now_ms: int) -> None:
+        began_s = time.thread_time()
         try:
             observed = open_run(run.id, self._directory).observe()
         except FileNotFoundError:  # deleted a moment ago
@@ -82,7 +86,8 @@ class JournalVerdicts:
             hours = lost_hours(findings.findings, observed.now_ms, observed.device_hours or None)
             verdict = findings.about_run(sum(hours), now_ms)
         self._kept.pop(run.id, None)
-        self._kept[run.id] = _JudgedJournal(_last_ms(run), now_ms, verdict)
+        rest_ms = max(FRESH_MS, 1000 * (time.thread_time() - began_s) / MAX_LOAD)
+        self._kept[run.id] = _JudgedJournal(_last_ms(run), now_ms + rest_ms, verdict)
         while len(self._kept) > _MAX_KEPT:
             del self._kept[next(iter(self._kept))]
 

@@ -100,9 +100,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         "project_name": project,
         "run_id": event.run,
         "run_name": event.name,
-        "run_state": data.get("state", ""),
-        "run_failure": str(data.get("failure", "")),
-        "run_output": str(data.get("output", "")),
+        **_values_of_state(data),
         "alias": data.get("alias", ""),
         "rule_name": str(data.get("finding", "")),
         "host_name": str(data.get("host", "")),
@@ -134,6 +132,10 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         automation_id=event.automation_id,
         values=values,
     )
+
+
+def _values_of_state(data: Mapping[str, Any]) -> dict[str, str]:
+    return {f"run_{name}": str(data.get(name, "")) for name in ("state", "failure", "output")}
 
 
 def _values_of_artifact(collection: str, version: Any) -> dict[str, Any]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from runvitals.model.durations import MINUTE_MS
-from runvitals.server.usage.windows import HUNG_ABOVE_PERCENT, HUNG_MS
 
+HUNG_ABOVE_PERCENT: Final = 94.0
+HUNG_MS: Final = 15 * MINUTE_MS
+"""A device is hung in stretches of at least this time in which its utilisation is above this, and its run
+logs no step. Usage counts them with the same values."""
 READY_RULES: Final[tuple[dict[str, Any], ...]] = (
     {
         "name": "GPU idle for 15 minutes",

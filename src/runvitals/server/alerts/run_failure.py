@@ -47,7 +47,7 @@ def failure_of_run(
 
     Args:
         ending: its state, and how it ended.
-        with_output: whether what it printed may be told, exceptions included.
+        with_output: whether the text may have what it printed, exceptions included.
     """
     ranks = [
         Rank(

@@ -114,7 +114,7 @@ def _circumstances(facts: AlertFacts) -> str:
         lines.append(f"Why: {one_line(facts.why)}")
     if facts.out_of_memory:
         lines.append("The kernel ended it because memory was exhausted.")
-    if facts.exit_code is not None:
+    if facts.exit_code is not None and not (facts.why or "").startswith("Exit code"):
         lines.append(f"Exit code: {facts.exit_code}")
     if facts.signal is not None:
         lines.append(f"Signal: {facts.signal} ({signal_name(facts.signal)})")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from threading import Lock
 from typing import TYPE_CHECKING, Protocol
 
@@ -40,6 +42,9 @@ if TYPE_CHECKING:  # the local page loads no accounts
     from runvitals.server.access.control import AccessControl
     from runvitals.server.access.requester import Requester
 
+FRESH_MS = 30_000
+MAX_LOAD = 0.01
+"""Of a core, for a run that goes on, however often it is asked for."""
 MAX_EVENTS = 10_000
 MAX_LOGGED_NAMES = 20
 MAX_MEASURED = 20_000
@@ -59,14 +64,34 @@ class FindingSource(Protocol):
         """Return the organisation's price of a run's device-hour; None if it has none or may not be seen."""
 
 
+@dataclass(frozen=True, slots=True)
+class _JudgedView:
+    """Findings, as of a position of a run; one that goes on is not judged again before a time."""
+
+    position: Mapping[str, int]
+    findings: Findings
+    next_ms: float | None
+
+    def holds(self, goes_on: bool, position: Mapping[str, int], now_ms: int) -> bool:
+        """Whether they are not judged again."""
+        if goes_on:
+            return self.next_ms is not None and now_ms < self.next_ms
+        return self.next_ms is None and position == self.position
+
+
 class JudgedViews:
     """Judges runs when they are asked for; a `FindingSource`. Thread-safe.
 
-    The findings about the last runs are kept in memory until there is something new of them.
+    The findings about the last runs are kept in memory until there is something new of them; those of a run
+    that goes on for half a minute, or for longer if judging takes long.
+
+    Args:
+        cpu_clock: CPU seconds of a thread.
     """
 
-    def __init__(self) -> None:
-        self._kept: LRUCache[str, tuple[Mapping[str, int], Findings]] = LRUCache(_MAX_KEPT)
+    def __init__(self, cpu_clock: Callable[[], float] = time.thread_time) -> None:
+        self._kept: LRUCache[str, _JudgedView] = LRUCache(_MAX_KEPT)
+        self._cpu_clock = cpu_clock
         self._lock = Lock()
 
     def findings(self, view: RunView, now_ms: int) -> Findings:
@@ -74,11 +99,14 @@ class JudgedViews:
         position = dict(view.position())
         with self._lock:
             kept = self._kept.get(view.run_id)
-        if kept is not None and kept[0] == position and view.run(now_ms).state != RUNNING:
-            return kept[1]
+        goes_on = view.run(now_ms).state == RUNNING
+        if kept is not None and kept.holds(goes_on, position, now_ms):
+            return kept.findings
+        began_s = self._cpu_clock()
         findings = judge_view(view, now_ms)
+        rest_ms = max(FRESH_MS, 1000 * (self._cpu_clock() - began_s) / MAX_LOAD)
         with self._lock:
-            self._kept[view.run_id] = position, findings
+            self._kept[view.run_id] = _JudgedView(position, findings, now_ms + rest_ms if goes_on else None)
         return findings
 
     def price(self, view: RunView, now_ms: int, access: AccessControl, requester: Requester) -> None:
@@ -137,17 +165,21 @@ def _windows(
     view: RunView, selection: SeriesSelection, start_ms: int, end_ms: int, declared_s: float
 ) -> tuple[TimeWindows, list[HostColumns]]:
     """Return windows that are wide enough for how often a run was sampled, and its hosts' series in them."""
-    interval_s = min(declared_s, FIRST_INTERVAL_S)
-    while True:
-        windows = windows_of(start_ms, end_ms, interval_s)
-        if not selection.keys:
-            return windows, []
-        series = view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count))
-        hosts = [_columns(name, bucketed, windows) for name, bucketed in _by_host(series).items()]
-        longest_s = max((host.interval_s for host in hosts), default=interval_s)
-        if longest_s <= FEWER * interval_s:
-            return windows, hosts
-        interval_s = longest_s
+    windows = windows_of(start_ms, end_ms, min(declared_s, FIRST_INTERVAL_S))
+    hosts = _in_windows(view, selection, windows)
+    seen_s = max((host.interval_s for host in hosts), default=0.0)
+    is_so = declared_s / FEWER <= seen_s <= declared_s * FEWER
+    wider = windows_of(start_ms, end_ms, declared_s if is_so else seen_s)
+    if wider.width_ms <= windows.width_ms:
+        return windows, hosts
+    return wider, _in_windows(view, selection, wider)
+
+
+def _in_windows(view: RunView, selection: SeriesSelection, windows: TimeWindows) -> list[HostColumns]:
+    if not selection.keys:
+        return []
+    series = view.read_buckets(selection, Grid(windows.start_ms, windows.width_ms, windows.count))
+    return [_columns(name, bucketed, windows) for name, bucketed in _by_host(series).items()]
 
 
 def _by_host(series: Iterable[BucketedSeries]) -> dict[str, list[BucketedSeries]]:

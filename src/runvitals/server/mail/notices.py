@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from runvitals.server.account_store import AccountStore
 from runvitals.server.mail.message import Message
-from runvitals.server.projects.storage.owned_projects import ProjectDetail
 from runvitals.store.errors import NotFound
+
+if TYPE_CHECKING:
+    from runvitals.server.projects.storage.owned_projects import ProjectDetail
 
 SWITCHED_OFF: Final = "mail_switched_off"
 """The field of a profile with the topics of which its user wants no messages."""

@@ -9,7 +9,6 @@ from typing import Any, Final
 from zoneinfo import available_timezones
 
 from runvitals.model.account_names import address_key, domain_key
-from runvitals.server.access.decisions.policies import OrganisationPolicies
 from runvitals.server.outbound.policy import outbound_policy, proxy_address
 
 _MAX_NETWORKS: Final = 50
@@ -215,21 +214,6 @@ def with_defaults(stored: Mapping[str, Any]) -> dict[str, Any]:
         except ValueError:
             continue
     return settings
-
-
-def policies_of(stored: Mapping[str, Any]) -> OrganisationPolicies:
-    """Return the settings that change who may do what."""
-    settings = with_defaults(stored)
-    return OrganisationPolicies(
-        anonymous_read=settings["anonymous_access"] == "read",
-        members_create_teams=settings["team_creation"] == "members",
-        team_admins_invite_new=settings["team_admins_invite_new"],
-        team_admins_edit_privacy=settings["team_admins_edit_privacy"],
-        admins_join_teams=settings["admin_team_access"],
-        public_projects=settings["allow_public_projects"],
-        public_links=settings["allow_public_links"],
-        personal_entities=settings["personal_entities"],
-    )
 
 
 def enforced_switches(stored: Mapping[str, Any]) -> dict[str, bool]:

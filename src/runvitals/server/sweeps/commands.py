@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
@@ -12,13 +12,15 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.errors import UnknownRun
 from runvitals.server.charts.series import LoggedSelection
 from runvitals.server.library.run_library import RunView, TooMuch
-from runvitals.server.library.stored.run_library import StoredLibrary
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.sweeps.configuration import Objective, SweepConfiguration, stored_configuration
 from runvitals.server.sweeps.early_termination import Hyperband
 from runvitals.server.sweeps.outcomes import note_ended, trials
 from runvitals.server.sweeps.search import next_parameters
 from runvitals.server.sweeps.storage.rows import Sweep, SweepAgent, SweepRun
+
+if TYPE_CHECKING:
+    from runvitals.server.library.stored.run_library import StoredLibrary
 
 Command = dict[str, Any]
 LOST_MS: Final = 300_000

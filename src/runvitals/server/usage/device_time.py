@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runvitals.base.buckets import Floats, Integers
+from runvitals.server.alerts.ready_rules import HUNG_ABOVE_PERCENT, HUNG_MS
 from runvitals.server.usage.days import Day
 from runvitals.server.usage.intervals import Interval
-from runvitals.server.usage.windows import HUNG_ABOVE_PERCENT, HUNG_MS, Rules
+from runvitals.server.usage.windows import Rules
 
 Booleans = NDArray[np.bool_]
 _HUNDRED: Final = 100.0

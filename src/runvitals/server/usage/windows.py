@@ -10,13 +10,10 @@ from dataclasses import dataclass
 from typing import Final
 
 from runvitals.model.durations import MINUTE_MS
+from runvitals.server.alerts.ready_rules import HUNG_MS
 from runvitals.server.usage.days import Day
 
 WINDOW_MS: Final = 15 * MINUTE_MS
-HUNG_ABOVE_PERCENT: Final = 94.0
-HUNG_MS: Final = 15 * MINUTE_MS
-"""A device is hung in stretches of at least this time in which its utilisation is above this, and its run
-logs no step. The ready alert rule for hung runs has the same values."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,10 +10,10 @@ from runvitals.findings.finding import Findings
 from runvitals.terminal.leet.filtered_screen import READ_ERRORS
 from runvitals.terminal.leet.run_data import RunData
 
-JUDGE_EVERY_S = 60.0
-"""A run that goes on is not judged more often."""
+JUDGE_EVERY_S = 30.0
+"""The findings about a run that goes on are not read more often."""
 COST_SHARE = 200.0
-"""Nor before so many times as long has passed as a judgement took of a processor."""
+"""Nor before so many times as long has passed as that took of a processor."""
 
 
 class JudgingTimes:

@@ -77,6 +77,9 @@ export function shifted(month: string, by: number): string {
   return new Date(Date.UTC(year, number - 1 + by, 1)).toISOString().slice(0, 7);
 }
 
-/** A number with two decimals, or a dash for what is not known. */
-export const amount = (value: number | null): string =>
-  value === null ? '–' : value.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+/** A number with two decimals, `< 0.01` for less than that, or a dash for what is not known. */
+export function amount(value: number | null): string {
+  if (value === null) return '–';
+  const shown = (number: number): string => number.toLocaleString(undefined, { minimumFractionDigits: 2, maximumFractionDigits: 2 });
+  return value > 0 && value < 0.005 ? `< ${shown(0.01)}` : shown(value);
+}

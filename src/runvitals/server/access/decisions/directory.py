@@ -34,7 +34,7 @@ from runvitals.server.access.principals import (
     User,
 )
 from runvitals.server.access.resources import Entity, Project, ProjectItem, Resource, Visibility
-from runvitals.server.organisation.settings import enforced_switches, policies_of, with_defaults
+from runvitals.server.organisation.settings import enforced_switches, with_defaults
 from runvitals.store.errors import NotFound
 
 if TYPE_CHECKING:
@@ -298,7 +298,7 @@ class Directory:
         return int(self._monotonic() * 1000) // KEY_LIFE_MS
 
     def _policies(self) -> OrganisationPolicies:
-        return policies_of(self._accounts.settings.all())
+        return OrganisationPolicies.of(with_defaults(self._accounts.settings.all()))
 
     def _key_of(self, credential: Credential) -> Hashable:
         digest = hashlib.sha256(credential.secret.encode("utf-8", "surrogatepass")).digest()

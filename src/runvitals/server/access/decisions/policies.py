@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 from runvitals.server.access.actions import PROJECT_ACTIONS, Action
 from runvitals.server.access.resources import Project, Resource, Visibility
@@ -44,6 +45,20 @@ class OrganisationPolicies:
     public_projects: bool = True
     public_links: bool = True
     personal_entities: bool = True
+
+    @classmethod
+    def of(cls, settings: Mapping[str, Any]) -> OrganisationPolicies:
+        """Return the policies that are in the settings of the organisation, which must be complete."""
+        return cls(
+            anonymous_read=settings["anonymous_access"] == "read",
+            members_create_teams=settings["team_creation"] == "members",
+            team_admins_invite_new=settings["team_admins_invite_new"],
+            team_admins_edit_privacy=settings["team_admins_edit_privacy"],
+            admins_join_teams=settings["admin_team_access"],
+            public_projects=settings["allow_public_projects"],
+            public_links=settings["allow_public_links"],
+            personal_entities=settings["personal_entities"],
+        )
 
 
 DEFAULT_POLICIES = OrganisationPolicies()

@@ -31,9 +31,9 @@ from runvitals.server.access.principals import Anonymous, Operator, Principal
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
+from runvitals.server.http.open_streams import CLIENT_KEY
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.same_origin import LoopbackNames, is_for_loopback, names_own_origin
-from runvitals.server.live.open_streams import CLIENT_KEY
 
 CHECKS_KEY: Final = "runvitals.checks"
 """Where the ASGI scope has the checks of rights that the route made: they are made again while it lasts."""

@@ -25,8 +25,7 @@ from runvitals.server.database.tables.projects import guest_link
 from runvitals.server.database.tables.requests import audit_webhook
 from runvitals.server.database.tables.runs import project
 from runvitals.server.database.tables.sign_on import external_identity, jwt_issuer
-from runvitals.server.doors.scim.storage.scim import SCIM_SETTINGS
-from runvitals.server.organisation.storage.settings import CURSOR_KEY
+from runvitals.server.organisation.storage.settings import CURSOR_KEY, SCIM_SETTINGS
 
 REMOVED: Final = "setup.remove"
 """The event of the audit log that lists what was removed."""

@@ -22,13 +22,13 @@ from runvitals.server.charts.overlay.plan import MetricNames
 from runvitals.server.charts.overlay.system import system_query
 from runvitals.server.charts.routes import overlay_models as models
 from runvitals.server.http.csv_response import csv_response
+from runvitals.server.http.open_streams import EventStream
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.http.router import Router
 from runvitals.server.http.workers import DEADLINE_S
 from runvitals.server.library.run_library import Library, NamedRun, RunView, TooMuch
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns
-from runvitals.server.live.open_streams import EventStream
 from runvitals.server.runs.routes.parameters import TheLibrary, requested_place
 from runvitals.server.services import services_of
 

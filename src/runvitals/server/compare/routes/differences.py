@@ -26,13 +26,13 @@ async def run_differences(
     selection: TheSelection,
     t0: Time,
     t1: Time,
-    limit: Annotated[int, Query(description="How many series to return.", ge=1, le=200)] = 20,
+    limit: Annotated[int, Query(description="How many metrics to return.", ge=1, le=200)] = 20,
 ) -> Response:
-    """The series, sampled and logged, that differ most between `t0` … `t1` and the time around it.
+    """The metrics, sampled and logged, that differ most between `t0` … `t1` and the time around it.
 
-    Compared are the medians, in units of the spread outside (`statistic`). The time around is ten times as
-    long as the range, before and after it. Counters are not compared, their rates are. A series with too few
-    values on one side is left out.
+    Compared are the medians and the farthest values, in units of the spread outside (`statistic`). Probable
+    causes come first. The time around is ten times as long as the range, and at least 30 s, before and after
+    it. Counters are not compared, their rates are. A series with too few values on one side is left out.
     """
 
     def read(view: RunView) -> bytes:

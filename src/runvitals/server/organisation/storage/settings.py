@@ -13,9 +13,13 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, add_rows, put_rows
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import organisation_setting
-from runvitals.server.usage.storage.issued_periods import check_fixed
+from runvitals.server.database.tables.usage import statement
+from runvitals.store.errors import SettingFixed
 
 CURSOR_KEY = "cursor_key"
+SCIM_SECRET = "scim_secret_digest"
+SCIM_USED = "scim_used_ms"
+SCIM_SETTINGS = (SCIM_SECRET, SCIM_USED)
 """The row that no user sets: the key that signs cursors of lists, so that pages go on after a restart."""
 
 
@@ -55,7 +59,7 @@ class SettingTable:
         """
 
         def work(connection: Connection) -> None:
-            check_fixed(connection, changes)
+            _check_fixed(connection, changes)
             before = _all(connection)
             rows = [
                 {"name": name, "value": json.dumps(value), "set_ms": now_ms}
@@ -90,3 +94,20 @@ def cursor_key(database: Database) -> bytes:
 
         key = database.write(work)
     return key.encode("ascii")
+
+
+def _check_fixed(connection: Connection, changes: Mapping[str, Any]) -> None:
+    """Check that changes of settings leave the currency and the time zone of statements as they are.
+
+    Raises:
+        SettingFixed: they do not.
+    """
+    if not changes.keys() & {"currency", "time_zone"}:
+        return
+    columns = statement.c.currency, statement.c.settlement
+    row = connection.execute(select(*columns).where(statement.c.number.is_not(None)).limit(1)).first()
+    if row is None:
+        return
+    for name, value in (("currency", row.currency), ("time_zone", json.loads(row.settlement)["time_zone"])):
+        if changes.get(name, value) != value:
+            raise SettingFixed(f"{name} stays {value}: statements were issued with it")

@@ -9,10 +9,10 @@ from fastapi.responses import StreamingResponse
 
 from runvitals.server.access.permission import needs
 from runvitals.server.charts import series
+from runvitals.server.http.open_streams import EventStream
 from runvitals.server.http.responses import RUN_ERRORS
 from runvitals.server.http.router import Router
 from runvitals.server.live import follower as live
-from runvitals.server.live.open_streams import EventStream
 from runvitals.server.runs.routes.parameters import TheLibrary, TheRun
 from runvitals.server.services import services_of
 

@@ -382,10 +382,11 @@ class DifferencePart(ResponseBody):
     n: int = Field(description="Number of compared values: samples, or means of buckets.")
     median: float
     mad: float = Field(description="Median absolute deviation.")
+    farthest: float = Field(description="The value that is farthest from the median outside.")
 
 
 class DifferenceSchema(ResponseBody):
-    """How much one series differs."""
+    """How much one metric differs: the series of it that differs most, and how many differ alike."""
 
     kind: Literal["sampled", "logged"]
     key: str
@@ -394,13 +395,23 @@ class DifferenceSchema(ResponseBody):
     rank: int | None = Field(description="Of the process that logged it; None for a sampled series.")
     unit: str
     chart: str = Field(description="Title of its chart.")
+    how: Literal["level", "spike"] = Field(
+        description="`level`: most values differ; `spike`: some are farther away than any outside."
+    )
+    part: Literal["cause", "logged", "effect", "volume"] = Field(
+        description="`cause`: a probable cause, such as waiting for a disk, throttling or network errors; "
+        "`logged`: what the program logged; `effect`: use of devices, processors and memory; `volume`: the "
+        "rest."
+    )
+    series: int = Field(description="How many series of the metric differ alike.")
+    hosts: int = Field(description="On how many hosts.")
     score: float = Field(description="The statistic: 0 is no difference, 100 is the maximum.")
     inside: DifferencePart
     outside: DifferencePart
 
 
 class Differences(ResponseBody):
-    """How much series differ between a time range and the time around it, largest difference first."""
+    """How much metrics differ between a time range and the time around it: probable causes first."""
 
     run: str
     t0: int

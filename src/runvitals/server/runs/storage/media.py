@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, select
 
@@ -17,8 +17,10 @@ from runvitals.server.database.stored_json import stored_list
 from runvitals.server.database.tables.artifacts import artifact_entry
 from runvitals.server.database.tables.runs import media, run_file, stored_file, writer
 from runvitals.server.database.text import check_integers
-from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.runs.storage.run_locks import lock_known_runs
+
+if TYPE_CHECKING:
+    from runvitals.server.files.storage.stored_files import StoredFile
 
 _MAX_STEPS = 100_000
 _MAX_FILES = 100_000

@@ -18,6 +18,7 @@ from runvitals.terminal.leet.sources.run_source import LoggedLine, SystemKeys, n
 
 if TYPE_CHECKING:
     from runvitals.findings.finding import Findings
+    from runvitals.readers.journals.live_findings import LiveFindings
     from runvitals.terminal.leet.record_log import RecordReader
 
 MAX_CONTENT_BYTES = 64 * 1024 * 1024
@@ -35,10 +36,10 @@ class JournalSource:
     def __init__(self, run_id: str, directory: str, clock: Callable[[], int] = now_ms) -> None:
         self.reader = RunReader(run_id, directory)
         self.run: Run | None = None
-        self._directory = directory
         self._clock = clock
         self._series: dict[SeriesName, SampledSeries] = {}
         self._logged: dict[str, ProcessHistory] = {}
+        self._findings: LiveFindings | None = None
         self._lock = threading.Lock()
 
     def poll(self) -> bool:
@@ -135,10 +136,17 @@ class JournalSource:
         return JournalRecords(self.reader.folder)
 
     def findings(self) -> Findings:
-        """Judge the run, from the journal: what is in memory is not kept from those who draw it."""
-        from runvitals.readers.journals.run_handle import OpenRun
+        """Judge the run if something changed in it, or for long nothing did; else as before."""
+        from runvitals.readers.journals.live_findings import LiveFindings
 
-        return OpenRun(RunReader(self.reader.run_id, self._directory), self._clock).findings()
+        now_ms = self._clock()
+        with self._lock:
+            live = self._findings = self._findings or LiveFindings(self.reader)
+            observed = live.observe(self.reader.run(now_ms), now_ms)
+        if observed is not None:
+            live.judge(observed, now_ms)
+        assert live.findings is not None
+        return live.findings
 
     def close(self) -> None:
         """Do nothing: no file is kept open."""

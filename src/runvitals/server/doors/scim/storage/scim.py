@@ -15,11 +15,9 @@ from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.database import Database, among, put_rows
 from runvitals.server.database.tables.accounts import organisation_setting
 from runvitals.server.database.tables.sign_on import scim_resource
+from runvitals.server.organisation.storage.settings import SCIM_SECRET, SCIM_SETTINGS, SCIM_USED
 from runvitals.store.errors import NameTaken
 
-_SECRET = "scim_secret_digest"
-_USED = "scim_used_ms"
-SCIM_SETTINGS = (_SECRET, _USED)
 _USED_EVERY_MS = 60_000
 """How precisely the last request is noted: each note is a write."""
 
@@ -56,8 +54,10 @@ class ScimTable:
         value = json.dumps(digest.hex())
 
         def work(connection: Connection) -> None:
-            connection.execute(delete(organisation_setting).where(organisation_setting.c.name == _USED))
-            put_rows(connection, organisation_setting, [{"name": _SECRET, "value": value, "set_ms": now_ms}])
+            connection.execute(delete(organisation_setting).where(organisation_setting.c.name == SCIM_USED))
+            put_rows(
+                connection, organisation_setting, [{"name": SCIM_SECRET, "value": value, "set_ms": now_ms}]
+            )
             record(connection, now_ms, by, "scim.secret_create")
 
         self._database.write(work)
@@ -67,9 +67,11 @@ class ScimTable:
         """End provisioning: the secret stops working."""
 
         def work(connection: Connection) -> None:
-            mine = delete(organisation_setting).where(organisation_setting.c.name == _SECRET)
+            mine = delete(organisation_setting).where(organisation_setting.c.name == SCIM_SECRET)
             if connection.execute(mine).rowcount:
-                connection.execute(delete(organisation_setting).where(organisation_setting.c.name == _USED))
+                connection.execute(
+                    delete(organisation_setting).where(organisation_setting.c.name == SCIM_USED)
+                )
                 record(connection, now_ms, by, "scim.secret_delete")
 
         self._database.write(work)
@@ -80,14 +82,14 @@ class ScimTable:
         mine = select(*columns).where(organisation_setting.c.name.in_(SCIM_SETTINGS))
         with self._database.read() as connection:
             times = {row.name: row.set_ms for row in connection.execute(mine)}
-        return ScimSecret(times[_SECRET], times.get(_USED)) if _SECRET in times else None
+        return ScimSecret(times[SCIM_SECRET], times.get(SCIM_USED)) if SCIM_SECRET in times else None
 
     def note_use(self, now_ms: int) -> None:
         """Note a request with the secret."""
         present = self.secret()
         if present is None or (present.used_ms is not None and now_ms < present.used_ms + _USED_EVERY_MS):
             return
-        row = {"name": _USED, "value": "null", "set_ms": now_ms}
+        row = {"name": SCIM_USED, "value": "null", "set_ms": now_ms}
         self._database.write(
             lambda connection: put_rows(connection, organisation_setting, [row]), durable=False
         )
@@ -145,7 +147,7 @@ class ScimTable:
         self._database.write(lambda connection: connection.execute(mine))
 
     def _digest(self) -> str | None:
-        mine = select(organisation_setting.c.value).where(organisation_setting.c.name == _SECRET)
+        mine = select(organisation_setting.c.value).where(organisation_setting.c.name == SCIM_SECRET)
         with self._database.read() as connection:
             value = connection.execute(mine).scalar()
         return None if value is None else str(json.loads(value))

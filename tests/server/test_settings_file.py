@@ -8,7 +8,7 @@ import pytest
 
 from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.mail.settings import opened_smtp_url
-from runvitals.server.organisation.settings_file import read_settings_file
+from runvitals.server.settings_file import read_settings_file
 from runvitals.server.sign_on.providers import providers_of
 from tests.server.accounts.routes.people import serving_people
 
