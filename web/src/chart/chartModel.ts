@@ -24,6 +24,8 @@ export interface ChartModel {
   lines: readonly Line[];
   /** Each line is a device or host, and all measure the same. */
   ofDevices: boolean;
+  /** Its lines are counts: many are drawn as their sum. */
+  summed?: boolean;
   /** Each line is a run, whose colour is also in a table: the values are named beside the pointer. */
   ofRuns?: boolean;
   axis: Axis;

@@ -53,3 +53,8 @@ it('a logarithmic axis shows only what is above zero', () => {
 it('many devices are a heatmap, many other lines a band', () => {
   expect([usualMode(8, true), usualMode(9, true), usualMode(12, false), usualMode(13, false)]).toEqual(['lines', 'heatmap', 'lines', 'band']);
 });
+
+it('counts of many devices are drawn as their sum, and not as their mean', () => {
+  const found = drawn([line('a', [0, 1, 1]), line('b', [0, 0, 5]), line('c', [2, null, 2])], how({ mode: 'band', summed: true }));
+  expect(found.map(({ label, points }) => [label, points.y])).toEqual([['sum of 3', [2, 3, 8]]]);
+});

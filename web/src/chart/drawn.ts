@@ -1,7 +1,7 @@
 // What a chart draws: which of its lines, in which colours, smoothed or as one band.
 
 import { dashOf, lineColor, type PaletteName } from './palette';
-import { align, spread, type Aligned, type Line, type Points } from './points';
+import { align, spread, summed, type Aligned, type Line, type Points } from './points';
 import type { Value } from '../base/api';
 import { smoothed, type Smoothing } from './smoothing';
 import { OUTLIER_SCORE, outlierScores } from './summary';
@@ -42,6 +42,8 @@ export interface Drawing {
   smoothing: Smoothing | null;
   hidden: ReadonlySet<string>;
   pinned: ReadonlySet<string>;
+  /** Many lines are drawn as their sum, not as their mean. */
+  summed?: boolean;
 }
 
 /** How a chart with so many lines is drawn unless the user chose. */
@@ -58,6 +60,7 @@ export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
     const inOrder = [...visible].sort((a, b) => Number(how.pinned.has(a.id)) - Number(how.pinned.has(b.id)));
     return inOrder.map((line) => ownLine(line, how, visible.length <= (line.ofMany ? MAX_BANDS_OF_MEANS : MAX_BANDS), pinned));
   }
+  if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, ofMany: true, points: summed(visible) }, how, false, false), id: null }];
   const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, ofMany: true, points: spread(visible) };
   const beside = besideBand(visible, how.pinned).map((line) => ownLine(line, how, false, false));
   return [{ ...ownLine(whole, how, true, false), id: null }, ...beside];

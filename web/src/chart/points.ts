@@ -163,6 +163,17 @@ export function spread(lines: readonly Line[]): Points {
   return { x, y, low, high, n: null };
 }
 
+/** Several lines as their sum. A line without a value keeps its last one: a counter has not gone back. */
+export function summed(lines: readonly Line[]): Points {
+  const { x, columns } = align(lines.map(({ points: { x, y } }) => ({ x, columns: [y] })));
+  const last = columns.map((): number => 0);
+  const y = x.map((_, i) => {
+    columns.forEach((column, k) => (last[k] = column[i] ?? last[k]!));
+    return last.reduce((sum, value) => sum + value, 0);
+  });
+  return { x, y, low: null, high: null, n: null };
+}
+
 /** How many of these, in ascending order, are at most a limit. */
 export function countUpTo(ascending: readonly number[], limit: number): number {
   let [low, high] = [0, ascending.length];

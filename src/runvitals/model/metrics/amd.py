@@ -4,11 +4,12 @@ from runvitals.model.metrics.metric import gauge
 
 # fmt: off
 METRICS = (
-    gauge("gpu.{i}.edgeTemp", "°C", "GPU temperature", name="gpu.temperature_edge", scope="device",
+    gauge("gpu.{i}.edgeTemp", "°C", "GPU edge temperature", name="gpu.temperature_edge", scope="device",
           merge="max",
           text="Temperature at the edge of the GPU's chip.",
           source="hwmon sensor edge, or AMD's programs"),
-    gauge("gpu.{i}.junctionTemp", "°C", "GPU temperature", name="gpu.temperature_junction", scope="device",
+    gauge("gpu.{i}.junctionTemp", "°C", "GPU junction temperature",
+          name="gpu.temperature_junction", scope="device",
           merge="max",
           text="Temperature of the hottest spot of the GPU's chip (junction).",
           source="hwmon sensor junction, or AMD's programs"),

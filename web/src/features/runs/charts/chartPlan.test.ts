@@ -127,3 +127,32 @@ describe("MLflow's names", () => {
     expect([chart!.unit, chart!.series.map((one) => one.factor)]).toEqual(['bytes', [1, 1]]);
   });
 });
+
+describe('quantities that differ', () => {
+  const clocks = (devices: number): SeriesInfo[] =>
+    Array.from({ length: devices }, (_, i) => ['encoder', 'decoder'].map((name) => series(`gpu.${i}.${name}`, 'GPU video engines', 'GPU', { template: `gpu.{i}.${name}` }))).flat();
+
+  it('are charts of their own where they would be drawn as one mean', () => {
+    expect(plan(clocks(4)).flatMap(({ charts }) => charts.map(({ title }) => title))).toEqual(['GPU video engines']);
+    const apart = plan(clocks(8)).flatMap(({ charts }) => charts);
+    expect(apart.map(({ title, ofDevices, series: lines }) => [title, ofDevices, lines.length])).toEqual([
+      ['GPU video engines: encoder', true, 8],
+      ['GPU video engines: decoder', true, 8],
+    ]);
+  });
+
+  it('are summed if they count faults, and folded if they hardly ever change', () => {
+    const [section] = plan([
+      series('a', 'GPU memory errors', 'GPU', { unit: '1' }),
+      series('b', 'GPU power limit', 'GPU', { unit: 'W' }),
+      series('c', 'GPU temperature limits', 'GPU', { unit: '°C' }),
+      series('d', 'GPU utilization', 'GPU'),
+    ]);
+    expect(section!.charts.map(({ title, summed, quiet }) => [title, summed, quiet])).toEqual([
+      ['GPU utilization', false, false],
+      ['GPU memory errors', true, false],
+      ['GPU temperature limits', false, true],
+      ['GPU power limit', false, true],
+    ]);
+  });
+});

@@ -3,6 +3,7 @@
 import type { SeriesInfo } from '../../../base/api';
 import { deviceOf, slotsOf } from '../../../chart/palette';
 import { seriesId } from '../../../chart/points';
+import { groupBy } from '../../../base/groups';
 
 export interface ChartPlan {
   id: string;
@@ -16,8 +17,12 @@ export interface ChartPlan {
   ofDevices: boolean;
   /** Globs that ask the API for all of them. */
   patterns: string[];
-  /** All values ever were zero, and it is none of the charts that everybody looks for. */
+  /** All values ever were zero, or it is constant by its nature, and it is none of the charts that everybody looks for. */
   quiet: boolean;
+  /** Everybody looks for it, even if all of it is zero. */
+  important: boolean;
+  /** Its lines are counts of faults: of many, their sum tells more than their mean. */
+  summed: boolean;
 }
 
 export interface PlannedSeries {
@@ -56,6 +61,12 @@ export function plan(series: readonly SeriesInfo[], slots: ReadonlyMap<string, n
     else charts.set(id, [one]);
   }
   for (const [id, members] of charts) if (repeats(members, charts)) charts.delete(id);
+  for (const [id, members] of [...charts]) {
+    const parts = apart(members);
+    if (parts.length < 2) continue;
+    charts.delete(id);
+    for (const part of parts) charts.set(`${id}\n${part[0]!.template}`, part);
+  }
   const sections = new Map<string, ChartPlan[]>();
   for (const [id, members] of charts) {
     const title = sectionOf(members);
@@ -75,6 +86,15 @@ function repeats(members: readonly SeriesInfo[], charts: ReadonlyMap<string, rea
   const [whole, part] = chart.split(' per ');
   if (part === undefined || !charts.has(`${whole}\n${unit}`)) return false;
   return new Set(members.map((one) => `${one.template}\n${one.host}`)).size === members.length;
+}
+
+/** More lines than this are drawn as one band around their mean, which exists of equal quantities only. */
+const MAX_MIXED = 12;
+
+/** The series of a chart, apart by what they measure if they are too many to be a line each. */
+function apart(members: readonly SeriesInfo[]): SeriesInfo[][] {
+  const parts = [...groupBy(members, ({ template }) => template).values()];
+  return members.length > MAX_MIXED && parts.length < members.length ? parts : [[...members]];
 }
 
 function rank(title: string): number {
@@ -114,7 +134,10 @@ const FIRST = [
   'Pressure',
   'Monitor CPU',
 ];
-const LEAST = ['CPU frequency', 'CPU limit', 'Uptime'];
+const LEAST = ['CPU frequency', 'CPU limit', 'GPU video engines', 'GPU power limit', 'Uptime'];
+/** What hardly ever changes in a run. */
+const CONSTANT = /limits?\b|PCIe (generation|width)|^Uptime$|capacity/;
+const FAULTS = /errors|faults|drops|retrans|exceeded|replays|remapped/i;
 
 function importance(chart: ChartPlan): number {
   const place = FIRST.indexOf(chart.title);
@@ -138,16 +161,21 @@ function chartPlan(id: string, members: SeriesInfo[], slots: ReadonlyMap<string,
     .sort((a, b) => compareNaturally(a.host, b.host) || compareNaturally(a.key, b.key) || compareNaturally(a.role, b.role));
   return {
     id,
-    title: first.chart,
+    title: id.split('\n').length > 2 ? `${first.chart}: ${lastPart(first.template)}` : first.chart,
     unit: first.unit,
     text: [...new Set(members.map((one) => one.text).filter(Boolean))].join('\n'),
     sources: [...new Set(members.map((one) => one.source).filter(Boolean))],
     series,
     ofDevices: new Set(members.map((one) => one.template)).size === 1 && twice.size === 0,
     patterns: [...new Set(members.map((one) => one.template.replace(/\{\w+\}/g, '*')))],
-    quiet: !FIRST.includes(first.chart) && members.every((one) => one.zero),
+    quiet: !FIRST.includes(first.chart) && (CONSTANT.test(first.chart) || members.every((one) => one.zero)),
+    important: FIRST.includes(first.chart),
+    summed: first.unit === '1' && FAULTS.test(first.chart),
   };
 }
+
+/** What a template measures, without which device: its last part. */
+const lastPart = (template: string): string => template.split('.').filter((part) => !part.startsWith('{')).pop() ?? template;
 
 const compareNaturally = new Intl.Collator('en', { numeric: true }).compare;
 

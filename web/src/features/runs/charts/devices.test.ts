@@ -47,7 +47,7 @@ describe('the rank of a device', () => {
 
 it('a filter keeps what it names', () => {
   const cpu = { ...gpu('a', 0, 'cpu'), device: null };
-  const chart = { id: 'x', title: 'x', unit: '', text: '', sources: [], patterns: [], quiet: false, ofDevices: true };
+  const chart = { id: 'x', title: 'x', unit: '', text: '', sources: [], patterns: [], quiet: false, important: false, summed: false, ofDevices: true };
   const sections: Section[] = [{ title: 'GPU', charts: [{ ...chart, series: DEVICES }, { ...chart, id: 'cpu', series: [cpu] }] }];
   const ranks = ranksOfDevices(RANKS, DEVICES);
   const found = (filter: { rank: number | null; device: number | null }): unknown =>

@@ -2,6 +2,7 @@
 
 import { get, reasonOf, runPath, type LoggedRow, type RunKey } from '../../../base/api';
 import { appendRow, fromLogged, loggedUpTo, processLabel, type LoggedLines } from '../../../chart/loggedPoints';
+import { areConstant } from './constants';
 import { keyGlob, NAMES_PAGE } from './seriesList';
 import type { Logged } from '../../../base/wire';
 
@@ -52,6 +53,12 @@ export class LoggedData {
     const cut = loggedUpTo(lines, this.until);
     this.#cut.set(name, cut);
     return cut;
+  }
+
+  /** Whether the loaded points of a name tell nothing: see `areConstant`. */
+  isConstant(name: string, running: boolean): boolean {
+    const lines = this.#lines.get(name);
+    return lines !== undefined && areConstant([...lines.values()].flatMap(({ y, low, high }) => [y, low ?? y, high ?? y]), running) && this.until === null;
   }
 
   /** The points of all loaded names. */

@@ -14,6 +14,7 @@ const plan = (members: PlannedSeries[], patterns = ['gpu.*.temp']): ChartPlan =>
   ofDevices: true,
   patterns,
   quiet: false,
+  important: false, summed: false,
 });
 const key = (id: string, entity: string | null = null): RunKey => ({ id, entity });
 const query = (address: string): URLSearchParams => new URL(address, 'http://x').searchParams;
