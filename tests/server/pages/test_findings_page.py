@@ -35,7 +35,8 @@ def test_the_card_leads_to_the_charts_that_decided(page: Browser, tmp_path: Path
     shown(page, "Looked at and found fine", ".verdict")
     click(page, ".verdict a", "Show the charts that decided")
     shown(page, "What decided: input_bound_cpu")
-    page.wait("document.querySelectorAll('.deciding figure canvas').length >= 3")
+    page.wait("document.querySelectorAll('.deciding .one').length >= 3")
+    page.wait("document.querySelector('.deciding figure canvas')")
     asked = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
     assert asked["finding"].startswith("input_bound_cpu~")
     assert int(asked["from"]) < int(asked["finding"].split("~")[1]) < int(asked["to"])
@@ -83,7 +84,7 @@ def test_marks_can_be_switched_off(page: Browser, tmp_path: Path) -> None:  # no
     page.open("/runs/slow/system?charts=SM+clock")
     page.wait(f"document.querySelector('{MARK}')")
     click(page, "button", "Options and export")
-    click(page, "label", "Mark findings at the time axis")
+    click(page, "label.marks input")
     page.wait(f"!document.querySelector('{MARK}')")
     assert page.evaluate("new URLSearchParams(location.search).get('marks')") == "off"
     page.open("/runs/slow/system?charts=SM+clock&mode=heatmap")

@@ -19,7 +19,8 @@ export function spanText(finding: Finding, now: number): string {
   const end = finding.to_ms ?? now;
   const lasted = formatDuration(Math.max(end - finding.from_ms, 0));
   const from = formatMoment(finding.from_ms);
-  return finding.to_ms === null ? `since ${from}, for ${lasted} so far` : `from ${from} for ${lasted}`;
+  if (finding.to_ms !== null) return `from ${from} for ${lasted}`;
+  return end > finding.from_ms ? `since ${from}, for ${lasted} so far` : `since ${from}`; // the clock here may be late
 }
 
 /** What a finding cost; empty if no time of a device was lost. */
