@@ -239,11 +239,13 @@ def test_keys_move_the_crosshair_and_zoom(page: Browser, tmp_path: Path) -> None
 def test_logged_values_are_drawn_by_step(page: Browser, tmp_path: Path) -> None:
     training = live_run(tmp_path, 50)
     page.open("/runs/abc/charts")
-    page.wait("document.querySelectorAll('figure canvas').length == 3")
+    page.wait("document.querySelectorAll('figure canvas').length == 2")
+    page.wait("document.querySelector('main').innerText.includes('1 constant metric: lr.')")
     assert "rank 0" in page.text('figure[aria-label="loss"]')
     training.trainer.log(now_ms(), 50, loss=77.0, accuracy=0.5, lr=0.1, brand_new=1.0)
     page.wait("document.querySelector('figure[aria-label=\"loss\"]').innerText.includes('77')")
     page.wait("document.querySelector('figure[aria-label=\"brand_new\"]')")
+    page.wait("document.querySelector('figure[aria-label=\"lr\"]')")  # it is no longer constant
 
 
 def test_many_logged_names_are_filtered_and_drawn_in_view_only(page: Browser, tmp_path: Path) -> None:
@@ -266,6 +268,8 @@ def test_missing_sources_and_pages_are_reported(page: Browser, tmp_path: Path) -
     reason = "fanSpeed, memoryTemp: not supported (GPU 1); gpu.3: lost (GPU-5)"
     training.monitor.info(now_ms(), sources={"nvidia": {"state": "on", "reason": reason}})
     page.open("/runs/abc/system")
+    page.wait("document.querySelector('section[aria-label=\"Not measured\"] button')")
+    page.evaluate("document.querySelector('section[aria-label=\"Not measured\"] button').click()")
     assert "/sys/class/powercap has no readable RAPL domain" in page.text(
         'section[aria-label="Not measured"]'
     )

@@ -23,7 +23,7 @@ def test_a_host_with_two_kinds_of_devices_of_the_same_numbers_is_shown(page: Bro
     labels = page.wait(
         "(found => found.length === 4 && found)([...document.querySelectorAll('figure')].find("
         "f => f.innerText.includes('Device use'))?.querySelectorAll('.keys li') ?? [])"
-        " && [...document.querySelectorAll('.keys')][0].innerText"
+        " && document.querySelector('figure .keys').innerText"
     )
     assert labels.split() == ["GPU", "0", "TPU", "0", "GPU", "1", "TPU", "1"]
 

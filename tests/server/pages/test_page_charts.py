@@ -275,6 +275,8 @@ def test_many_devices_are_a_heatmap_a_band_or_lines(page: Browser, tmp_path: Pat
         "gpu 13",
     ]
     page.open("/runs/abc/system?mode=lines")
+    page.wait("document.querySelectorAll('figure .label').length === 8")
+    click(page, "+8", "figure")
     page.wait("document.querySelectorAll('figure .label').length === 16")
     choose(page, "Device", "13")
     page.wait("document.querySelectorAll('figure .label').length === 1")
@@ -363,11 +365,13 @@ def test_pictures_of_a_chart_and_of_the_page(page: Browser, tmp_path: Path) -> N
     name, kind, _, size = page.wait("window.saved[1]")
     assert (name, kind) == ("GPU-utilization.png", "image/png")
     assert size > 5000
-    charts = page.evaluate("document.querySelectorAll('.place').length")
     click(page, "Options and export")
     click(page, "Save all charts as SVG")
     name, _, svg, _ = page.wait("window.saved[2]")
-    assert svg.count("<g transform") == charts  # also those that are not in view
+    charts = page.evaluate("document.querySelectorAll('.place').length")
+    assert (
+        svg.count("<g transform") == charts > 9
+    )  # also those that are not in view, but none that is constant
     assert "<img" not in svg
 
 
