@@ -54,7 +54,7 @@ def importances(rows: Sequence[Row], names: Sequence[str], target: str) -> Impor
     Raises:
         TooSlow: the deadline has passed.
     """
-    known = [row for row in rows if isinstance(row.get(target), float) and np.isfinite(row[target])]  # type: ignore[arg-type]
+    known = [row for row in rows if isinstance(row.get(target), float) and np.isfinite(row[target])]
     numbers = np.array([row[target] for row in known], np.float64)
     columns = {name: _column([row.get(name) for row in known]) for name in names}
     used = {name: column for name, column in columns.items() if column is not None}
