@@ -1,6 +1,6 @@
 """How well the rules of findings judge labelled runs, and what that costs.
 
-    scripts/bench findings [--seeds 3]
+    scripts/bench findings [--seeds 3] [--only labelled|whole|live]
 
 Each sick run has one thing wrong, each healthy one something that a naive rule would accuse; both are made
 for several vendors, seeds and sampling intervals (`tests/findings/scenarios/`). A rule's precision counts its
@@ -25,6 +25,7 @@ from tests.findings.scenarios.healthy import healthy_runs
 from tests.findings.scenarios.live import LOOK_S, judgements
 from tests.findings.scenarios.sick import sick_runs
 from tests.readers.journals.journals import Monitor, Trainer
+from tests.server.findings.live_runs import LiveRuns
 
 from runvitals.findings.judge import judge
 from runvitals.findings.observation import observe
@@ -39,14 +40,15 @@ LIVE_S = 5.0
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--seeds", type=int, default=6, help="for each run and vendor; default: 6")
+    parser.add_argument("--only", choices=("labelled", "whole", "live"), help="a part")
     parser.add_argument("--quick", action="store_true", help="only print")
     arguments = parser.parse_args()
     seeds = tuple(range(102, 102 + arguments.seeds))
-    judge_labelled(seeds)
-    print()
-    measure_judgements()
-    print()
-    measure_samples()
+    parts = {"labelled": lambda: judge_labelled(seeds), "whole": measure_judgements, "live": measure_live}
+    for name, measure in parts.items():
+        if arguments.only in (None, name):
+            measure()
+            print()
 
 
 def judge_labelled(seeds: tuple[int, ...]) -> None:
@@ -138,6 +140,13 @@ def measure_judgements() -> None:
         )
 
 
+def measure_live() -> None:
+    """Print what runs cost while they go on."""
+    measure_samples()
+    print()
+    measure_server()
+
+
 def measure_samples() -> None:
     """Print the CPU time of a sample of a local run that somebody follows, besides reading its journal."""
     for interval_s in (1.0, 15.0):
@@ -168,6 +177,53 @@ def measure_samples() -> None:
             f"A local run of 24 h sampled every {interval_s:g} s, {len(host.series)} values, that somebody "
             f"follows: {1e6 * spent / len(course.t):.1f} µs a sample, {judgements} judgements."
         )
+
+
+def measure_server(hosts: int = 1000, hung: int = 10, hang_min: int = 60, minutes: int = 105) -> None:
+    """Print what many runs that start together cost a server, and how soon it notices that some hang.
+
+    All samples go through its store; the clock is moved by hand.
+    """
+    course = Course("h100", minutes=minutes, interval_s=10.0)
+    hanging = Course("h100", minutes=minutes, interval_s=10.0)
+    hanging.rest(hanging.between(hang_min))
+    hanging.stop_steps(hang_min)
+    with tempfile.TemporaryDirectory() as folder:
+        runs = LiveRuns(Path(folder), cpu_clock=time.thread_time)
+        runs.add((f"well-{number}" for number in range(hosts - hung)), course)
+        runs.add((f"hung-{number}" for number in range(hung)), hanging)
+        print("| minutes | share of a core | judgements |")
+        print("|---|---|---|")
+        for first in range(0, minutes, 15):
+            spent_s, judged = runs.turns_s, len(runs.findings.judged)
+            runs.go_on(15)
+            load = (runs.turns_s - spent_s) / (15 * 60)
+            print(f"| {first} to {first + 15} | {100 * load:.2f} % | {len(runs.findings.judged) - judged} |")
+        names = [f"hung-{number}" for number in range(hung)]
+        begin_ms = START_MS + hang_min * 60_000
+        noticed = [
+            next(
+                at_ms
+                for at_ms, run_id in runs.findings.judged
+                if run_id == runs.ids[name] and at_ms > begin_ms
+            )
+            for name in names
+        ]
+        delays = sorted((at_ms - begin_ms) / 1000 for at_ms in noticed)
+        opened = sorted(
+            at_min - hang_min
+            for name in names
+            for kind, _, at_min in runs.changes(name, "hang")[:1]
+            if kind == "FindingOpened"
+        )
+        runs.close()
+    print()
+    print(
+        f"{hosts:,} runs of a host of {len(course.samples()[0].series)} values each started together, and "
+        f"{hung} of them hang after {hang_min} min. They are judged {delays[0]:.0f} to {delays[-1]:.0f} s "
+        f"later, and `hang` opens after {opened[0]:.0f} to {opened[-1]:.0f} min, in {len(opened)} of them: "
+        "its criterion is met after half an hour."
+    )
 
 
 if __name__ == "__main__":

@@ -28,5 +28,5 @@ class Plan:
 
 
 # CPython 3.11 specializes code at its eighth call, so the long-term cost is reached after eight samples.
-FULL = Plan(settle_s=12.0, second_s=20.0, tenth_s=8.0, events=64, processes=9, kills=20, printing=7)
+FULL = Plan(settle_s=12.0, second_s=20.0, tenth_s=8.0, events=64, processes=9, kills=20, printing=3)
 QUICK = Plan(settle_s=1.5, second_s=5.0, tenth_s=2.0, events=15, processes=3, kills=3, printing=1)

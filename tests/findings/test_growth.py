@@ -37,6 +37,8 @@ HEALTHY = {
     "saw of an epoch": 22 + 45 * (HOURS / 0.9 % 1),
     "saw of two hours": 22 + 30 * (HOURS / 2 % 1),
     "flat": np.full(len(HOURS), 88.0),
+    "reads most of it in quickly": 10 + 70 * np.clip(HOURS / 0.25, 0, 1),
+    "fills to seven tenths in 40 minutes": 10 + 60 * np.clip(HOURS / 0.66, 0, 1),
 }
 
 
@@ -54,6 +56,18 @@ def test_a_leak_is_found_with_its_end(name: str) -> None:
 @pytest.mark.parametrize("until_h", [0.5, 0.8, 1.0, 1.5, 1.9, 2.5, 4, 8, 12])
 def test_a_cache_and_a_saw_are_no_leak(name: str, until_h: float) -> None:
     assert accusing(judged(SECONDS, memory(HEALTHY[name]), until_s=until_h * HOUR)) == set()
+
+
+@pytest.mark.parametrize(("until_h", "expected"), [(0.5, set()), (0.75, {"memory_growth"})])
+def test_memory_that_is_used_up_within_the_hour_is_told_after_minutes(
+    until_h: float, expected: set[str]
+) -> None:
+    """It is three quarters full after 40 minutes, and full after 53."""
+    used = 10 + 90 * HOURS / 0.88
+    findings = judged(SECONDS, memory(np.minimum(used, 100)), until_s=until_h * HOUR)
+    assert accusing(findings) == expected
+    if expected:
+        assert the(findings, "memory_growth").severity == "critical"
 
 
 def test_growth_that_stops_closes_and_keeps_its_start() -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 
 import pytest
 
+from runvitals.findings.finding import Findings
 from runvitals.findings.judge import judge
+from runvitals.findings.observed_run import ObservedRun
 from runvitals.findings.rules import RULES
 from tests.findings.scenarios.course import Scenario
 from tests.findings.scenarios.healthy import healthy_runs
@@ -27,9 +30,16 @@ def _strict() -> None:
     warnings.simplefilter("error")
 
 
+@cache
+def judged(name: str) -> tuple[ObservedRun, Findings]:
+    """A sick run and the findings about it, judged once."""
+    run = next(each for each in SICK_RUNS if each.name == name).course.run()
+    return run, judge(run)
+
+
 @pytest.mark.parametrize("scenario", SICK_RUNS, ids=label)
 def test_a_sick_run_is_found_out(scenario: Scenario) -> None:
-    findings = judge(scenario.course.run())
+    _, findings = judged(scenario.name)
     accused = {finding.id for finding in findings.findings if finding.severity != "info"}
     assert set(scenario.expected) <= accused, findings.text
     assert accused <= {*scenario.expected, *scenario.allowed}
@@ -57,8 +67,8 @@ def test_healthy_runs_are_at_least_as_many() -> None:
 
 @pytest.mark.parametrize("scenario", [each for each in SICK_RUNS if "h100" in each.name], ids=label)
 def test_evidence_and_advice_are_there(scenario: Scenario) -> None:
-    run = scenario.course.run()
-    for finding in judge(run).findings:
+    run, findings = judged(scenario.name)
+    for finding in findings.findings:
         assert finding.evidence, finding.id
         assert finding.text.endswith(".")
         assert finding.advice.endswith(".")

@@ -77,6 +77,8 @@ def test_an_exception_that_was_recorded_but_not_printed() -> None:
          NOTHING_RECORDED),
         (Ending("crashed", None, 11), "SIGSEGV: segmentation fault", NOTHING_RECORDED),
         (Ending("failed", 3), "Exit code 3", NOTHING_RECORDED),
+        (Ending("failed"), "It failed, by what its client reported; the client gave no reason",
+         NOTHING_RECORDED),
         (Ending("crashed"), "The program ended without announcing it", NOTHING_RECORDED),
     ],
 )  # fmt: skip

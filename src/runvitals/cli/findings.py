@@ -172,7 +172,7 @@ def _money(amount: float | None, currency: str | None) -> str:
 
 def _causes(judged: list[tuple[str, Findings]]) -> dict[str, dict[str, Any]]:
     """Sum the device-hours and runs by cause, most first; no hour counts twice."""
-    from runvitals.findings.lost_time import lost_hours
+    from runvitals.findings.lost_hours import lost_hours
 
     now_ms = time.time_ns() // 1_000_000
     causes: dict[str, dict[str, Any]] = {}

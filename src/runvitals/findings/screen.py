@@ -85,6 +85,9 @@ class EndScreen:
         if not len(newest_ms):
             return False
         behind_ms = newest_ms.max() - newest_ms
+        if not (behind_ms.any() or self._behind_ms.any()):
+            self._is_first = False
+            return False
         goes_on = behind_ms < self._behind_ms
         self._longest_ms = np.maximum(self._longest_ms, np.where(goes_on, self._behind_ms, 0))
         self._behind_ms = behind_ms

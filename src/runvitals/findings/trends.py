@@ -142,7 +142,8 @@ def _stretch(values: Floats, length_s: float, bucket_s: float, least: float) -> 
     with np.errstate(invalid="ignore"):
         grows = (rise >= least) & (steps.min(axis=0) >= LEAST_PART * steps.mean(axis=0))
         grows &= steps[2] >= LAST_PART * steps[0]
-        grows &= _trailing_max(np.nan_to_num(values), part) - means[3] >= STILL * steps.mean(axis=0)
+        if part > 1:  # a quarter of one bucket is its own mean
+            grows &= _trailing_max(np.nan_to_num(values), part) - means[3] >= STILL * steps.mean(axis=0)
         before = np.concatenate([np.full(count, np.nan), rise[:-count]])
         grows &= ~(rise < LAST_STRETCH * before)
         grows &= rise >= TEETH * _given_back(values, 4 * count, max(2, round(3600 / bucket_s)))

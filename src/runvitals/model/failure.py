@@ -254,6 +254,8 @@ def _title(
         title = fatal
     elif code is not None:
         title = f"Exit code {code}"
+    elif run.state == "failed":
+        title = "It failed, by what its client reported; the client gave no reason"
     elif run.state == "lost":
         title = "Lost: nothing was heard of it any more, and no end was recorded"
     else:

@@ -73,7 +73,7 @@ ABSENT: dict[str, dict[str, str]] = {
         "status": "`runvitals relay status`",
         "plot_table": _CHARTS,
         "join": "finish()",
-        "write_logs": "print(), recorded with `runvitals run --console`",
+        "write_logs": "print(), which is recorded",
     },
 }
 

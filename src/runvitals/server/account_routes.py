@@ -60,8 +60,8 @@ ACCOUNT_ROUTERS: Final = (
     _feature("sweeps", "sweep_runs sweeps", "/entities/", "/projects/"),
     _feature(
         "alerts",
-        "inbox personal own_slack slack_install slack_app team trial_messages mute firings rules team_secrets "
-        "destinations automations notifications",
+        "inbox personal own_slack slack_install slack_app team trial_messages mute firings rules "
+        "team_secrets destinations automations notifications",
         "/account/",
         "/teams/",
         "/mute/",
@@ -77,7 +77,7 @@ ACCOUNT_ROUTERS: Final = (
         "/account/",
         "/teams/",
     ),
-    _feature("findings", "lost_time", "/lost-hours", "/billing/lost-hours"),
+    _feature("findings", "lost_hours", "/lost-hours", "/billing/lost-hours"),
     RouterModule("accounts.routes.shown_images", ("/-/picture/", "/-/image/")),
     RouterModule("doors.scim.routes", ("/scim/v2/",)),
 )

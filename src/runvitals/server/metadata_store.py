@@ -20,7 +20,7 @@ from runvitals.server.doors.mlflow.storage.experiments import MlflowExperimentTa
 from runvitals.server.doors.wandb.storage.clients import WandbClientTable
 from runvitals.server.files.storage.mlflow_files import MlflowFileTable
 from runvitals.server.files.storage.stored_files import StoredFileTable
-from runvitals.server.findings.storage.lost_time import LostTimeReading
+from runvitals.server.findings.storage.lost_time_reading import LostTimeReading
 from runvitals.server.findings.storage.results import FindingResults
 from runvitals.server.projects.storage.projects import ProjectTable
 from runvitals.server.projects.storage.routing_rules import RoutingRuleTable

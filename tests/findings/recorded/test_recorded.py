@@ -6,6 +6,7 @@ Other work used all processors of that machine during most of them, the long one
 
 from __future__ import annotations
 
+import re
 import tarfile
 from pathlib import Path
 
@@ -22,6 +23,7 @@ SICK = {
     "slow_disk": "input_bound_disk",
     "not_finite": "loss_not_finite",
     "hung_rank": "hang",
+    "slow_leak": "memory_growth",
 }
 HEALTHY = (
     *("fed_loader", "sawtooth", "rotated_checkpoints", "ranks_that_validate", "plain"),
@@ -70,6 +72,15 @@ def test_a_rank_that_stays_stopped_hangs_the_others(tmp_path: Path) -> None:
     (hang,) = judge_recorded("hung_rank", tmp_path).findings
     assert (hang.severity, hang.confidence) == ("critical", "likely")
     assert 0.85 < hang.share < 0.95
+
+
+def test_a_leak_has_an_end_in_sight(tmp_path: Path) -> None:
+    """It took 37 MiB a minute of 1,800 for 41 minutes, of which 250 were left: for seven minutes more."""
+    (leak,) = judge_recorded("slow_leak", tmp_path).findings
+    assert leak.severity == "critical"
+    assert re.search(
+        r"by 2\.[1-3] GiB an hour; the memory would have been used up (6|7|8|9|10) min later", leak.text
+    )
 
 
 def test_a_stop_of_few_minutes_is_no_hang_yet(tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.model.names import STEP
-from runvitals.server.events.finding_changes import FindingChange
+from runvitals.server.events.finding_changes import FindingChange, FindingListener
 from runvitals.server.findings.judge_thread import EVERY_S, JudgeThread
 from runvitals.server.findings.kept_findings import KeptFindings
 from runvitals.server.findings.kept_result import KeptResult
@@ -54,14 +55,27 @@ class CostlyFindings(KeptFindings):
     Attributes:
         cost_s: of one.
         spent_s: of all.
+        judged: when which runs were judged.
     """
 
     cost_s = 0.0
     spent_s = 0.0
 
+    def __init__(
+        self,
+        metadata_store: MetadataStore,
+        clock: Callable[[], int],
+        listeners: Sequence[FindingListener],
+        note_change: Callable[[int], None],
+    ) -> None:
+        super().__init__(metadata_store, clock, listeners, note_change)
+        self.judged: list[tuple[int, int]] = []
+
     def judge(self, view: RunView, now_ms: int) -> KeptResult:
         """Judge a run and keep the result."""
         self.spent_s += self.cost_s
+        assert view.number is not None
+        self.judged.append((now_ms, view.number))
         return super().judge(view, now_ms)
 
 
@@ -73,13 +87,17 @@ class LiveRuns:
         now_ms: what the thread takes the time to be.
         heard: the changes of findings, with the time when they were noticed.
         silent: runs of which nothing arrives any more, though they are said to be alive.
+        cpu_clock: of the thread; by default what judgements are said to take.
+        turns_s: CPU time of its turns.
     """
 
     folder: Path
+    cpu_clock: Callable[[], float] | None = None
     now_ms: int = START_MS
     heard: list[tuple[int, FindingChange]] = field(default_factory=list)
     changed: list[int] = field(default_factory=list)
     silent: set[str] = field(default_factory=set)
+    turns_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.store = SqliteChunks(str(self.folder / "store"))
@@ -101,7 +119,7 @@ class LiveRuns:
             self.metadata_store,
             self.findings,
             lambda: self.now_ms,
-            lambda: self.findings.spent_s,
+            self.cpu_clock or (lambda: self.findings.spent_s),
         )
 
     def close(self) -> None:
@@ -170,8 +188,10 @@ class LiveRuns:
                     for lane in lanes
                 ]
             )
+            began_s = time.thread_time()
             for _ in range(int(STEP_S / EVERY_S)):
                 self.thread.judge_due()
+            self.turns_s += time.thread_time() - began_s
 
     def kept(self, name: str) -> KeptResult | None:
         """Return what is kept of a run."""

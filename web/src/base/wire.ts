@@ -3448,6 +3448,14 @@ export interface components {
             /** @description Indexes of the devices that it used; None: not known. */
             devices: number[] | null;
         };
+        /** @description Parameters, the most important first. */
+        Importances: {
+            /** @description How many have the number; fewer than 10 say nothing. */
+            runs: number;
+            /** @description The share of its variance that is predicted for runs that were not learned from. */
+            score: number | null;
+            parameters: components["schemas"]["ParameterImportance"][];
+        };
         /** @description Something of which the user is notified. */
         InboxItem: {
             id: string;
@@ -3796,6 +3804,17 @@ export interface components {
                 [key: string]: components["schemas"]["OrganisationSetting"];
             };
             picture: string | null;
+        };
+        /** @description How much a parameter decides. */
+        ParameterImportance: {
+            /** @description A field of the configuration. */
+            name: string;
+            /** @description Of what all parameters decide together, from 0 to 1. */
+            share: number;
+            /** @description Of ranks (Spearman), from -1 to 1; None for texts. */
+            correlation: number | null;
+            /** @description How many different values there are. */
+            values: number;
         };
         /** @description A passkey of a user. */
         Passkey: {
@@ -4783,6 +4802,7 @@ export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
+export type Importances = components['schemas']['Importances'];
 export type InboxItem = components['schemas']['InboxItem'];
 export type Issuer = components['schemas']['Issuer'];
 export type Key = components['schemas']['Key'];
@@ -4807,6 +4827,7 @@ export type Notification = components['schemas']['Notification'];
 export type OrgMember = components['schemas']['OrgMember'];
 export type OrgTeam = components['schemas']['OrgTeam'];
 export type OrganisationSettings = components['schemas']['OrganisationSettings'];
+export type ParameterImportance = components['schemas']['ParameterImportance'];
 export type Passkey = components['schemas']['Passkey'];
 export type PastFiring = components['schemas']['PastFiring'];
 export type Payment = components['schemas']['Payment'];

@@ -60,7 +60,7 @@ export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
     const inOrder = [...visible].sort((a, b) => Number(how.pinned.has(a.id)) - Number(how.pinned.has(b.id)));
     return inOrder.map((line) => ownLine(line, how, visible.length <= (line.ofMany ? MAX_BANDS_OF_MEANS : MAX_BANDS), pinned));
   }
-  if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, points: summed(visible) }, how, false, false), id: null }];
+  if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, ofMany: true, points: summed(visible) }, how, false, false), id: null }];
   const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, ofMany: true, points: spread(visible) };
   const beside = besideBand(visible, how.pinned).map((line) => ownLine(line, how, false, false));
   return [{ ...ownLine(whole, how, true, false), id: null }, ...beside];

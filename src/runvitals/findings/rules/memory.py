@@ -29,7 +29,7 @@ MIN_HOST_GROWTH = 3.0
 """Percent."""
 MIN_GROWTH_MIB, MIN_GROWTH_SHARE, MIN_DEVICE_GROWTH = 256.0, 0.03, 5.0
 """MiB; of the limit; percent of a device's memory."""
-LEVEL, IMMINENT = 0.6, 0.85
+LEVEL, IMMINENT = 0.6, 0.75
 """Of the memory: growth of an hour that has not come so far may still be a cache that fills; from here on
 twenty minutes of growth are enough, if the rest is used up within the hour."""
 MAX_HOSTS = 256
@@ -159,7 +159,7 @@ RULES = (
         "than before, and by twice what was given back at once: a saw is judged over several of its teeth. "
         "It is reported once 60 % of the memory are used or it has grown for 160 minutes (a data set that "
         "fills a cache does so in its first epoch), if the end is within 48 hours and eight times the "
-        "stretch; from 85 % on, a stretch of twenty minutes is enough if the end is within the hour. "
+        "stretch; from 75 % on, a stretch of twenty minutes is enough if the end is within the hour. "
         "Where the memory of the run's processes is unknown, that of the whole host is judged, and others "
         "may use it.",
         "Look for tensors kept with their graph (loss without .item()), lists that grow in the training "

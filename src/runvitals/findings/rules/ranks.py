@@ -199,7 +199,8 @@ def _outside(run: ObservedRun, table: Floats, at_work: Bools, side: str) -> list
     if table.shape[0] < 3 or not columns.any():
         return []
     inner = table[:, columns]
-    inner = np.where(np.isnan(inner), np.nanmedian(inner, axis=0), inner)  # of gaps nothing differs
+    if np.isnan(inner).any():
+        inner = np.where(np.isnan(inner), np.nanmedian(inner, axis=0), inner)  # in a gap nothing differs
     middle, least, most = _of_others(inner)
     difference = inner - middle
     spread = 1.4826 * np.median(np.abs(difference), axis=0)

@@ -8,7 +8,8 @@ from runvitals.model.metrics.metric import gauge
 
 # fmt: off
 METRICS = (
-    gauge("ipu.{device_id}.average board temp (C)", "°C", "IPU board temperature", name="ipu.board.temperature",
+    gauge("ipu.{device_id}.average board temp (C)", "°C", "IPU board temperature",
+          name="ipu.board.temperature",
           scope="device", aliases=["ipu.{device_id}.average board temp"],
           text="Temperature of the board.", source="gcipuinfo: average board temp"),
     gauge("ipu.{device_id}.average die temp (C)", "°C", "IPU temperature", name="ipu.die.temperature",
@@ -20,7 +21,8 @@ METRICS = (
     gauge("ipu.{device_id}.ipu power (W)", "W", "IPU power", name="ipu.power", scope="device",
           aliases=["ipu.{device_id}.ipu power"],
           text="Electrical power of the IPU.", source="gcipuinfo: ipu power"),
-    gauge("ipu.{device_id}.total board power (W)", "W", "IPU board power", name="ipu.board.power", scope="device",
+    gauge("ipu.{device_id}.total board power (W)", "W", "IPU board power",
+          name="ipu.board.power", scope="device",
           text="Electrical power of the board; cards such as the C600 report no other.",
           source="gcipuinfo: total board power"),
     gauge("ipu.{device_id}.ipu utilisation (%)", "%", "IPU utilization", name="ipu.utilization",

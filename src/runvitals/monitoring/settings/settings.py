@@ -24,7 +24,7 @@ MODES = ("online", "offline", "disabled")
 RESUMES = ("allow", "must", "never")
 
 
-_DISPLAYED = f"a text; of a long one the first {names.DISPLAY_CHARACTERS} characters count"
+_DISPLAYED = f"any text; of a long one the first {names.DISPLAY_CHARACTERS} characters count"
 _NAME_ALLOWED = "1 to 128 characters without / \\ or control characters"
 SETTINGS: dict[str, Setting] = {
     setting.name: setting

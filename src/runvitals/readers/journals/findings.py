@@ -60,7 +60,8 @@ def _logged(histories: Iterable[History]) -> dict[str, LoggedColumn]:
     parts: dict[str, list[tuple[Any, Any, Any]]] = {}
     for history in histories:
         for name in history.keys:
-            parts.setdefault(name, []).append(tuple(map(np.array, history.column(name))))
+            steps, times, values = map(np.array, history.column(name))
+            parts.setdefault(name, []).append((steps, times, values))
     joined = {}
     for name, columns in parts.items():
         steps, times, values = (np.concatenate(arrays) for arrays in zip(*columns, strict=True))

@@ -20,6 +20,9 @@ from runvitals.readers.journals.history import History
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.series import WriterSamples
 
+LOOK_MS, LOOK_SAMPLES = 30_000, 4
+"""It is looked at what is new so often, and not before so many samples of a host."""
+
 
 class LiveFindings:
     """Judges a run soon after something changed in it, and seldom while nothing does.
@@ -44,6 +47,7 @@ class LiveFindings:
         self._watch: RunWatch | None = None
         self._lanes: dict[str, _Lane] = {}
         self._judged_state = RUNNING
+        self._look_ms = 0
         self._cost_s = 0.0
 
     def observe(self, facts: Run, now_ms: int) -> ObservedRun | None:
@@ -55,9 +59,13 @@ class LiveFindings:
         began_s = self._cpu_clock()
         if self._watch is None:
             self._watch = RunWatch(facts.started_ms)
-        self._watch.look(now_ms, [lane.newest() for lane in self._known_lanes()])
         is_due = self.findings is None or facts.state != self._judged_state
-        if not is_due and (facts.state != RUNNING or self._watch.pace.due(now_ms) is None):
+        if not is_due and (facts.state != RUNNING or now_ms < self._look_ms):
+            return None
+        interval_s = max((host.interval_s or 0.0 for host in facts.hosts), default=0.0)
+        self._look_ms = now_ms + max(LOOK_MS, int(1000 * LOOK_SAMPLES * interval_s))
+        self._watch.look(now_ms, [lane.newest() for lane in self._known_lanes()])
+        if not is_due and self._watch.pace.due(now_ms) is None:
             return None
         self._judged_state = facts.state
         observed = observe_reader(self._reader, facts, now_ms)

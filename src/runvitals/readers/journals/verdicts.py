@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from runvitals.findings.judge import judge
-from runvitals.findings.lost_time import lost_hours
+from runvitals.findings.lost_hours import lost_hours
 from runvitals.model.run import Run
 from runvitals.model.run_verdict import RunVerdict
 from runvitals.model.state import RUNNING

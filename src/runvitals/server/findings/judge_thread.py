@@ -25,6 +25,8 @@ from runvitals.store.supervised_thread import SupervisedThread
 EVERY_S: Final = 5.0
 LOOK_MS: Final = 30_000
 """The newest values of runs that go on are looked at so often, or less often if `LOOK_LOAD` asks for it."""
+ENDED_MS: Final = 15_000
+"""Runs that have ended are searched so often."""
 LOOK_LOAD: Final = 0.004
 QUIET_LOAD: Final = 0.005
 """Of a core, for all runs in which nothing changes: with many, each is judged more seldom."""
@@ -103,7 +105,7 @@ class JudgeThread:
         self._leads = leads
         self._judged: dict[int, _Judged] = {}
         self._watched = WatchedRuns(store, metadata_store)
-        self._look_ms = self._full_check_ms = self._heard_ms = 0
+        self._look_ms = self._ended_ms = self._full_check_ms = self._heard_ms = 0
         self._quiet, self._urgent = _Allowance(QUIET_LOAD), _Allowance(CHANGED_LOAD)
         self._left: set[int] = set()
         self._went_on: frozenset[int] = frozenset()
@@ -125,7 +127,8 @@ class JudgeThread:
         if self._leads():
             self.judge_due()
         else:
-            self._look_ms = self._full_check_ms = 0  # all runs are looked at when this server begins to lead
+            # All runs are looked at when this server begins to lead.
+            self._look_ms = self._ended_ms = self._full_check_ms = 0
             self._watched.forget()
         return True
 
@@ -135,7 +138,8 @@ class JudgeThread:
         if now_ms >= self._look_ms:
             self._look(now_ms)
         self._judge_running(now_ms)
-        self._judge_ended(now_ms)
+        if now_ms >= self._ended_ms or self._left:
+            self._judge_ended(now_ms)
 
     def _look(self, now_ms: int) -> None:
         """Look at the newest values of the runs that go on."""
@@ -172,7 +176,7 @@ class JudgeThread:
                 self._left.add(run.run_id)
             else:
                 left_s -= self._judge(run.run_id, run.uid, now_ms)
-        self._heard_ms = now_ms - MINUTE_MS
+        self._heard_ms, self._ended_ms = now_ms - MINUTE_MS, now_ms + ENDED_MS
         if full and not self._left and len(due) < _AT_ONCE:
             self._full_check_ms = now_ms + _FULL_CHECK_MS
 

@@ -8,7 +8,7 @@ from math import inf
 
 from runvitals.findings.finding import Finding, Findings
 from runvitals.findings.judge import EXPLAINED_BY
-from runvitals.findings.lost_time import lost_hours
+from runvitals.findings.lost_hours import lost_hours
 from runvitals.model.durations import MINUTE_MS
 from runvitals.model.run_verdict import HEALTHY, UNKNOWN, RunVerdict
 from runvitals.server.events.finding_changes import (
@@ -146,12 +146,8 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
         if same is not None:
             earlier.remove(same)
             start_ms = finding.from_ms if judged.is_final else same.finding.from_ms
-            goes_on = same.finding.to_ms is not None and finding.to_ms is None
-            now = replace(
-                same,
-                finding=replace(finding, from_ms=start_ms),
-                has_returned=same.has_returned or goes_on,
-            )
+            returned = same.has_returned or (same.finding.to_ms is not None and finding.to_ms is None)
+            now = replace(same, finding=replace(finding, from_ms=start_ms), has_returned=returned)
         elif back is not None:
             retracted.remove(back)
             now = KeptFinding(back.number, judged.up_to_ms, finding, has_returned=True)
@@ -165,11 +161,8 @@ def continue_result(before: KeptResult | None, judged: JudgedRun) -> tuple[KeptR
         if _is_held(gone, gone.seen_ms, judged) and not _is_explained(gone.finding, judged.findings):
             kept.append(gone)
         else:
-            found = gone.finding
             changes.append(_vanished(gone, judged))
-            retracted.append(
-                RetractedFinding(gone.number, found.id, found.hosts, found.devices, gone.seen_ms)
-            )
+            retracted.append(_retracted(gone))
     hours = lost_hours([each.finding for each in kept], judged.up_to_ms, judged.device_hours or None)
     result = KeptResult(
         run_id=judged.run_id,
@@ -246,6 +239,11 @@ def _changes(before: KeptFinding | None, now: KeptFinding, judged: JudgedRun) ->
     if is_open:
         return [FindingGrew(*facts) if was_open else FindingOpened(*facts)]
     return [FindingClosed(*facts)] if was_open else []
+
+
+def _retracted(gone: KeptFinding) -> RetractedFinding:
+    finding = gone.finding
+    return RetractedFinding(gone.number, finding.id, finding.hosts, finding.devices, gone.seen_ms)
 
 
 def _vanished(gone: KeptFinding, judged: JudgedRun) -> FindingChange:

@@ -20,7 +20,7 @@ _MAX_KEYS: Final = 10_000
 """Sets of keys that are remembered."""
 
 
-class DueRun(NamedTuple):
+class RunToJudge(NamedTuple):
     """A run that goes on and is to be judged. In the order of these fields, the smallest comes first."""
 
     urgency: Urgency
@@ -68,10 +68,10 @@ class WatchedRuns:
             if left <= 0:
                 break
 
-    def due(self, now_ms: int) -> list[DueRun]:
+    def due(self, now_ms: int) -> list[RunToJudge]:
         """Return the runs that are to be judged, the most urgent first."""
         due = [
-            DueRun(urgency, -watch.pace.waited_ms(now_ms), run_id, self._uids[run_id])
+            RunToJudge(urgency, -watch.pace.waited_ms(now_ms), run_id, self._uids[run_id])
             for run_id, watch in self._watches.items()
             if (urgency := watch.pace.due(now_ms)) is not None
         ]

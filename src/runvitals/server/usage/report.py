@@ -26,7 +26,7 @@ from runvitals.server.usage.charges import (
     cost,
 )
 from runvitals.server.usage.days import Month
-from runvitals.server.usage.lost_time import lost_by_day, share_lost_time
+from runvitals.server.usage.lost_time_by_day import lost_by_day, share_lost_time
 from runvitals.server.usage.settings import UsageSettings
 from runvitals.server.usage.storage.reading import UsageReading, UsedDay, UsedDevices
 

@@ -3,7 +3,8 @@
 import type { RunEvent, RunRow, Source } from '../../base/api';
 import type { Pin } from '../../chart/plot';
 import { formatValue } from '../../base/units';
-import type { Ending, Json } from '../../base/wire';
+import { groupBy } from '../../base/groups';
+import type { Ending, Json, Rank } from '../../base/wire';
 
 const SIGNALS: Record<number, string> = {
   1: 'SIGHUP',
@@ -149,6 +150,25 @@ export function machineRows(facts: Record<string, Json>): Row[] {
     return /(^|[._])bytes$/.test(name) && /^\d+$/.test(text) ? [name, formatValue(Number(text), 'bytes'), text] : row;
   });
 }
+
+/** What is different on each of many equal machines: their names, and the ids of their parts. */
+const OWN_FACT = /(^|\.)(uuid|serial|pci|hostname|host|ip|address|boot_id|machine_id|cwd|pid|board_serial)$/;
+
+/** Machines with the same facts together, without what is each one's own if there are several. */
+export function alikeMachines(machines: Record<string, Record<string, Json>>): { hosts: string[]; rows: Row[] }[] {
+  const all = Object.entries(machines).map(([host, facts]) => ({ host, rows: machineRows(facts) }));
+  const shared = (found: readonly Row[]): Row[] => found.filter(([name]) => !OWN_FACT.test(name));
+  const groups = groupBy(all, ({ rows: found }) => JSON.stringify(shared(found)));
+  return [...groups.values()].map((some) => ({ hosts: some.map(({ host }) => host), rows: some.length > 1 ? shared(some[0]!.rows) : some[0]!.rows }));
+}
+
+/** Processes with those that ended otherwise than normally first, in the order in which they ended: the first one may have ended the others. */
+export function worstFirst(ranks: readonly Rank[]): Rank[] {
+  const isBad = (rank: Rank): boolean => why({ ...rank, state: 'crashed' }) !== '';
+  const weight = (rank: Rank): number => (!isBad(rank) ? 2 : rank.out_of_memory || rank.signal === SIGKILL ? 0 : 1);
+  return [...ranks].sort((a, b) => weight(a) - weight(b) || (isBad(a) ? (a.ended_ms ?? 0) - (b.ended_ms ?? 0) : 0));
+}
+const SIGKILL = 9;
 
 /** Names and versions of the Python packages that a run could import. */
 export function packageRows(facts: Record<string, Json>): Row[] {

@@ -348,14 +348,16 @@ def _newest_in_file(
 
 def _newest_of_all(run: int, newest: Sequence[_Newest]) -> LatestSample | None:
     """Return the newest value of each metric; of equally new ones, the last."""
-    if len(newest) == 1 and bool((newest[0][0][1:] > newest[0][0][:-1]).all()):
-        return LatestSample(run, *newest[0]) if len(newest[0][0]) else None
+    if len(newest) == 1 and len(newest[0][0]):
+        metrics, t, values = newest[0]
+        order = np.argsort(metrics)
+        return LatestSample(run, metrics[order], t[order], values[order])
     # In files and in memory, almost always.
     if len(newest) == 2 and len(newest[0][0]) == len(newest[1][0]) > 0:
         order = np.argsort(newest[1][0])
-        metrics, t, values = (column[order] for column in newest[1])
-        if np.array_equal(metrics, newest[0][0]) and bool((t > newest[0][1]).all()):
-            return LatestSample(run, metrics, t, values)
+        (known, known_t, _), (metrics, t, values) = newest
+        if np.array_equal(metrics[order], known) and bool((t[order] > known_t).all()):
+            return LatestSample(run, metrics[order], t[order], values[order])
     metrics, t, values = (
         (np.concatenate(column) for column in zip(*newest, strict=True)) if newest else _columns([])
     )

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from runvitals.findings.finding import Finding
-from runvitals.findings.lost_time import MAX_COUNTED, lost_hours
+from runvitals.findings.lost_hours import MAX_COUNTED, lost_hours
 from runvitals.model.durations import HOUR_MS
 
 

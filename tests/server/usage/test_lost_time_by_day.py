@@ -14,7 +14,7 @@ from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.findings.kept_result import JudgedRun, continue_result
 from runvitals.server.usage.days import Calendar
-from runvitals.server.usage.lost_time import lost_by_day, share_lost_time
+from runvitals.server.usage.lost_time_by_day import lost_by_day, share_lost_time
 from runvitals.server.usage.storage.rates import StoredRate
 from runvitals.server.usage.storage.reading import LostSpan
 from tests.server.accounts_server import AccountsServer

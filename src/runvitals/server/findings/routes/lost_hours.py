@@ -12,8 +12,8 @@ from runvitals.model.filter import Filter, ReadableRuns
 from runvitals.model.run_verdict import FINDING_IDS
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
-from runvitals.server.findings.lost_time import LostTimeReports
-from runvitals.server.findings.storage.lost_time import LostTimePeriod
+from runvitals.server.findings.lost_time_reports import LostTimeReports
+from runvitals.server.findings.storage.lost_time_reading import LostTimePeriod
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import PageRequest, ThePage

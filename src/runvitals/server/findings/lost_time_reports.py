@@ -8,7 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from runvitals.findings.rules import RULES
-from runvitals.server.findings.storage.lost_time import LosingPlace, LosingRun, LostTimePeriod, RunHours
+from runvitals.server.findings.storage.lost_time_reading import (
+    LosingPlace,
+    LosingRun,
+    LostTimePeriod,
+    RunHours,
+)
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.usage.run_prices import Pricing, run_prices
 from runvitals.server.usage.settings import usage_settings

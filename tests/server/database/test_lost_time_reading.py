@@ -8,7 +8,7 @@ from runvitals.findings.finding import Finding, Findings
 from runvitals.model.durations import HOUR_MS
 from runvitals.model.filter import Filter
 from runvitals.server.findings.kept_result import JudgedRun, continue_result
-from runvitals.server.findings.storage.lost_time import LostTimePeriod
+from runvitals.server.findings.storage.lost_time_reading import LostTimePeriod
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 
