@@ -57,7 +57,7 @@ def _first_entry(page: Browser) -> int:  # noqa: F811
 
 def test_charts_mark_what_was_found(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     write_journal(sick.straggler("h100", seed=3, interval_s=10.0), tmp_path, "slow")
-    page.open("/runs/slow/system?charts=GPU+SM+clock")
+    page.open("/runs/slow/system?charts=SM+clock")
     page.wait(f"document.querySelector('{MARK}')")
     assert marked_charts(page) == ["GPU SM clock"]
     left, top, width, height = page.box(MARK)
@@ -81,13 +81,13 @@ def test_charts_mark_what_was_found(page: Browser, tmp_path: Path) -> None:  # n
 
 def test_marks_can_be_switched_off(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     write_journal(sick.straggler("h100", seed=3, interval_s=10.0), tmp_path, "slow")
-    page.open("/runs/slow/system?charts=GPU+SM+clock")
+    page.open("/runs/slow/system?charts=SM+clock")
     page.wait(f"document.querySelector('{MARK}')")
     click(page, "button", "Options and export")
     click(page, "label.marks input")
     page.wait(f"!document.querySelector('{MARK}')")
     assert page.evaluate("new URLSearchParams(location.search).get('marks')") == "off"
-    page.open("/runs/slow/system?charts=GPU+SM+clock&mode=heatmap")
+    page.open("/runs/slow/system?charts=SM+clock&mode=heatmap")
     page.wait("document.querySelector('.heatmap canvas') && document.querySelector('.marks a')")
     picture(page, "marks-heatmap")
 
