@@ -43,7 +43,7 @@ def own_processors(host: ObservedHost) -> Floats:
 
 
 def use_of_others(host: ObservedHost) -> Floats:
-    """What processes outside of the run use of these processors, in percent.
+    """Return how much of these processors processes outside of the run use, in percent.
 
     The run's own use is a share of its quota, or of the processors it may use: less of those of the host.
     """

@@ -855,6 +855,9 @@ export interface components {
         /** @description What is new for a user, the newest first: at most 50 of the last 30 days. */
         InboxPage: {
             notifications: components["schemas"]["InboxItem"][];
+            total: number;
+            next: string | null;
+            /** @description On all pages. */
             unread: number;
             /** @description Up to when the user has seen them. */
             seen_ms: number;

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.accounts.routes.own_account import TheOwner
-from runvitals.server.alerts.inbox import Inbox, Level
+from runvitals.server.alerts.inbox import MAX_ITEMS, Inbox, Level
 from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.listing import PageRequest, ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
 
@@ -39,7 +41,9 @@ class InboxPage(ResponseBody):
     """What is new for a user, the newest first: at most 50 of the last 30 days."""
 
     notifications: list[InboxItemSchema]
-    unread: int
+    total: int
+    next: str | None
+    unread: int = Field(description="On all pages.")
     seen_ms: int = Field(description="Up to when the user has seen them.")
 
 
@@ -49,20 +53,23 @@ class SeenUpTo(RequestBody):
     time_ms: int = Field(ge=0, le=2**53)
 
 
+_FIRST: Final = PageRequest(MAX_ITEMS, None)
+
+
 @router.get("/account/notifications", response_model=InboxPage, dependencies=[needs("account:read")])
-def notifications(access: TheAccess, owner: TheOwner, requester: TheRequester) -> dict[str, Any]:
+def notifications(access: TheAccess, owner: TheOwner, requester: TheRequester, page: ThePage) -> Any:
     """Return what happened to your runs, who waits for your answer, and other notifications."""
-    return _page(access, owner.id, requester)
+    return _shown(access, owner.id, requester, page)
 
 
 @router.put("/account/notifications/seen", response_model=InboxPage, dependencies=[needs("account:update")])
-def see(body: SeenUpTo, access: TheAccess, owner: TheOwner, requester: TheRequester) -> dict[str, Any]:
+def see(body: SeenUpTo, access: TheAccess, owner: TheOwner, requester: TheRequester) -> Any:
     """Note on the server that you have seen everything up to a time: all your browsers know it."""
     access.metadata_store.alerts.inbox.see(owner.id, min(body.time_ms, access.clock()))
-    return _page(access, owner.id, requester)
+    return _shown(access, owner.id, requester, _FIRST)
 
 
-def _page(access: TheAccess, user_id: int, requester: TheRequester) -> dict[str, Any]:
+def _shown(access: AccessControl, user_id: int, requester: Requester, page: PageRequest) -> dict[str, Any]:
     inbox = Inbox(access.metadata_store, access.directory)
     teams = requester.principal.teams if isinstance(requester.principal, User) else ()
     decides = [
@@ -72,5 +79,6 @@ def _page(access: TheAccess, user_id: int, requester: TheRequester) -> dict[str,
     ]
     items = inbox.items(user_id, decides, access.clock())
     seen_ms = access.metadata_store.alerts.inbox.seen_ms(user_id)
-    shown = [{**asdict(item), "unread": item.time_ms > seen_ms} for item in items]
-    return {"notifications": shown, "unread": sum(item["unread"] for item in shown), "seen_ms": seen_ms}
+    rows = [{**asdict(item), "unread": item.time_ms > seen_ms} for item in items]
+    unread = sum(row["unread"] for row in rows)
+    return {**page_in_order("notifications", rows, page), "unread": unread, "seen_ms": seen_ms}
