@@ -128,7 +128,7 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
 
 def _team(arguments: argparse.Namespace) -> str:
     """Return the team that gets the runs, "" for none; raise ValueError for an invalid name."""
-    return SETTINGS["entity"].parse(arguments.entity, "--entity") if arguments.entity else ""
+    return SETTINGS["entity"].parse_strictly(arguments.entity, "--entity") if arguments.entity else ""
 
 
 def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list[str], int]:

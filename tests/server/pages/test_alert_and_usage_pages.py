@@ -147,7 +147,7 @@ def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, 
     page.resize(390, 800, dark=True)
     page.evaluate("document.querySelector('dialog').scrollTo(0, 9999)")
     keep_picture(page, "rule-preview-phone")
-    assert page.evaluate("document.querySelector('dialog').scrollWidth") <= 390
+    page.wait("document.querySelector('dialog').scrollWidth <= 390")  # once the chart is drawn anew
     click(page, "dialog button", "Switch on")
     shown(page, "gpu.*.gpu < 5 for 1m", "table")
 

@@ -330,10 +330,11 @@ def test_nothing_is_wider_than_a_phone(page: Browser, tmp_path: Path, view: str,
 
 def test_colours_can_be_changed(page: Browser, tmp_path: Path) -> None:
     page.open("/")
-    page.wait("document.querySelector('header button')")
+    button = "document.querySelector('header button[aria-label^=Colours]')"
+    page.wait(button)
     seen = set()
     for _ in range(3):
-        page.evaluate("document.querySelector('header button').click()")
+        page.evaluate(f"{button}.click()")
         seen.add(page.evaluate("getComputedStyle(document.body).backgroundColor"))
     assert len(seen) == 2
     assert page.evaluate("localStorage.getItem('runvitals.theme')") == "system"

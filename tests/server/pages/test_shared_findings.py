@@ -121,7 +121,9 @@ def test_a_project_and_its_team_show_what_was_lost_by_cause(page: Browser, peopl
     shown(page, "digits · 4.3 h")
     shown(page, "faces · 0.5 h")
     check(page, "/vision?cause=idle", AXE)
-    digits, faces = page.evaluate("[...document.querySelectorAll('ul a.row')].map(e => e.innerText)")
+    digits, faces = page.wait(
+        "(r => r.length === 2 && r)([...document.querySelectorAll('ul a.row')].map(e => e.innerText))"
+    )
     assert digits.startswith("digits\n55 h · 2 runs")
     assert faces.startswith("faces\n0.52 h · 1 run")
     picture(page, "lost-team-phone")

@@ -81,7 +81,24 @@ class Setting:
         return f"RUNVITALS_{self.name.upper()}"
 
     def parse(self, value: Any, where: str) -> Any:
-        """Return the validated value; `where` says where it was set.
+        """Return the validated value, or what `mend` makes of it; `where` says where it was set.
+
+        Raises:
+            SettingError: an invalid value of a setting without `mend`.
+        """
+        try:
+            return self.parse_strictly(value, where)
+        except SettingError:
+            if self.mend is None:
+                raise
+        from runvitals.monitoring.environment import redaction
+
+        mended = self.check(self.mend(redaction.entries(value)))
+        _warn(f"{self._problem(value, where)}: {mended} is used instead; expected {self.allowed}")
+        return mended
+
+    def parse_strictly(self, value: Any, where: str) -> Any:
+        """Return the validated value; for commands, which end no training if they fail.
 
         Raises:
             SettingError: invalid value.
@@ -89,14 +106,10 @@ class Setting:
         try:
             return self.check(value)
         except (ValueError, TypeError, OverflowError, RecursionError):
-            problem = f"invalid setting {self.name} = {self._shown(value)} ({inert(where)})"
-            if self.mend is None:
-                raise SettingError(f"{problem}: expected {self.allowed}") from None
-        from runvitals.monitoring.environment import redaction
+            raise SettingError(f"{self._problem(value, where)}: expected {self.allowed}") from None
 
-        mended = self.check(self.mend(redaction.entries(value)))
-        _warn(f"{problem}: {mended} is used instead; expected {self.allowed}")
-        return mended
+    def _problem(self, value: Any, where: str) -> str:
+        return f"invalid setting {self.name} = {self._shown(value)} ({inert(where)})"
 
     def _shown(self, value: Any) -> str:
         from runvitals.monitoring.environment import redaction

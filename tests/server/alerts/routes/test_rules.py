@@ -273,7 +273,10 @@ def test_the_command_line(
     )
 
     assert main(["alerts", "apply", "vision", str(file)]) == 1
-    assert "automation:manage for entity 'vision', which a key of the scope write" in capsys.readouterr().err
+    assert (
+        "automation:manage for team or user 'vision', which a key of the scope write"
+        in capsys.readouterr().err
+    )
     monkeypatch.setenv("RUNVITALS_TOKEN", secret)
 
     def alerts(*arguments: str) -> str:

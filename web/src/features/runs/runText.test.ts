@@ -138,7 +138,7 @@ describe('many machines and processes', () => {
   it('are one if they are equal but for their own ids', () => {
     const machine = (uuid: string, model = 'H100'): Record<string, Json> => ({ nvidia: [{ name: model, uuid }], memory: { total_bytes: 1024 } });
     const found = alikeMachines({ a: machine('GPU-1'), b: machine('GPU-2'), c: machine('GPU-3', 'A100') });
-    expect(found.map(({ hosts, rows }) => [hosts, rows.some(([name]) => name.endsWith('uuid'))])).toEqual([
+    expect(found.map(({ hosts, rows }) => [hosts, rows!.some(([name]) => name.endsWith('uuid'))])).toEqual([
       [['a', 'b'], false],
       [['c'], true],
     ]);

@@ -154,12 +154,12 @@ export function machineRows(facts: Record<string, Json>): Row[] {
 /** What is different on each of many equal machines: their names, and the ids of their parts. */
 const OWN_FACT = /(^|\.)(uuid|serial|pci|hostname|host|ip|address|boot_id|machine_id|cwd|pid|board_serial)$/;
 
-/** Machines with the same facts together, without what is each one's own if there are several. */
-export function alikeMachines(machines: Record<string, Record<string, Json>>): { hosts: string[]; rows: Row[] }[] {
-  const all = Object.entries(machines).map(([host, facts]) => ({ host, rows: machineRows(facts) }));
+/** Machines with the same facts together, without what is each one's own if there are several. `rows`: null for facts that are no object. */
+export function alikeMachines(machines: Record<string, Record<string, Json>>): { hosts: string[]; rows: Row[] | null }[] {
+  const all = Object.entries(machines).map(([host, facts]) => ({ host, rows: isObject(facts) ? machineRows(facts) : null }));
   const shared = (found: readonly Row[]): Row[] => found.filter(([name]) => !OWN_FACT.test(name));
-  const groups = groupBy(all, ({ rows: found }) => JSON.stringify(shared(found)));
-  return [...groups.values()].map((some) => ({ hosts: some.map(({ host }) => host), rows: some.length > 1 ? shared(some[0]!.rows) : some[0]!.rows }));
+  const groups = groupBy(all, ({ host, rows: found }) => (found === null ? `unreadable ${host}` : JSON.stringify(shared(found))));
+  return [...groups.values()].map((some) => ({ hosts: some.map(({ host }) => host), rows: some.length > 1 ? shared(some[0]!.rows ?? []) : some[0]!.rows }));
 }
 
 /** Processes with those that ended otherwise than normally first, in the order in which they ended: the first one may have ended the others. */
