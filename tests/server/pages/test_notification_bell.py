@@ -20,7 +20,7 @@ from tests.server.pages.test_shared_page import shown
 from tests.server.test_build import hook  # noqa: F401
 
 AXE = files("axe_core_python").joinpath("axe.min.js").read_text()
-BELL = "document.querySelector('.bell .icon')"
+BELL = "document.querySelector('.bell button')"
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_the_bell_counts_lists_and_leads_to_what_is_new(page: Browser, people: P
         "[...document.querySelectorAll('.bell li a')].find(e => e.innerText.includes('whale-3')).click()"
     )
     page.wait("location.pathname === '/vision/digits/runs/whale-3'")
-    page.wait("document.querySelector('.bell .list') === null")
+    page.wait("document.querySelector('[popover]:popover-open') === null")
 
 
 def test_who_waits_for_an_answer_stays_marked(page: Browser, people: People) -> None:
@@ -99,5 +99,5 @@ def test_who_waits_for_an_answer_stays_marked(page: Browser, people: People) -> 
         assert page.evaluate("document.querySelectorAll('.bell .fresh').length") == 1
         page.press("Escape")
         page.evaluate(f"{BELL}.click()")
-        page.evaluate("document.querySelector('.bell .list') && " + f"{BELL}.click()")
-        page.wait("document.querySelector('.bell .list') === null")
+        page.evaluate("document.querySelector('[popover]:popover-open') && " + f"{BELL}.click()")
+        page.wait("document.querySelector('[popover]:popover-open') === null")

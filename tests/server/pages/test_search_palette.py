@@ -93,8 +93,10 @@ def test_a_run_is_found_by_its_notes_and_opened_by_keys(
 def test_settings_people_and_actions_are_found(server_page: Browser, people: People) -> None:
     signed_in(server_page, "ada")
     ctrl_k(server_page)
+    write(server_page, "api keys of whales")
+    shown(server_page, "Nothing matches “api keys of whales”.", "dialog")
     write(server_page, "api keys")
-    shown(server_page, "Nothing matches “api keys”.", "dialog")
+    server_page.wait(f"{ROWS}[0] === 'Keys'")
     write(server_page, "security")
     server_page.wait(f"{ROWS}[0] === 'Security'")
     write(server_page, "bo")

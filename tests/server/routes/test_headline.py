@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from runvitals.server.charts.headline_names import choose_goal, choose_throughput, direction_of, total_of
-from runvitals.server.charts.routes.headline_models import Headline
+from runvitals.server.charts.routes.headline import Headline
 from runvitals.server.http import cached_read
 from tests.readers.journals.journals import T0, Monitor, Trainer
 from tests.server.client import Client

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -89,7 +90,7 @@ class LiveFindings:
         return list(self._lanes.values())
 
 
-class _Lane:
+class _Lane(ABC):
     """The newest number of each series of a writer."""
 
     def __init__(self, name: str) -> None:
@@ -114,9 +115,9 @@ class _Lane:
         self._update()
         return NewestValues(self._name, self._keys, self._times_ms.copy(), self._values.copy())
 
+    @abstractmethod
     def _update(self) -> None:
         """Take the newest values."""
-        raise NotImplementedError
 
 
 class _SampleLane(_Lane):

@@ -35,6 +35,15 @@ export interface CommandGroup {
 
 const RUN_TABS: readonly Tab[] = ['charts', 'system', 'overview', 'logs', 'files', 'artifacts', 'alerts'];
 
+/** Other words for settings. */
+const KEYWORDS: Record<string, string[]> = {
+  keys: ['API keys', 'tokens'],
+  security: ['password', 'passkeys', 'second factor', 'sessions'],
+  emails: ['mail', 'addresses'],
+  alerts: ['notifications'],
+  preferences: ['theme', 'time zone', 'language'],
+};
+
 /** `service-accounts` as it is written: `Service accounts`. */
 const spoken = (name: string): string => (name.charAt(0).toUpperCase() + name.slice(1)).replaceAll('-', ' ');
 
@@ -65,7 +74,7 @@ export function pagesOf(account: Account | null): Command[] {
     { id: 'page hosts', title: 'Hosts', href: '/hosts', keywords: ['machines', 'GPUs', 'devices', 'fleet'] },
   ];
   if (account === null) return pages;
-  const settings = SETTINGS_TABS.map((tab) => ({ id: `settings ${tab}`, title: spoken(tab), note: 'your settings', href: `/-/settings/${tab}`, keywords: ['settings', 'account'] }));
+  const settings = SETTINGS_TABS.map((tab) => ({ id: `settings ${tab}`, title: spoken(tab), note: 'your settings', href: `/-/settings/${tab}`, keywords: ['settings', 'account', ...(KEYWORDS[tab] ?? [])] }));
   const teams = account.teams.flatMap(({ name, display_name }) => [
     { id: `team ${name}`, title: display_name, note: 'team', href: entityHref(name), keywords: [name, 'team'] },
     ...TEAM_TABS.map((tab) => ({ id: `team ${name} ${tab}`, title: spoken(tab), note: `settings of ${display_name}`, href: teamSettingsHref(name, tab), keywords: ['team', name] })),
