@@ -14,7 +14,7 @@ from urllib.parse import quote, urlsplit
 from runvitals.base import stored_keys
 from runvitals.errors import CommError, UsageError
 from runvitals.readers.servers.connection import ApiConnection, ServerError
-from runvitals.readers.servers.reports.blocks import Block, Panels, Picture, Markdown, block_from_json
+from runvitals.readers.servers.reports.blocks import Block, Markdown, Panels, Picture, block_from_json
 
 _TIMEOUT_S: Final = 60.0
 _CONFLICT: Final = 409

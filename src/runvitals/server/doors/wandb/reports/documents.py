@@ -6,8 +6,8 @@ for it, also what our pages cannot show.
 
 from __future__ import annotations
 
-import difflib
 import json
+from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -56,7 +56,7 @@ def parsed_spec(text: str) -> dict[str, Any]:
     if len(text.encode("utf-8", "replace")) > MAX_SPEC_BYTES:
         raise InvalidArgument(f"the spec of a report is larger than {MAX_SPEC_BYTES // 1024 // 1024} MB")
     try:
-        spec = json_values.parse(text)
+        spec = json_values.decode(text)
     except ValueError as error:
         raise InvalidArgument(f"invalid spec of a report: {error}") from None
     if not isinstance(spec, dict) or not isinstance(spec.get("blocks"), list):
@@ -87,28 +87,21 @@ def received(
     Raises:
         InvalidArgument: something of a panel grid that ours cannot express.
     """
-    sent = [block for block in _flattened(spec["blocks"], 0)]
-    matcher = difflib.SequenceMatcher(
-        None, [_normal(block) for _, block in shown], [_normal(block) for block in sent], autojunk=False
-    )
-    kept: dict[int, str | None] = {}
-    for match in matcher.get_matching_blocks():
-        for offset in range(match.size):
-            kept[match.b + offset] = shown[match.a + offset][0]
+    same: dict[str, deque[str | None]] = {}
+    for own_id, block in shown:
+        same.setdefault(_normal(block), deque()).append(own_id)
     blocks: list[dict[str, Any]] = []
     pairs: list[tuple[str | None, Mapping[str, Any]]] = []
-    for index, block in enumerate(sent):
-        own_id = kept.get(index)
-        if own_id is not None:
-            own: dict[str, Any] | None = dict(present[own_id])
-        else:
-            own = _own_block(block, entity, project)
+    ids = set(present)
+    for index, block in enumerate(_flattened(spec["blocks"], 0)):
+        ours = same.get(_normal(block))
+        own_id = ours.popleft() if ours else None
+        own = dict(present[own_id]) if own_id is not None else _own_block(block, entity, project)
         if own is not None:
-            own_id = own["id"] = own_id or _new_id(
-                block, index, {each["id"] for each in blocks} | present.keys()
-            )
+            own["id"] = own_id or _new_id(block, index, ids)
+            ids.add(own["id"])
             blocks.append(own)
-        pairs.append((own_id if own is not None else None, block))
+        pairs.append((None if own is None else own["id"], block))
     return blocks, pairs
 
 
