@@ -200,7 +200,8 @@ class Panel:
             stored.get("frozen_ms"),
         )
         made = panel.as_json(())
-        if made["queries"] == stored["queries"]:
+        queries = [{name: text for name, text in query.items() if text} for query in stored["queries"]]
+        if made["queries"] == queries:
             settings = {
                 name: value for name, value in settings.items() if made["settings"].get(name) != value
             }

@@ -6,20 +6,22 @@ import mimetypes
 import os
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import quote, urlsplit
 
 from runvitals.base import stored_keys
 from runvitals.errors import CommError, UsageError
-from runvitals.readers.servers.connection import ApiConnection, ServerError
+from runvitals.readers.servers.connection import ApiConnection, ServerError, path_with
 from runvitals.readers.servers.reports.blocks import Block, Markdown, Panels, Picture, block_from_json
 
 _TIMEOUT_S: Final = 60.0
 _CONFLICT: Final = 409
-_ADDRESS: Final = re.compile(r"/([^/]+)/([^/]+)/reports/[^/]*?--([^/?#]+)(?:/edit)?$")
-"""The path of a report's page: entity, project and id."""
+_ADDRESS: Final = re.compile(r"(https?://.+)/([^/]+)/([^/]+)/reports/[^/]*--([^/?#]+)(?:/edit)?/?(?:[?#].*)?")
+"""The address of a report's page: server, entity, project and id."""
+_PAGE: Final = "/{entity}/{project}/reports/{slug}--{report}"
+_OF_PROJECT: Final = "/entities/{entity}/projects/{project}/reports"
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class Report:
         token: str | None = None,
     ) -> None:
         entity, slash, name = project.partition("/")
-        if not (entity and slash and name) or "/" in name:
+        if not (entity and slash and name):
             raise UsageError(f"invalid project {project!r}: expected entity/project")
         self._connect(url, token)
         self.entity = entity
@@ -111,22 +113,21 @@ class Report:
             >>> Report.load("https://runs.example.org/vision/digits/reports/which-rate--12").title
             'Which learning rate?'
         """
-        parts = urlsplit(address)
-        match = _ADDRESS.search(parts.path.rstrip("/"))
-        if not parts.scheme or match is None:
+        match = _ADDRESS.fullmatch(address)
+        if match is None:
             raise UsageError(
                 f"invalid address of a report {address!r}: expected https://…/entity/project/reports/title--id"
             )
-        prefix = parts.path[: match.start()]
-        report = cls(f"{match[1]}/{match[2]}", url=f"{parts.scheme}://{parts.netloc}{prefix}", token=token)
-        report._read(match[3])
+        report = cls(f"{match[2]}/{match[3]}", url=match[1], token=token)
+        report._read(match[4])
         return report
 
     def _read(self, report_id: str) -> None:
-        path = f"/reports/{quote(report_id, safe='')}"
-        stored = self._connection.get(path)
-        if stored["may"]["update"]:
-            stored = self._connection.get(path, [("draft", 1)])
+        path = path_with("/reports/{report}", {"report": report_id})
+        with closing(self._connection):
+            stored = self._connection.get(path)
+            if stored["may"]["update"]:
+                stored = self._connection.get(path, [("draft", 1)])
         self._take(stored)
 
     def _take(self, stored: Mapping[str, Any]) -> None:
@@ -159,8 +160,8 @@ class Report:
         """
         if self.id is None:
             raise UsageError("the report has no address before it is saved")
-        place = "/".join(quote(name, safe="") for name in (self.entity, self.project))
-        return f"{self._connection.url}/{place}/reports/{self._stored['slug']}--{self.id}"
+        names = {"entity": self.entity, "project": self.project, "slug": self._stored["slug"]}
+        return self._connection.url + path_with(_PAGE, {**names, "report": str(self.id)})
 
     def save(self) -> Report:
         """Store the report as a draft: others see what was published before. Returns the report.
@@ -171,13 +172,12 @@ class Report:
             ReportChanged: others changed the same blocks. Nothing was stored.
             ServerError: the server rejected the report or is unreachable.
         """
-        if self.id is None:
-            place = "/".join(quote(name, safe="") for name in (self.entity, self.project))
-            head = {"title": self.title, "description": self.description}
-            path = f"/entities/{place.replace('/', '/projects/', 1)}/reports"
-            created = self._connection.send("POST", path, {**head, "blocks": []})
-            self._stored = dict(created)
-        self._take(self._change(self._document()))
+        with closing(self._connection):
+            if self.id is None:
+                path = path_with(_OF_PROJECT, {"entity": self.entity, "project": self.project})
+                head = {"title": self.title, "description": self.description}
+                self._stored = dict(self._connection.send("POST", path, {**head, "blocks": []}))
+            self._take(self._change(self._document()))
         return self
 
     def _change(self, document: Mapping[str, Any]) -> Any:
@@ -220,22 +220,23 @@ class Report:
     def publish(self) -> Report:
         """Save the report and show it to everybody who may read reports of the project."""
         self.save()
-        self._connection.send("POST", f"/reports/{self.id}/publish", {"revision": self.revision})
+        self._send("POST", "/publish", {"revision": self.revision})
         self._read(str(self.id))
         return self
 
     def delete(self) -> None:
         """Move the report to the trash. `restore` brings it back for 30 days."""
-        self._connection.send("DELETE", f"/reports/{self._saved_id()}", None)
+        self._send("DELETE", "", None)
 
     def restore(self) -> None:
         """Take the report out of the trash."""
-        self._connection.send("POST", f"/reports/{self._saved_id()}/restore", {})
+        self._send("POST", "/restore", {})
 
-    def _saved_id(self) -> int:
+    def _send(self, method: str, path: str, body: Any) -> None:
         if self.id is None:
             raise UsageError("the report was not saved")
-        return self.id
+        with closing(self._connection):
+            self._connection.send(method, f"/reports/{self.id}{path}", body)
 
     def __repr__(self) -> str:
         return f"<Report {self.title!r} of {self.entity}/{self.project}, {len(self.blocks)} blocks>"

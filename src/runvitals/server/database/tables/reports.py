@@ -41,7 +41,8 @@ report = Table(
     sqlite_autoincrement=True,
 )
 
-# `document`: title, description and blocks as JSON, compressed by zlib. `is_published`: it was published once.
+# `document`: title, description and blocks as JSON, compressed by zlib. `is_published`: it
+# was published once.
 report_version = Table(
     "report_version",
     metadata,

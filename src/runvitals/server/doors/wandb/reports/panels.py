@@ -270,12 +270,12 @@ def _smoothing(config: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _config(panel: Mapping[str, Any]) -> dict[str, Any]:
     kind, settings = panel["kind"], panel["settings"]
-    names = [query["name"] for query in panel["queries"] if "name" in query]
+    names = [query["name"] for query in panel["queries"] if query.get("name")]
     config: dict[str, Any] = {"chartTitle": panel["title"]} if panel["title"] else {}
     if kind in ("line", "bar", "scalar"):
         config["metrics"] = names
     if kind == "line":
-        axes = {ours: theirs for theirs, ours in reversed(_AXES.items())}
+        axes = {ours: theirs for theirs, ours in reversed(list(_AXES.items()))}
         config["xAxis"] = axes.get(settings["x"], settings["x"].removeprefix("metric:"))
         config["yLogScale"] = settings["y"] == "log"
         if settings["pattern"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 _SPECIAL: Final = re.compile(r"([\\`*_\[\]<>$~|])")
@@ -193,7 +193,15 @@ def _gallery(block: Mapping[str, Any]) -> str | None:
     return "\n".join(rows) or None
 
 
-_CONVERTERS: Final = {
+def _rule(_: Mapping[str, Any]) -> str:
+    return "---"
+
+
+def _nothing(_: Mapping[str, Any]) -> None:
+    return None
+
+
+_CONVERTERS: Final[Mapping[str, Callable[[Mapping[str, Any]], str | None]]] = {
     "paragraph": _paragraph,
     "default": _paragraph,
     "heading": _heading,
@@ -204,7 +212,7 @@ _CONVERTERS: Final = {
     "latex": _latex,
     "image": _image,
     "callout-block": _callout,
-    "horizontal-rule": lambda _: "---",
+    "horizontal-rule": _rule,
     "gallery": _gallery,
-    "table-of-contents": lambda _: None,
+    "table-of-contents": _nothing,
 }
