@@ -1052,6 +1052,8 @@ export interface components {
             run: string;
             cursor: string;
             groups: components["schemas"]["LoggedGroup"][];
+            /** @description Empty if `resolution` is `raw`. */
+            resumes: components["schemas"]["Resume"][];
             /** @description Those of `keys` under which nothing was logged. */
             unmatched: string[];
             /** @description Parts that could not be read. */
@@ -1061,6 +1063,8 @@ export interface components {
         LoggedGroup: {
             host: string;
             rank: number | null;
+            /** @description The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
+            replaced: boolean;
             step: number[];
             /** @description ms UTC; of a bucket of steps, the time of its newest call. */
             t: (number | null)[];
@@ -3995,6 +3999,16 @@ export interface components {
             note: string;
             created_by: string;
         };
+        /** @description A training went on after a restart. */
+        Resume: {
+            /** @description ms UTC: of the last value before it. */
+            after_t: number;
+            /** @description Of that value; may be higher than `step`. */
+            after_step: number;
+            /** @description ms UTC: of the first value after it. */
+            t: number;
+            step: number;
+        };
         /** @description A rule of a team or user. */
         Rule: {
             id: number;
@@ -4844,6 +4858,7 @@ export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
+export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];
