@@ -1,0 +1,1 @@
+"""Reports: documents of text and live panels."""
