@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from runvitals.errors import UsageError as UsageError
     from runvitals.readers.journals import open_run
     from runvitals.readers.servers import Client
+    from runvitals.readers.servers.reports.report import Report
     from runvitals.readers.servers.sweeps.functions import agent, sweep
     from runvitals.readers.servers.wandb.api import Api
     from runvitals.sdk import Run, SettingError, Settings, init
@@ -56,6 +57,7 @@ __all__ = [
     "Histogram",
     "Html",
     "Image",
+    "Report",
     "Run",
     "SettingError",
     "Settings",
@@ -239,6 +241,10 @@ def __getattr__(name: str) -> object:
         from runvitals.readers.servers import Client
 
         return Client
+    if name == "Report":
+        from runvitals.readers.servers.reports.report import Report
+
+        return Report
     if name in _SWEEPS:
         from runvitals.readers.servers.sweeps import functions
 

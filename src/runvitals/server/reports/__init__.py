@@ -1,1 +1,1 @@
-"""Reports: documents of text and live panels."""
+"""Reports: pages of text and live panels on which teams say what they found."""
