@@ -141,6 +141,8 @@ async def _find(
     run_filter = replace(place, terms=_terms(run_set))
     missing = 0
     groups: tuple[GroupMembers, ...] = ()
+    if run_set.runs == ():
+        return ShownRuns(project, place)
     if run_set.group:
         by = tuple(map(grouped_by, run_set.group))
         grouped = await group_runs(library, run_filter, by)
