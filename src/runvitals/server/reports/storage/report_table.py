@@ -227,7 +227,7 @@ def _save(
 
 
 def _shown(document: Document) -> dict[str, str]:
-    """What lists show: of the published revision, or of a draft."""
+    """Return what lists show: of the published revision, or of a draft."""
     return {
         "title": document["title"],
         "description": document["description"],
