@@ -105,10 +105,8 @@ class PanelLines:
     ) -> dict[str, dict[str, RunMeans]]:
         members = {run.id: run for group in self._runs.groups for run in group.runs}
         runs = list(members.values())
-        if source == "logged":
-            how = logged_means(axis, part)
-        else:
-            how = system_means(runs, keys, axis, part)
+        is_logged = source == "logged"
+        how = logged_means(axis, part) if is_logged else system_means(runs, keys, axis, part)
         reading = GroupReading(self._kept, how)
         await reading.of_runs(runs, keys)
         self.problems |= reading.problems
