@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class StoredChanges(ABC):
-    """The changes of a library: an `EditableLibrary`, which documents the methods.
+    """The changes of a library: a `StoppingLibrary`, which documents the methods.
 
     Attributes:
         clock: the time now, ms UTC.
@@ -53,7 +53,7 @@ class StoredChanges(ABC):
         return row
 
     async def stop(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """See `EditableLibrary.stop`."""
+        """See `StoppingLibrary.stop`."""
 
         def work() -> None:
             row = self._row(run_id, number)
@@ -112,7 +112,7 @@ class StoredChanges(ABC):
         also: Also = None,
         removed: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """See `EditableLibrary.set_sections`."""
+        """Set and remove keys of sections, such as the configuration; raise UnknownRun or ValueError."""
         runs = self._metadata_store.runs
         await self._change(
             lambda: runs.set_sections(self._row(run_id, number).id, sections, self.clock(), removed), also

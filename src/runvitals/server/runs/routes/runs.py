@@ -32,12 +32,15 @@ from runvitals.server.runs.routes.parameters import (
     TheFilter,
     TheLibrary,
     TheRun,
+    TheStoppingLibrary,
 )
 from runvitals.server.runs.run_lists import RunsPage
 from runvitals.server.services import services_of
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 """Keys whose newest values are listed with a run: the columns of the page's table."""
+LOCAL_ACTIONS = ("run:update", "run:move", "run:delete")
+"""What may be done with a run of this machine on its own page."""
 _NOTE_CHARACTERS = 200
 _ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
 
@@ -81,7 +84,9 @@ async def list_runs(
     def encode() -> bytes:
         rows = _rows(page, requested)
         following = page.next
-        if access is not None:
+        if access is None:
+            rows = [{**row, "may": LOCAL_ACTIONS} for row in rows]
+        else:
             may = access.may_of_runs(request, page.runs, run_filter.deleted)
             rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
         if following is not None and cursors is not None:
@@ -129,7 +134,7 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
 
     def read(view: RunView) -> bytes:
         details = view.run(library.clock())
-        may = [] if access is None else access.may_of_runs(request, [details])[0]
+        may = LOCAL_ACTIONS if access is None else access.may_of_runs(request, [details])[0]
         return json_bytes({**run_as_dict(details), "may": may})
 
     return await json_response(request, await run.use(read, quick=True))
@@ -141,7 +146,7 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:stop")],
 )
-async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def stop(request: Request, library: TheStoppingLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     try:
         await library.stop(run, number, recording(request, "run.stop"))
