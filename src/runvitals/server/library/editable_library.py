@@ -13,17 +13,27 @@ class EditableLibrary(Protocol):
     """A library whose runs and projects can be changed.
 
     `number`: that of the run or project, as in `Library.open`. `also`: further writes, which happen with the
-    change or not at all.
+    change or not at all. `at_ms`: when the change was made, if that was before: a later one of the same fact
+    wins, and the run may be in the trash.
     """
 
-    async def delete(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+    async def delete(
+        self, run_id: str, number: int | None = None, also: Also = None, at_ms: int | None = None
+    ) -> None:
         """Move a run to the trash, or raise UnknownRun."""
 
-    async def restore(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+    async def restore(
+        self, run_id: str, number: int | None = None, also: Also = None, at_ms: int | None = None
+    ) -> None:
         """Restore a run from the trash, or raise UnknownRun."""
 
     async def edit(
-        self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
+        self,
+        run_id: str,
+        values: dict[str, Any],
+        number: int | None = None,
+        also: Also = None,
+        at_ms: int | None = None,
     ) -> None:
         """Set the name, notes, tags, group, job_type, project or star; raise UnknownRun or ValueError."""
 

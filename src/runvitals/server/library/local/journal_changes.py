@@ -36,19 +36,36 @@ class JournalChanges(ABC):
     async def in_turn(self, work: Callable[[], T]) -> T:
         """Do work on the list of runs in a thread, one at a time; the list is read again afterwards."""
 
-    async def delete(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+    async def delete(
+        self, run_id: str, number: int | None = None, also: Also = None, at_ms: int | None = None
+    ) -> None:
         """See `EditableLibrary.delete`."""
-        await self._change(lambda: self._record(self._run(run_id), {"deleted": True}), also)
+        await self._edit(run_id, {"deleted": True}, also, at_ms)
 
-    async def restore(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+    async def restore(
+        self, run_id: str, number: int | None = None, also: Also = None, at_ms: int | None = None
+    ) -> None:
         """See `EditableLibrary.restore`."""
-        await self._change(lambda: self._record(self._run(run_id, deleted=None), {"deleted": False}), also)
+        await self._edit(run_id, {"deleted": False}, also, at_ms)
 
     async def edit(
-        self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
+        self,
+        run_id: str,
+        values: dict[str, Any],
+        number: int | None = None,
+        also: Also = None,
+        at_ms: int | None = None,
     ) -> None:
         """See `EditableLibrary.edit`."""
-        await self._change(lambda: self._record(self._run(run_id), _stored(values)), also)
+        await self._edit(run_id, _stored(values), also, at_ms)
+
+    async def _edit(self, run_id: str, values: Mapping[str, Any], also: Also, at_ms: int | None) -> None:
+        may_be_in_trash = at_ms is not None or values.get("deleted") is False
+
+        def work() -> None:
+            self._record(self._run(run_id, may_be_in_trash), values, at_ms)
+
+        await self._change(work, also)
 
     async def tag(
         self,
@@ -92,16 +109,12 @@ class JournalChanges(ABC):
 
         return await self._change(work, also)
 
-    def _run(self, run_id: str, deleted: bool | None = False) -> Run:
-        """Return a run as it is now.
-
-        Args:
-            deleted: whether it must be in the trash; None: it may be.
-        """
+    def _run(self, run_id: str, may_be_in_trash: bool = False) -> Run:
+        """Return a run as it is now, or raise UnknownRun."""
         run = self._list.run(check_run_id(run_id), self.clock())
         if run is None:
             raise UnknownRun(f"no run {run_id!r} in {self.directory}: the API expects a full run id")
-        if deleted is not None and (run.deleted_ms is not None) != deleted:
+        if run.deleted_ms is not None and not may_be_in_trash:
             raise in_trash(run_id)
         return run
 
@@ -109,10 +122,11 @@ class JournalChanges(ABC):
         for run in runs:
             self._record(run, values)
 
-    def _record(self, run: Run, values: Mapping[str, Any]) -> None:
-        """Record an edit later than all that it replaces, whatever the clocks of other processes say."""
-        latest_ms = self._list.about_time(run.id, values)
-        self._edits.record(run.id, values, max(self.clock(), latest_ms + 1))
+    def _record(self, run: Run, values: Mapping[str, Any], at_ms: int | None = None) -> None:
+        """Record an edit, by default as later than all that it replaces, whatever other clocks say."""
+        if at_ms is None:
+            at_ms = max(self.clock(), self._list.about_time(run.id, values) + 1)
+        self._edits.record(run.id, values, at_ms)
 
     async def _change(self, work: Callable[[], T], also: Also) -> T:
         result = await self.in_turn(work)
