@@ -49,7 +49,8 @@ def send_edits(
                     RejectedRecord(note.seq, note.time_ms, {"kind": INFO, **note.value}, why(response))
                 )
             elif response.status != 200:
-                raise TooEarly(f"an edit made on this machine was not accepted: {why(response)}")
+                hint = "; a key that may only send runs cannot change them" if response.status == 404 else ""
+                raise TooEarly(f"an edit made on this machine was not accepted: {why(response)}{hint}")
     return rejected
 
 
