@@ -40,6 +40,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.same_origin import is_for_loopback
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.reports.storage.rows import ReportRow
 from runvitals.store.errors import NotFound
 
 _MAX_CHECKS: Final = 8
@@ -161,6 +162,10 @@ class AccessControl:
             self.hide(requester, what)
         self.require(requester, action, ProjectItem("workspace", 0, project), what, changes=False)
         return project
+
+    def report_resource(self, principal: Principal, row: ReportRow) -> ProjectItem:
+        """As `NamedResources.report_resource`."""
+        return self._resources.report_resource(principal, row)
 
     def hide(self, requester: Requester, what: str) -> NoReturn:
         """Answer as if there were no such resource."""
@@ -315,6 +320,8 @@ class AccessControl:
         # The route works on the very run that was decided on: names are unique within an entity only.
         if run_id is not None:
             request.state.run_number = run_id
+        elif isinstance(resource, ProjectItem) and resource.kind == "report":
+            request.state.report = resource
         elif isinstance(resource, ProjectItem):
             request.state.run_number = resource.id
         elif isinstance(resource, Project):

@@ -42,14 +42,14 @@ class TooManyPictures(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class ScaledPicture:
     """A square picture as WebP, of 512 and of 64 pixels."""
 
     large: bytes
     small: bytes
 
 
-def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None) -> Picture:
+def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None) -> ScaledPicture:
     """Return the picture to store for an upload. Blocks for up to a minute, in a process with limits.
 
     Args:
@@ -80,7 +80,7 @@ def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None)
     bodies = _bodies(done.stdout) if done is not None and done.returncode == 0 else []
     if len(bodies) != len(SIZES) or max(map(len, bodies)) > MAX_STORED_BYTES:
         raise UnreadablePicture("the picture could not be decoded within the limits of memory and time")
-    return Picture(*bodies)
+    return ScaledPicture(*bodies)
 
 
 def _run(upload: bytes, crop: tuple[int, ...] | None) -> subprocess.CompletedProcess[bytes] | None:

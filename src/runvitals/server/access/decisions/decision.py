@@ -247,6 +247,11 @@ def _entity_allows(
     if _in_trash(resource, entity) and not _trash_allows(principal, action, resource, policies):
         return False
     project = _project_of(resource)
+    if isinstance(resource, ProjectItem):
+        if action in resource.shared and isinstance(principal, User):
+            return principal.access is not Access.NONE
+        if resource.draft and not _own(principal, resource):
+            return False
     membership = _membership(principal, action, entity, project)
     if membership is not None:
         grant = rule.of(membership.role)

@@ -1,0 +1,220 @@
+"""`/reports`, and `…/reports` of a project: create, list, read, change, publish and delete reports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import Depends, HTTPException, Query, Request
+from pydantic import ValidationError
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs, with_accounts
+from runvitals.server.access.principals import ServiceAccount, User
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import ProjectItem
+from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.listing import ThePage, page_in_order
+from runvitals.server.http.router import Router
+from runvitals.server.reports.document import Document, document_of
+from runvitals.server.reports.routes import report_models as models
+from runvitals.server.reports.routes.block_models import checked_blocks
+from runvitals.server.reports.routes.shown_reports import listed, whole
+from runvitals.server.reports.storage.report_table import ReportTable
+from runvitals.server.reports.storage.rows import ReportAuthor, ReportEdited, ReportRow
+from runvitals.server.runs.routes.project_parameters import PATH, TheProject
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.store.errors import NotFound
+
+REPORT = "/reports/{report}"
+router = Router()
+
+
+def the_report(report: str, request: Request, access: TheAccess) -> ProjectItem:
+    """Return the report of the path; `needs` has looked it up and decided."""
+    item: ProjectItem = request.state.report
+    return item
+
+
+TheReport = Annotated[ProjectItem, Depends(the_report)]
+
+
+@router.get(f"{PATH}/reports", response_model=models.ReportsPage, dependencies=[needs("report:read")])
+def project_reports(
+    project: TheProject,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    text: Annotated[str, Query(max_length=200, description="Words in the title or text.")] = "",
+    deleted: Annotated[bool, Query(description="Those in the trash that you may restore.")] = False,
+) -> Any:
+    """The reports of a project that you may read, the one that changed last first."""
+    rows = _reports(access).of_project(project.id, requester.user_id, text, deleted)
+    action = Action.REPORT_DELETE if deleted else Action.REPORT_READ
+    readable = [row for row in rows if access.may(requester, action, resource_of(access, requester, row))]
+    shown = [_listed(access, requester, row) for row in readable]
+    return page_in_order("reports", shown, page)
+
+
+@router.post(
+    f"{PATH}/reports",
+    response_model=models.ReportSchema,
+    status_code=201,
+    dependencies=[needs("report:create"), with_accounts()],
+)
+def create_report(
+    project: TheProject,
+    new: models.NewReport,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> Any:
+    """Create a report: a draft, or published at once."""
+    document = checked_document(new.title, new.description, new.blocks)
+    row = _reports(access).create(project.id, document, author_of(requester), access.clock())
+    record(access, requester, row, "report.create")
+    if new.publish:
+        row = _reports(access).publish(row.id, row.head_revision, access.clock())
+        record(access, requester, row, "report.publish")
+    item = resource_of(access, requester, row)
+    return whole(access, requester, item, row, row.head_revision, document, outside.image_links())
+
+
+@router.get(REPORT, response_model=models.ReportSchema, dependencies=[needs("report:read")])
+def read_report(
+    report: TheReport,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+    draft: Annotated[bool, Query(description="The working copy, for who may change it.")] = False,
+    revision: Annotated[int | None, Query(ge=1, le=2**31 - 1, description="An older one, likewise.")] = None,
+) -> Any:
+    """A report as readers see it; a draft as it is."""
+    row = _reports(access).get(report.id)
+    shown = row.published_revision
+    if draft or revision is not None or shown is None:
+        access.require(requester, Action.REPORT_UPDATE, report, f"the working copy of report {row.id}")
+        shown = revision or row.head_revision
+    try:
+        document = _reports(access).document(row.id, shown)
+    except NotFound:
+        raise HTTPException(404, f"revision {shown} of report {row.id} is not kept") from None
+    return whole(access, requester, report, row, shown, document, outside.image_links())
+
+
+@router.patch(REPORT, response_model=models.MergedReport, dependencies=[needs("report:update")])
+def change_report(
+    report: TheReport,
+    changes: models.ReportChanges,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> Any:
+    """Change the working copy. Changes of others to other blocks are merged; to the same ones: 409."""
+    reports = _reports(access)
+    try:
+        base = reports.document(report.id, changes.revision)
+    except NotFound:
+        row = reports.get(report.id)
+        raise _edited(ReportEdited(row, (), reports.document(row.id, row.head_revision))) from None
+    document = checked_document(
+        base["title"] if changes.title is None else changes.title,
+        base["description"] if changes.description is None else changes.description,
+        base["blocks"] if changes.blocks is None else changes.blocks,
+    )
+    try:
+        saved = reports.save(report.id, changes.revision, document, author_of(requester), access.clock())
+    except ReportEdited as error:
+        raise _edited(error) from None
+    record(access, requester, saved.row, "report.update", revision=saved.row.head_revision)
+    row = saved.row
+    shown = whole(access, requester, report, row, row.head_revision, saved.document, outside.image_links())
+    return {**shown, "others": list(saved.others)}
+
+
+@router.post(f"{REPORT}/publish", response_model=models.ListedReport, dependencies=[needs("report:update")])
+def publish_report(
+    report: TheReport, published: models.PublishedRevision, access: TheAccess, requester: TheRequester
+) -> Any:
+    """Show a revision to everyone who may read reports of the project."""
+    try:
+        row = _reports(access).publish(report.id, published.revision, access.clock())
+    except NotFound:
+        raise InvalidFields({"revision": f"revision {published.revision} is not kept"}) from None
+    record(access, requester, row, "report.publish", revision=published.revision)
+    return listed(row, may_update=True)
+
+
+@router.delete(REPORT, status_code=204, dependencies=[needs("report:delete")])
+def delete_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+    """Move a report to the trash."""
+    row = _reports(access).get(report.id)
+    if row.deleted_ms is None:
+        _reports(access).delete(report.id, access.clock())
+        record(access, requester, row, "report.delete")
+
+
+@router.post(f"{REPORT}/restore", response_model=models.ListedReport, dependencies=[needs("report:delete")])
+def restore_report(report: TheReport, access: TheAccess, requester: TheRequester) -> Any:
+    """Take a report out of the trash."""
+    _reports(access).restore(report.id)
+    row = _reports(access).get(report.id)
+    record(access, requester, row, "report.restore")
+    return listed(row, may_update=True)
+
+
+def resource_of(access: AccessControl, requester: Requester, row: ReportRow) -> ProjectItem:
+    """Return a report as decisions about this requester need it."""
+    return access.report_resource(requester.principal, row)
+
+
+def author_of(requester: Requester) -> ReportAuthor:
+    """Return who makes or changes a report."""
+    principal = requester.principal
+    if isinstance(principal, User):
+        return ReportAuthor(user_id=principal.id)
+    return ReportAuthor(service_account_id=principal.id if isinstance(principal, ServiceAccount) else None)
+
+
+def checked_document(title: str, description: str, blocks: Any) -> Document:
+    """Return a document to be stored.
+
+    Raises:
+        InvalidFields: ids are not unique, or there is too much of something.
+    """
+    try:
+        return document_of(title, description, checked_blocks(blocks))
+    except ValidationError as error:
+        raise InvalidFields({"blocks": str(error)}) from None
+    except ValueError as error:
+        raise InvalidFields({"blocks": str(error).removeprefix("blocks: ")}) from None
+
+
+def record(access: AccessControl, requester: Requester, row: ReportRow, action: str, **after: Any) -> None:
+    """Add what was done with a report to the audit log."""
+    access.accounts.audit.record(
+        access.clock(),
+        requester.actor,
+        action,
+        entity=(row.entity_id, row.entity),
+        project=row.project,
+        target=str(row.id),
+        after=after or None,
+    )
+
+
+def _reports(access: AccessControl) -> ReportTable:
+    return access.accounts.reports
+
+
+def _listed(access: AccessControl, requester: Requester, row: ReportRow) -> dict[str, Any]:
+    return listed(row, access.may(requester, Action.REPORT_UPDATE, resource_of(access, requester, row)))
+
+
+def _edited(error: ReportEdited) -> DetailedError:
+    conflicts = [
+        {"id": conflict.id, "current": conflict.current, "yours": conflict.yours}
+        for conflict in error.conflicts
+    ]
+    more = {"revision": error.row.head_revision, "conflicts": conflicts, "current": error.document}
+    return DetailedError(409, str(error), more)
