@@ -128,6 +128,7 @@ def test_pages_of_other_sites_change_nothing(runs: Path, client: Client, headers
         ("POST", "runs/bulk", b'{"runs":[{"id":"a"}],"do":"delete"}'),
         ("PATCH", "projects/digits", b'{"name":"evil"}'),
         ("DELETE", "projects/digits", b"{}"),
+        ("POST", "trash/remove", b'{"runs":["a"]}'),
     ]
     for method, path, body in requests:
         sent = {"content-type": "application/json", **headers}
@@ -177,3 +178,23 @@ def test_a_run_cannot_be_stopped_here(runs: Path, client: Client) -> None:
     response = client.request("POST", "/api/v1/runs/a/stop", json={})
     assert response.status_code == 405
     assert "can stop runs" in response.json()["error"]
+
+
+def test_the_trash_is_emptied_only_of_what_is_in_it(runs: Path, client: Client) -> None:
+    Monitor(runs, "running", start_ms=client.now_ms).sample(client.now_ms, {"cpu": 1.0})
+    (runs / "apart").mkdir()
+    (runs / "apart" / "kept").write_text("kept")
+    (runs / "runs" / "a" / "link").symlink_to(runs / "apart")
+    for name in ("a", "running"):
+        change(client, "DELETE", f"runs/{name}")
+    result = change(client, "POST", "trash/remove", runs=["a", "b", "running", "no", "../a", "a"])
+    assert result["removed"] == ["a"]
+    assert "not in the trash" in result["kept"]["b"]
+    assert "still running" in result["kept"]["running"]
+    assert "no run 'no'" in result["kept"]["no"]
+    assert "invalid run id" in result["kept"]["../a"]
+    assert sorted(path.name for path in (runs / "runs").iterdir()) == ["b", "c", "running"]
+    assert (runs / "apart" / "kept").read_text() == "kept"
+    assert ids(client, deleted=True) == ["running"]
+    response = client.request("POST", "/api/v1/runs/a/restore", json={})
+    assert response.status_code == 404

@@ -6,12 +6,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from runvitals.journal.paths import check_run_id
-from runvitals.model.errors import UnknownProject, UnknownRun
+from runvitals.journal.paths import check_run_id, run_dir
+from runvitals.model.errors import CannotWrite, UnknownProject, UnknownRun
 from runvitals.model.names import project_name
 from runvitals.model.run import Run
 from runvitals.readers.journals.runs import RunList
 from runvitals.server.library.editable_library import Also
+from runvitals.server.library.local.removed_runs import check_removable, remove_folder
 from runvitals.server.library.local.run_edits import RunEdits
 
 T = TypeVar("T")
@@ -20,7 +21,7 @@ T = TypeVar("T")
 class JournalChanges(ABC):
     """The changes of a library of journals: an `EditableLibrary`, which documents the methods.
 
-    Nothing is removed from the disk: a run in the trash keeps its folder.
+    A run in the trash keeps its folder, until it is removed.
 
     Attributes:
         clock: the time now, ms UTC.
@@ -108,6 +109,25 @@ class JournalChanges(ABC):
             return len(runs)
 
         return await self._change(work, also)
+
+    async def remove(self, run_ids: Sequence[str]) -> tuple[list[str], dict[str, str]]:
+        """Delete the folders of runs in the trash; return which, and why the others were not."""
+
+        def work() -> tuple[list[str], dict[str, str]]:
+            removed: list[str] = []
+            kept: dict[str, str] = {}
+            for run_id in dict.fromkeys(run_ids):
+                try:
+                    run = self._run(run_id, may_be_in_trash=True)
+                    check_removable(run)
+                    remove_folder(run_dir(run_id, self.directory))
+                except (UnknownRun, CannotWrite, ValueError) as error:
+                    kept[run_id] = str(error)
+                else:
+                    removed.append(run_id)
+            return removed, kept
+
+        return await self.in_turn(work)
 
     def _run(self, run_id: str, may_be_in_trash: bool = False) -> Run:
         """Return a run as it is now, or raise UnknownRun."""
