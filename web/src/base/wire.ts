@@ -240,6 +240,8 @@ export interface components {
             group?: string | null;
             job_type?: string | null;
             project?: string | null;
+            /** @description For everyone who sees the run. */
+            starred?: boolean | null;
             /** @description On a server with accounts: a member of the run's team. */
             author?: string | null;
             /** @default [] */
@@ -2113,6 +2115,8 @@ export interface components {
             group?: string | null;
             job_type?: string | null;
             project?: string | null;
+            /** @description For everyone who sees the run. */
+            starred?: boolean | null;
             /** @description On a server with accounts: a member of the run's team. */
             author?: string | null;
         };
@@ -2156,6 +2160,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             notes: string;
@@ -3572,6 +3579,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             /**
@@ -4128,6 +4138,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
         };

@@ -58,6 +58,7 @@ class RunChanges(RequestBody):
     group: str | None = Field(None, max_length=256)
     job_type: str | None = Field(None, max_length=256)
     project: str | None = Field(None, max_length=256)
+    starred: bool | None = Field(None, description="For everyone who sees the run.")
     author: str | None = Field(
         None, max_length=64, description="On a server with accounts: a member of the run's team."
     )
@@ -153,6 +154,8 @@ class RunRowSchema(ResponseBody):
     verdict: RunVerdictSchema | None = Field(
         description="None until the run is judged; `/runs/{run}/findings` has the findings."
     )
+    starred: bool
+    deleted_ms: int | None = Field(description="When it was moved to the trash; None if it is not there.")
     may: list[str] | None = Field(
         None, description="What the requester may do with it: `run:stop`, …; left out in live events."
     )
