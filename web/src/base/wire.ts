@@ -1026,6 +1026,29 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A report in a list. */
+        ListedReport: {
+            id: number;
+            /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+            slug: string;
+            entity: string;
+            project: string;
+            /** @description None: the author's account was deleted. */
+            author: string | null;
+            service_account: string | null;
+            title: string;
+            description: string;
+            /** @enum {string} */
+            state: "draft" | "published";
+            /** @description Of the working copy. */
+            revision: number;
+            published_revision: number | null;
+            published_ms: number | null;
+            created_ms: number;
+            changed_ms: number;
+            deleted_ms: number | null;
+            unpublished_changes: boolean;
+        };
         /** @description A rule and its state, over the series that the requester may read. */
         ListedRule: {
             id: number;
@@ -1195,6 +1218,39 @@ export interface components {
             total: number;
             next: string | null;
             may: string[];
+        };
+        /** @description A report after a change. */
+        MergedReport: {
+            id: number;
+            /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+            slug: string;
+            entity: string;
+            project: string;
+            /** @description None: the author's account was deleted. */
+            author: string | null;
+            service_account: string | null;
+            title: string;
+            description: string;
+            /** @enum {string} */
+            state: "draft" | "published";
+            /** @description Of the working copy. */
+            revision: number;
+            published_revision: number | null;
+            published_ms: number | null;
+            created_ms: number;
+            changed_ms: number;
+            deleted_ms: number | null;
+            unpublished_changes: boolean;
+            /** @description That the blocks are of. */
+            shown_revision: number;
+            blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
+            /** @description The blocks of text as HTML, by their ids. */
+            html: {
+                [key: string]: string;
+            };
+            may: components["schemas"]["ReportRights"];
+            /** @description Blocks that others changed since the revision of the request. */
+            others: string[];
         };
         /** @description A metric's unit, kind, scope and meaning. */
         MetricDefinition: {
@@ -1400,6 +1456,19 @@ export interface components {
             valid_to?: string | null;
             /** @default  */
             note: string;
+        };
+        /** @description A report to be created. */
+        NewReport: {
+            title: string;
+            /** @default  */
+            description: string;
+            /** @default [] */
+            blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
+            /**
+             * @description Show it to readers of the project at once.
+             * @default false
+             */
+            publish: boolean;
         };
         /** @description A custom role to be created. */
         NewRole: {
@@ -1694,6 +1763,18 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A metric that a panel reads, or all whose names match a regular expression. */
+        PanelQuery: {
+            /** @enum {string} */
+            source: "logged" | "system";
+            name?: string | null;
+            pattern?: string | null;
+        };
+        /** @description The part of the x-axis that a panel shows. */
+        PanelZoom: {
+            min: number;
+            max: number;
+        };
         /** @description A new name for a passkey. */
         PasskeyChanges: {
             /** @description Of the device, for its owner. */
@@ -1948,6 +2029,10 @@ export interface components {
             /** @description Where the provider sends its requests on this server. */
             path: string;
         };
+        /** @description The revision that readers see from now on. */
+        PublishedRevision: {
+            revision: number;
+        };
         /** @description Hours of the user's time zone in which nothing is sent. `errors_pass`: alerts of level `error` are. */
         Quiet: {
             on: boolean;
@@ -1990,6 +2075,129 @@ export interface components {
         ReleasedName: {
             name: string;
             released: boolean;
+        };
+        /** @description Changes of a report. What is left out does not change. */
+        ReportChanges: {
+            /** @description That the changes were made to. */
+            revision: number;
+            title?: string | null;
+            description?: string | null;
+            /** @description All blocks of the report. */
+            blocks?: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[] | null;
+        };
+        /** @description An image that was uploaded to the report. */
+        ReportImage: {
+            id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "image";
+            /** @description As the upload answered it. */
+            file: string;
+            /** @default  */
+            alt: string;
+            /** @default  */
+            caption: string;
+            /** @default 100 */
+            width_percent: number;
+        };
+        /** @description A live panel. It reads its queries of its run sets, and nothing else. */
+        ReportPanel: {
+            id: string;
+            /** @enum {string} */
+            kind: "line" | "bar" | "scatter" | "histogram" | "percentile" | "scalar" | "table" | "text" | "parallel" | "importance" | "media" | "system" | "findings" | "config_diff" | "code_diff" | "console";
+            /** @default  */
+            title: string;
+            /** @default 4 */
+            columns: number;
+            /** @default 4 */
+            rows: number;
+            run_sets: string[];
+            /**
+             * @description As the panels of a workspace have them.
+             * @default {
+             *       "$ref": "#/components/schemas/Json"
+             *     }
+             */
+            settings: {
+                [key: string]: Json;
+            };
+            /** @default [] */
+            queries: components["schemas"]["PanelQuery"][];
+            zoom?: components["schemas"]["PanelZoom"] | null;
+            /** @description The panel shows the values of this time; null: today's. */
+            frozen_ms?: number | null;
+        };
+        /** @description A grid of panels over run sets. */
+        ReportPanels: {
+            id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "panels";
+            /** @default [] */
+            run_sets: components["schemas"]["ReportRunSet"][];
+            /** @default [] */
+            panels: components["schemas"]["ReportPanel"][];
+        };
+        /** @description What the requester may do with a report. */
+        ReportRights: {
+            update: boolean;
+            delete: boolean;
+            share: boolean;
+            share_public: boolean;
+            comment: boolean;
+            follow: boolean;
+        };
+        /** @description The runs that panels show: those that a filter selects, or chosen ones. */
+        ReportRunSet: {
+            id: string;
+            /** @default  */
+            name: string;
+            entity: string;
+            project: string;
+            /**
+             * @description As in the search field of the table of runs.
+             * @default
+             */
+            filter: string;
+            /** @default [] */
+            group: string[];
+            /** @default  */
+            sort: string;
+            /** @default 10 */
+            limit: number;
+            /** @description These runs, not the filter's. */
+            runs?: string[] | null;
+            /** @default [] */
+            hidden: string[];
+            /**
+             * @description Places in the palette, by run.
+             * @default {
+             *       "$ref": "#/components/schemas/Json"
+             *     }
+             */
+            colors: {
+                [key: string]: number;
+            };
+        };
+        /** @description Markdown: one paragraph, heading, list, quote, table, or block of code. */
+        ReportText: {
+            id: string;
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            kind: "text";
+            text: string;
+        };
+        /** @description A page of reports, the one that changed last first. */
+        ReportsPage: {
+            reports: components["schemas"]["ListedReport"][];
+            total: number;
+            next: string | null;
         };
         /** @description A link for a new password. `url`: to pass on, where the server sends no mail. */
         ResetLink: {
@@ -4009,6 +4217,37 @@ export interface components {
             note: string;
             created_by: string;
         };
+        /** @description A report with its blocks. */
+        Report: {
+            id: number;
+            /** @description Of its page: `/{entity}/{project}/reports/{slug}--{id}`. */
+            slug: string;
+            entity: string;
+            project: string;
+            /** @description None: the author's account was deleted. */
+            author: string | null;
+            service_account: string | null;
+            title: string;
+            description: string;
+            /** @enum {string} */
+            state: "draft" | "published";
+            /** @description Of the working copy. */
+            revision: number;
+            published_revision: number | null;
+            published_ms: number | null;
+            created_ms: number;
+            changed_ms: number;
+            deleted_ms: number | null;
+            unpublished_changes: boolean;
+            /** @description That the blocks are of. */
+            shown_revision: number;
+            blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
+            /** @description The blocks of text as HTML, by their ids. */
+            html: {
+                [key: string]: string;
+            };
+            may: components["schemas"]["ReportRights"];
+        };
         /** @description A training went on after a restart. */
         Resume: {
             /** @description ms UTC: of the last value before it. */
@@ -4588,6 +4827,7 @@ export type LimitForm = components['schemas']['LimitForm'];
 export type LinkStart = components['schemas']['LinkStart'];
 export type LinkedLogin = components['schemas']['LinkedLogin'];
 export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
+export type ListedReport = components['schemas']['ListedReport'];
 export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
@@ -4606,6 +4846,7 @@ export type MediaSteps = components['schemas']['MediaSteps'];
 export type MemberChange = components['schemas']['MemberChange'];
 export type MemberChanges = components['schemas']['MemberChanges'];
 export type MembersPage = components['schemas']['MembersPage'];
+export type MergedReport = components['schemas']['MergedReport'];
 export type MetricDefinition = components['schemas']['MetricDefinition'];
 export type MetricGroup = components['schemas']['MetricGroup'];
 export type Metrics = components['schemas']['Metrics'];
@@ -4626,6 +4867,7 @@ export type NewPasskey = components['schemas']['NewPasskey'];
 export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
+export type NewReport = components['schemas']['NewReport'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -4653,6 +4895,8 @@ export type OwnSlackChannel = components['schemas']['OwnSlackChannel'];
 export type OwnTeam = components['schemas']['OwnTeam'];
 export type OwnedKey = components['schemas']['OwnedKey'];
 export type OwnedKeysPage = components['schemas']['OwnedKeysPage'];
+export type PanelQuery = components['schemas']['PanelQuery'];
+export type PanelZoom = components['schemas']['PanelZoom'];
 export type PasskeyChanges = components['schemas']['PasskeyChanges'];
 export type PasskeyLogin = components['schemas']['PasskeyLogin'];
 export type PasskeyOptions = components['schemas']['PasskeyOptions'];
@@ -4686,6 +4930,7 @@ export type ProviderStart = components['schemas']['ProviderStart'];
 export type Providers = components['schemas']['Providers'];
 export type ProvidersPage = components['schemas']['ProvidersPage'];
 export type Provisioning = components['schemas']['Provisioning'];
+export type PublishedRevision = components['schemas']['PublishedRevision'];
 export type Quiet = components['schemas']['Quiet'];
 export type RateEnd = components['schemas']['RateEnd'];
 export type RatesPage = components['schemas']['RatesPage'];
@@ -4693,6 +4938,14 @@ export type Receiver = components['schemas']['Receiver'];
 export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type ReleasedName = components['schemas']['ReleasedName'];
+export type ReportChanges = components['schemas']['ReportChanges'];
+export type ReportImage = components['schemas']['ReportImage'];
+export type ReportPanel = components['schemas']['ReportPanel'];
+export type ReportPanels = components['schemas']['ReportPanels'];
+export type ReportRights = components['schemas']['ReportRights'];
+export type ReportRunSet = components['schemas']['ReportRunSet'];
+export type ReportText = components['schemas']['ReportText'];
+export type ReportsPage = components['schemas']['ReportsPage'];
 export type ResetLink = components['schemas']['ResetLink'];
 export type ResetRequest = components['schemas']['ResetRequest'];
 export type ResetRequested = components['schemas']['ResetRequested'];
@@ -4871,6 +5124,7 @@ export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
+export type Report = components['schemas']['Report'];
 export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
