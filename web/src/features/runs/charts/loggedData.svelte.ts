@@ -9,6 +9,8 @@ import type { Logged } from '../../../base/wire';
 export const MAX_POINTS = 1000;
 /** Live rows that may be appended to a response before it is requested again. */
 const MAX_APPENDED = MAX_POINTS / 3;
+/** Charts with new rows are drawn together, once in this time. */
+const DRAWN_MS = 1000;
 /** Names in one request: its address has a limit. */
 const NAMES_PER_REQUEST = 20;
 
@@ -107,7 +109,7 @@ export class LoggedData {
     }
     this.#appended += rows.length;
     if (this.#appended > MAX_APPENDED) this.#reload();
-    else this.version += 1;
+    else this.#later('drawn', DRAWN_MS, () => (this.version += 1));
   }
 
   /** Have the server search for names with these words if not all names are loaded. */
