@@ -1,4 +1,4 @@
-"""Pages that are watched while a run of 8 GPUs is live at 1 Hz: what moves, and what the page's process costs."""
+"""Pages that are watched while a run of 8 GPUs is live at 1 Hz: what moves, and what the page costs."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ SHIFT, CPU_PERCENT, TASK_MS = 0.02, 5.0, 50
 _BEFORE_HOURS: Final = "0.2"
 _STARTED: Final = "document.querySelector('h1') && !document.body.innerText.includes('Loading …')"
 _HEAD: Final = (
-    "| page | layout shift | process, % of a core | tasks, % | script, % | tasks over 50 ms | the longest, ms "
-    "| objects, MB | nodes | listeners |"
+    "| page | layout shift | process, % of a core | tasks, % | script, % | tasks over 50 ms "
+    "| the longest, ms | objects, MB | nodes | listeners |"
 )
 
 

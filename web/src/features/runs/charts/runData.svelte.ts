@@ -33,6 +33,8 @@ export class RunData {
   error = $state<ApiError | null>(null);
   /** Why the series could not be loaded; empty if they could. */
   seriesError = $state('');
+  /** It was deleted, or may no longer be seen, since it was loaded. */
+  gone = $state(false);
   link = $state<Link>('connecting');
   /** The range that the user zoomed into; null follows the run. */
   zoom = $state.raw<Range | null>(null);
@@ -90,7 +92,10 @@ export class RunData {
     this.#live = new EventStream(
       runPath(this.key, '/live'),
       {
-        event: (name, data) => name === 'news' && this.#take(JSON.parse(data) as News),
+        event: (name, data) => {
+          if (name === 'news') this.#take(JSON.parse(data) as News);
+          else if (name === 'deleted') this.#leave();
+        },
         link: (link) => this.#linkChanged(link),
         refused: () => void this.refresh(),
       },
@@ -186,7 +191,13 @@ export class RunData {
     } catch (error) {
       if (this.#closed.signal.aborted) return;
       this.error = asApiError(error);
+      if (this.error.status === 404 && !this.error.older && this.run) this.#leave();
     }
+  }
+
+  #leave(): void {
+    this.gone = true;
+    this.close();
   }
 
   /** Call `work` once after `ms`, however often it is requested until then. */
