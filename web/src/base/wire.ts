@@ -3648,6 +3648,16 @@ export interface components {
             /** @description Its own and those of its devices. */
             flags: ("idle" | "throttled" | "hot" | "lost")[];
         };
+        /** @description The metric by which a run is judged, and its course. */
+        GoalLine: {
+            name: string;
+            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+            goal: ("minimize" | "maximize") | null;
+            /** @description As the summary has it. */
+            last: number | null;
+            /** @description Means in equal parts of the run's time; None is a gap. */
+            line: (number | null)[];
+        };
         /** @description A link without its secret. */
         GuestLink: {
             id: number;
@@ -3815,6 +3825,8 @@ export interface components {
             sparklines: {
                 [key: string]: (number | null)[];
             };
+            /** @description If requested, of the first 20 runs of the page; None: it logged no such metric. */
+            goal?: components["schemas"]["GoalLine"] | null;
         };
         /** @description A team, user or project whose runs lost device-hours. */
         LosingPlace: {
@@ -5083,6 +5095,7 @@ export type Findings = components['schemas']['Findings'];
 export type Firing = components['schemas']['Firing'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
+export type GoalLine = components['schemas']['GoalLine'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
 export type Importances = components['schemas']['Importances'];
