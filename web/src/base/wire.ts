@@ -1077,6 +1077,8 @@ export interface components {
             run: string;
             cursor: string;
             groups: components["schemas"]["LoggedGroup"][];
+            /** @description Empty if `resolution` is `raw`. */
+            resumes: components["schemas"]["Resume"][];
             /** @description Those of `keys` under which nothing was logged. */
             unmatched: string[];
             /** @description Parts that could not be read. */
@@ -1086,6 +1088,8 @@ export interface components {
         LoggedGroup: {
             host: string;
             rank: number | null;
+            /** @description The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
+            replaced: boolean;
             step: number[];
             /** @description ms UTC; of a bucket of steps, the time of its newest call. */
             t: (number | null)[];
@@ -4244,6 +4248,16 @@ export interface components {
             };
             may: components["schemas"]["ReportRights"];
         };
+        /** @description A training went on after a restart. */
+        Resume: {
+            /** @description ms UTC: of the last value before it. */
+            after_t: number;
+            /** @description Of that value; may be higher than `step`. */
+            after_step: number;
+            /** @description ms UTC: of the first value after it. */
+            t: number;
+            step: number;
+        };
         /** @description A rule of a team or user. */
         Rule: {
             id: number;
@@ -5111,6 +5125,7 @@ export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
 export type Report = components['schemas']['Report'];
+export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];
