@@ -341,7 +341,20 @@ export interface components {
         ConsoleAnswer: {
             /** @description Older output is only in the journal. */
             cut: boolean;
+            /** @description There is newer output, where that around a time was requested. */
+            more: boolean;
             pieces: components["schemas"]["PrintedPiece"][];
+        };
+        /** @description Lines that match, the newest first. */
+        ConsoleMatchesAnswer: {
+            matches: components["schemas"]["ConsoleMatch"][];
+            total: number;
+            /** @description The `after` of the next page; None on the last. */
+            next: string | null;
+            /** @description Characters. */
+            searched: number;
+            /** @description False if a search takes too long, or has too much to read. */
+            complete: boolean;
         };
         /** @description A page of assignments of cost centres. */
         CostCentreAssignmentsPage: {
@@ -3327,6 +3340,20 @@ export interface components {
             max: number | null;
             sum: number | null;
         };
+        /** @description A line that matches, without control characters. */
+        ConsoleMatch: {
+            time_ms: number;
+            host: string;
+            rank: number | null;
+            /** @description Of the line in the output of its process, from 0. */
+            number: number;
+            /** @enum {string} */
+            stream: "stdout" | "stderr";
+            text: string;
+            /** @description The lines before it that the same process printed. */
+            before: string[];
+            after: string[];
+        };
         /** @description Which cost centre pays for a team, a user or a project from a day on. */
         CostCentreAssignment: {
             /** @description None: it is gone. */
@@ -4764,6 +4791,7 @@ export type ConfirmationStart = components['schemas']['ConfirmationStart'];
 export type ConfirmationWays = components['schemas']['ConfirmationWays'];
 export type ConfirmedUntil = components['schemas']['ConfirmedUntil'];
 export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
+export type ConsoleMatchesAnswer = components['schemas']['ConsoleMatchesAnswer'];
 export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignmentsPage'];
 export type CostCentreChange = components['schemas']['CostCentreChange'];
 export type CostCentresPage = components['schemas']['CostCentresPage'];
@@ -5070,6 +5098,7 @@ export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
+export type ConsoleMatch = components['schemas']['ConsoleMatch'];
 export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
