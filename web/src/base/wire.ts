@@ -297,6 +297,17 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The new text of a comment. */
+        CommentChanges: {
+            /** @description Markdown. */
+            text: string;
+        };
+        /** @description What the requester may do with a comment. */
+        CommentRights: {
+            update: boolean;
+            delete: boolean;
+            resolve: boolean;
+        };
         /** @description Some runs side by side. */
         ComparedRuns: {
             /** @description In the requested order. */
@@ -1480,6 +1491,16 @@ export interface components {
              */
             publish: boolean;
         };
+        /** @description A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
+        NewReportComment: {
+            /** @description Markdown. */
+            text: string;
+            block?: string | null;
+            panel?: string | null;
+            x?: number | null;
+            /** @description A comment of the thread; the reply is about the same. */
+            reply_to?: number | null;
+        };
         /** @description A custom role to be created. */
         NewRole: {
             name: string;
@@ -2094,6 +2115,12 @@ export interface components {
             description?: string | null;
             /** @description All blocks of the report. */
             blocks?: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[] | null;
+        };
+        /** @description A page of comments, the oldest first. */
+        ReportCommentsPage: {
+            comments: components["schemas"]["ReportComment"][];
+            total: number;
+            next: string | null;
         };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
@@ -4232,6 +4259,32 @@ export interface components {
             note: string;
             created_by: string;
         };
+        /** @description How many users reacted to a comment with an emoji. */
+        Reaction: {
+            emoji: string;
+            count: number;
+            mine: boolean;
+        };
+        /** @description A comment. */
+        ReportComment: {
+            id: number;
+            reply_to: number | null;
+            /** @description None: the author's account was deleted, or the comment was. */
+            author: string | null;
+            author_name: string | null;
+            block: string | null;
+            panel: string | null;
+            x: number | null;
+            /** @description Empty: it was deleted, but others have replied. */
+            text: string;
+            html: string;
+            created_ms: number;
+            changed_ms: number | null;
+            resolved_ms: number | null;
+            resolved_by: string | null;
+            reactions: components["schemas"]["Reaction"][];
+            may: components["schemas"]["CommentRights"];
+        };
         /** @description A report with its blocks. */
         Report: {
             id: number;
@@ -4759,6 +4812,8 @@ export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
+export type CommentChanges = components['schemas']['CommentChanges'];
+export type CommentRights = components['schemas']['CommentRights'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
@@ -4882,6 +4937,7 @@ export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
 export type NewReport = components['schemas']['NewReport'];
+export type NewReportComment = components['schemas']['NewReportComment'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -4953,6 +5009,7 @@ export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
+export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
@@ -5140,6 +5197,8 @@ export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
+export type Reaction = components['schemas']['Reaction'];
+export type ReportComment = components['schemas']['ReportComment'];
 export type Report = components['schemas']['Report'];
 export type ReportVersion = components['schemas']['ReportVersion'];
 export type Rule = components['schemas']['Rule'];
