@@ -240,8 +240,6 @@ export interface components {
             group?: string | null;
             job_type?: string | null;
             project?: string | null;
-            /** @description For everyone who sees the run. */
-            starred?: boolean | null;
             /** @description On a server with accounts: a member of the run's team. */
             author?: string | null;
             /** @default [] */
@@ -299,6 +297,17 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The new text of a comment. */
+        CommentChanges: {
+            /** @description Markdown. */
+            text: string;
+        };
+        /** @description What the requester may do with a comment. */
+        CommentRights: {
+            update: boolean;
+            delete: boolean;
+            resolve: boolean;
+        };
         /** @description Some runs side by side. */
         ComparedRuns: {
             /** @description In the requested order. */
@@ -341,20 +350,7 @@ export interface components {
         ConsoleAnswer: {
             /** @description Older output is only in the journal. */
             cut: boolean;
-            /** @description There is newer output, where that around a time was requested. */
-            more: boolean;
             pieces: components["schemas"]["PrintedPiece"][];
-        };
-        /** @description Lines that match, the newest first. */
-        ConsoleMatchesAnswer: {
-            matches: components["schemas"]["ConsoleMatch"][];
-            total: number;
-            /** @description The `after` of the next page; None on the last. */
-            next: string | null;
-            /** @description Characters. */
-            searched: number;
-            /** @description False if a search takes too long, or has too much to read. */
-            complete: boolean;
         };
         /** @description A page of assignments of cost centres. */
         CostCentreAssignmentsPage: {
@@ -516,6 +512,13 @@ export interface components {
             };
             /** @default 7 */
             days: number;
+        };
+        /** @description Where the copy of a report is created, and what it is called. */
+        DuplicatedReport: {
+            /** @description Left out, with `project`: where the report is. */
+            entity?: string | null;
+            project?: string | null;
+            title?: string | null;
         };
         /** @description A change of an address. */
         EmailChanges: {
@@ -1061,6 +1064,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
         };
         /** @description A rule and its state, over the series that the requester may read. */
         ListedRule: {
@@ -1090,8 +1095,6 @@ export interface components {
             run: string;
             cursor: string;
             groups: components["schemas"]["LoggedGroup"][];
-            /** @description Empty if `resolution` is `raw`. */
-            resumes: components["schemas"]["Resume"][];
             /** @description Those of `keys` under which nothing was logged. */
             unmatched: string[];
             /** @description Parts that could not be read. */
@@ -1101,8 +1104,6 @@ export interface components {
         LoggedGroup: {
             host: string;
             rank: number | null;
-            /** @description The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
-            replaced: boolean;
             step: number[];
             /** @description ms UTC; of a bucket of steps, the time of its newest call. */
             t: (number | null)[];
@@ -1254,6 +1255,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
             /** @description That the blocks are of. */
             shown_revision: number;
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
@@ -1470,18 +1473,33 @@ export interface components {
             /** @default  */
             note: string;
         };
-        /** @description A report to be created. */
+        /** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
         NewReport: {
-            title: string;
+            /** @description Left out: that of `from`. */
+            title?: string | null;
             /** @default  */
             description: string;
             /** @default [] */
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
+            /** @description Instead of blocks: each of its elements becomes one. */
+            markdown?: string | null;
+            /** @description Instead of blocks: those of this report that you may read, or of a template. */
+            from?: number | ("comparison" | "progress" | "incident") | null;
             /**
              * @description Show it to readers of the project at once.
              * @default false
              */
             publish: boolean;
+        };
+        /** @description A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
+        NewReportComment: {
+            /** @description Markdown. */
+            text: string;
+            block?: string | null;
+            panel?: string | null;
+            x?: number | null;
+            /** @description A comment of the thread; the reply is about the same. */
+            reply_to?: number | null;
         };
         /** @description A custom role to be created. */
         NewRole: {
@@ -2098,6 +2116,12 @@ export interface components {
             /** @description All blocks of the report. */
             blocks?: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[] | null;
         };
+        /** @description A page of comments, the oldest first. */
+        ReportCommentsPage: {
+            comments: components["schemas"]["ReportComment"][];
+            total: number;
+            next: string | null;
+        };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
             id: string;
@@ -2205,6 +2229,12 @@ export interface components {
              */
             kind: "text";
             text: string;
+        };
+        /** @description A page of versions, the newest first: of each author the last of ten minutes. */
+        ReportVersionsPage: {
+            versions: components["schemas"]["ReportVersion"][];
+            total: number;
+            next: string | null;
         };
         /** @description A page of reports, the one that changed last first. */
         ReportsPage: {
@@ -2336,8 +2366,6 @@ export interface components {
             group?: string | null;
             job_type?: string | null;
             project?: string | null;
-            /** @description For everyone who sees the run. */
-            starred?: boolean | null;
             /** @description On a server with accounts: a member of the run's team. */
             author?: string | null;
         };
@@ -2381,9 +2409,6 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
-            starred: boolean;
-            /** @description When it was moved to the trash; None if it is not there. */
-            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             notes: string;
@@ -2947,6 +2972,13 @@ export interface components {
             answer: string | null;
             error: string | null;
         };
+        /** @description An image of a report. */
+        UploadedFile: {
+            /** @description For the `file` of a block. */
+            file: string;
+            width: number;
+            height: number;
+        };
         /** @description When mails are sent, and to whom. */
         UsageAlertSettings: {
             percent: number[];
@@ -3340,20 +3372,6 @@ export interface components {
             max: number | null;
             sum: number | null;
         };
-        /** @description A line that matches, without control characters. */
-        ConsoleMatch: {
-            time_ms: number;
-            host: string;
-            rank: number | null;
-            /** @description Of the line in the output of its process, from 0. */
-            number: number;
-            /** @enum {string} */
-            stream: "stdout" | "stderr";
-            text: string;
-            /** @description The lines before it that the same process printed. */
-            before: string[];
-            after: string[];
-        };
         /** @description Which cost centre pays for a team, a user or a project from a day on. */
         CostCentreAssignment: {
             /** @description None: it is gone. */
@@ -3675,16 +3693,6 @@ export interface components {
             /** @description Its own and those of its devices. */
             flags: ("idle" | "throttled" | "hot" | "lost")[];
         };
-        /** @description The metric by which a run is judged, and its course. */
-        GoalLine: {
-            name: string;
-            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
-            goal: ("minimize" | "maximize") | null;
-            /** @description As the summary has it. */
-            last: number | null;
-            /** @description Means in equal parts of the run's time; None is a gap. */
-            line: (number | null)[];
-        };
         /** @description A link without its secret. */
         GuestLink: {
             id: number;
@@ -3824,9 +3832,6 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
-            starred: boolean;
-            /** @description When it was moved to the trash; None if it is not there. */
-            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             /**
@@ -3852,8 +3857,6 @@ export interface components {
             sparklines: {
                 [key: string]: (number | null)[];
             };
-            /** @description If requested, of the first 20 runs of the page; None: it logged no such metric. */
-            goal?: components["schemas"]["GoalLine"] | null;
         };
         /** @description A team, user or project whose runs lost device-hours. */
         LosingPlace: {
@@ -4256,6 +4259,32 @@ export interface components {
             note: string;
             created_by: string;
         };
+        /** @description How many users reacted to a comment with an emoji. */
+        Reaction: {
+            emoji: string;
+            count: number;
+            mine: boolean;
+        };
+        /** @description A comment. */
+        ReportComment: {
+            id: number;
+            reply_to: number | null;
+            /** @description None: the author's account was deleted, or the comment was. */
+            author: string | null;
+            author_name: string | null;
+            block: string | null;
+            panel: string | null;
+            x: number | null;
+            /** @description Empty: it was deleted, but others have replied. */
+            text: string;
+            html: string;
+            created_ms: number;
+            changed_ms: number | null;
+            resolved_ms: number | null;
+            resolved_by: string | null;
+            reactions: components["schemas"]["Reaction"][];
+            may: components["schemas"]["CommentRights"];
+        };
         /** @description A report with its blocks. */
         Report: {
             id: number;
@@ -4278,6 +4307,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
             /** @description That the blocks are of. */
             shown_revision: number;
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
@@ -4287,15 +4318,14 @@ export interface components {
             };
             may: components["schemas"]["ReportRights"];
         };
-        /** @description A training went on after a restart. */
-        Resume: {
-            /** @description ms UTC: of the last value before it. */
-            after_t: number;
-            /** @description Of that value; may be higher than `step`. */
-            after_step: number;
-            /** @description ms UTC: of the first value after it. */
-            t: number;
-            step: number;
+        /** @description A version of a report. */
+        ReportVersion: {
+            revision: number;
+            /** @description None: a service account, or the author's account was deleted. */
+            author: string | null;
+            created_ms: number;
+            /** @description It is or was what readers see. */
+            is_published: boolean;
         };
         /** @description A rule of a team or user. */
         Rule: {
@@ -4416,9 +4446,6 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
-            starred: boolean;
-            /** @description When it was moved to the trash; None if it is not there. */
-            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
         };
@@ -4785,13 +4812,14 @@ export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
+export type CommentChanges = components['schemas']['CommentChanges'];
+export type CommentRights = components['schemas']['CommentRights'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
 export type ConfirmationWays = components['schemas']['ConfirmationWays'];
 export type ConfirmedUntil = components['schemas']['ConfirmedUntil'];
 export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
-export type ConsoleMatchesAnswer = components['schemas']['ConsoleMatchesAnswer'];
 export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignmentsPage'];
 export type CostCentreChange = components['schemas']['CostCentreChange'];
 export type CostCentresPage = components['schemas']['CostCentresPage'];
@@ -4812,6 +4840,7 @@ export type DifferencePart = components['schemas']['DifferencePart'];
 export type Differences = components['schemas']['Differences'];
 export type Done = components['schemas']['Done'];
 export type DryRunRequest = components['schemas']['DryRunRequest'];
+export type DuplicatedReport = components['schemas']['DuplicatedReport'];
 export type EmailChanges = components['schemas']['EmailChanges'];
 export type EmailsPage = components['schemas']['EmailsPage'];
 export type EndedSessions = components['schemas']['EndedSessions'];
@@ -4908,6 +4937,7 @@ export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
 export type NewReport = components['schemas']['NewReport'];
+export type NewReportComment = components['schemas']['NewReportComment'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -4979,12 +5009,14 @@ export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
+export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
 export type ReportText = components['schemas']['ReportText'];
+export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
 export type ResetLink = components['schemas']['ResetLink'];
 export type ResetRequest = components['schemas']['ResetRequest'];
@@ -5065,6 +5097,7 @@ export type Transfer = components['schemas']['Transfer'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
 export type TrialResult = components['schemas']['TrialResult'];
+export type UploadedFile = components['schemas']['UploadedFile'];
 export type UsageAlertSettings = components['schemas']['UsageAlertSettings'];
 export type UsageFigures = components['schemas']['UsageFigures'];
 export type UsageReport = components['schemas']['UsageReport'];
@@ -5098,7 +5131,6 @@ export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
-export type ConsoleMatch = components['schemas']['ConsoleMatch'];
 export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
@@ -5124,7 +5156,6 @@ export type Findings = components['schemas']['Findings'];
 export type Firing = components['schemas']['Firing'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
-export type GoalLine = components['schemas']['GoalLine'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
 export type Importances = components['schemas']['Importances'];
@@ -5166,8 +5197,10 @@ export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
+export type Reaction = components['schemas']['Reaction'];
+export type ReportComment = components['schemas']['ReportComment'];
 export type Report = components['schemas']['Report'];
-export type Resume = components['schemas']['Resume'];
+export type ReportVersion = components['schemas']['ReportVersion'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];
