@@ -33,7 +33,15 @@ from runvitals.server.access.enforcement.named_resources import NamedResources
 from runvitals.server.access.enforcement.refusals import Refusals, beyond_key
 from runvitals.server.access.identification.authentication import CHECKS_KEY
 from runvitals.server.access.identification.authenticator import is_loopback_client
-from runvitals.server.access.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
+from runvitals.server.access.principals import (
+    Anonymous,
+    GuestLink,
+    KeyScope,
+    Operator,
+    Principal,
+    ServiceAccount,
+    User,
+)
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Project, ProjectItem, Resource
 from runvitals.server.account_store import AccountStore
@@ -142,6 +150,8 @@ class AccessControl:
         if decision is Decision.HIDDEN:
             self.hide(requester, what)
         if decision is Decision.DENIED:
+            if is_report_guest(requester.principal):
+                raise _nothing_for_guests()
             if isinstance(requester.principal, Anonymous):
                 raise unauthenticated()
             about_key = beyond_key(requester.principal, action)
@@ -264,6 +274,8 @@ class AccessControl:
         async def check(requester: Requester) -> None:
             if permission == PUBLIC:
                 return
+            if is_report_guest(requester.principal) and permission != Action.REPORT_READ.value:
+                raise _nothing_for_guests()
             if isinstance(requester.principal, Operator):
                 _check_before_accounts(permission, or_else)
                 return
@@ -393,6 +405,15 @@ class PasswordChangeRequired(DetailedError):
 def unauthenticated() -> HTTPException:
     """401: neither a session nor a valid key."""
     return HTTPException(401, "sign in, or send `Authorization: Bearer KEY`", {"www-authenticate": "Bearer"})
+
+
+def is_report_guest(principal: Principal) -> bool:
+    """Return whether somebody came with a link to a report, which leads to what it shows and nothing else."""
+    return isinstance(principal, GuestLink) and principal.kind == "report"
+
+
+def _nothing_for_guests() -> HTTPException:
+    return HTTPException(404, "this link leads to a report, and to nothing else")
 
 
 def _check_before_accounts(permission: str, or_else: str | None) -> None:
