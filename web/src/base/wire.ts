@@ -502,6 +502,13 @@ export interface components {
             /** @default 7 */
             days: number;
         };
+        /** @description Where the copy of a report is created, and what it is called. */
+        DuplicatedReport: {
+            /** @description Left out, with `project`: where the report is. */
+            entity?: string | null;
+            project?: string | null;
+            title?: string | null;
+        };
         /** @description A change of an address. */
         EmailChanges: {
             primary: boolean;
@@ -1046,6 +1053,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
         };
         /** @description A rule and its state, over the series that the requester may read. */
         ListedRule: {
@@ -1235,6 +1244,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
             /** @description That the blocks are of. */
             shown_revision: number;
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
@@ -1451,13 +1462,18 @@ export interface components {
             /** @default  */
             note: string;
         };
-        /** @description A report to be created. */
+        /** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
         NewReport: {
-            title: string;
+            /** @description Left out: that of `from`. */
+            title?: string | null;
             /** @default  */
             description: string;
             /** @default [] */
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
+            /** @description Instead of blocks: each of its elements becomes one. */
+            markdown?: string | null;
+            /** @description Instead of blocks: those of this report that you may read, or of a template. */
+            from?: number | ("comparison" | "progress" | "incident") | null;
             /**
              * @description Show it to readers of the project at once.
              * @default false
@@ -2186,6 +2202,12 @@ export interface components {
              */
             kind: "text";
             text: string;
+        };
+        /** @description A page of versions, the newest first: of each author the last of ten minutes. */
+        ReportVersionsPage: {
+            versions: components["schemas"]["ReportVersion"][];
+            total: number;
+            next: string | null;
         };
         /** @description A page of reports, the one that changed last first. */
         ReportsPage: {
@@ -4225,6 +4247,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
             /** @description That the blocks are of. */
             shown_revision: number;
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
@@ -4233,6 +4257,15 @@ export interface components {
                 [key: string]: string;
             };
             may: components["schemas"]["ReportRights"];
+        };
+        /** @description A version of a report. */
+        ReportVersion: {
+            revision: number;
+            /** @description None: a service account, or the author's account was deleted. */
+            author: string | null;
+            created_ms: number;
+            /** @description It is or was what readers see. */
+            is_published: boolean;
         };
         /** @description A rule of a team or user. */
         Rule: {
@@ -4745,6 +4778,7 @@ export type DifferencePart = components['schemas']['DifferencePart'];
 export type Differences = components['schemas']['Differences'];
 export type Done = components['schemas']['Done'];
 export type DryRunRequest = components['schemas']['DryRunRequest'];
+export type DuplicatedReport = components['schemas']['DuplicatedReport'];
 export type EmailChanges = components['schemas']['EmailChanges'];
 export type EmailsPage = components['schemas']['EmailsPage'];
 export type EndedSessions = components['schemas']['EndedSessions'];
@@ -4918,6 +4952,7 @@ export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
 export type ReportText = components['schemas']['ReportText'];
+export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
 export type ResetLink = components['schemas']['ResetLink'];
 export type ResetRequest = components['schemas']['ResetRequest'];
@@ -5098,6 +5133,7 @@ export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
 export type Report = components['schemas']['Report'];
+export type ReportVersion = components['schemas']['ReportVersion'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Literal, NoReturn
@@ -48,7 +48,7 @@ from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.same_origin import is_for_loopback
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.reports.storage.rows import ReportRow
+from runvitals.server.reports.storage.rows import ReportRow, ShareRole
 from runvitals.store.errors import NotFound
 
 _MAX_CHECKS: Final = 8
@@ -173,9 +173,11 @@ class AccessControl:
         self.require(requester, action, ProjectItem("workspace", 0, project), what, changes=False)
         return project
 
-    def report_resource(self, principal: Principal, row: ReportRow) -> ProjectItem:
+    def report_resource(
+        self, principal: Principal, row: ReportRow, roles: Mapping[int, ShareRole] | None = None
+    ) -> ProjectItem:
         """As `NamedResources.report_resource`."""
-        return self._resources.report_resource(principal, row)
+        return self._resources.report_resource(principal, row, roles)
 
     def hide(self, requester: Requester, what: str) -> NoReturn:
         """Answer as if there were no such resource."""
