@@ -276,8 +276,10 @@ class AccessControl:
         async def check(requester: Requester) -> None:
             if permission == PUBLIC:
                 return
-            if is_report_guest(requester.principal) and permission != Action.REPORT_READ.value:
-                raise _nothing_for_guests()
+            if is_report_guest(requester.principal):
+                may_be_read = permission == Action.REPORT_READ.value and request.method in _SAFE_METHODS
+                if not may_be_read:
+                    raise _nothing_for_guests()
             if isinstance(requester.principal, Operator):
                 _check_before_accounts(permission, or_else)
                 return

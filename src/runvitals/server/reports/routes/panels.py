@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
-from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import Filter
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import AccessControl, is_report_guest
+from runvitals.server.access.control import is_report_guest
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, requester_of
+from runvitals.server.access.requester import requester_of
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.charts.routes.overlay import Place, in_time
 from runvitals.server.files.routes.media import Sha256
@@ -22,13 +20,11 @@ from runvitals.server.http.content_response import content_response
 from runvitals.server.http.responses import json_bytes, json_response
 from runvitals.server.http.router import Router
 from runvitals.server.reports.panel_data import PanelReader
-from runvitals.server.reports.panel_rights import panel_runs
 from runvitals.server.reports.panels import USUAL_POINTS, PanelExtract, ShownPanel
 from runvitals.server.reports.routes import panel_models as models
+from runvitals.server.reports.routes.panel_readers import reader_of
 from runvitals.server.reports.routes.reports import REPORT, TheReport
-from runvitals.server.reports.run_sets import PanelProject
-from runvitals.server.services import SharedServices, shared_services_of
-from runvitals.store.errors import NotFound
+from runvitals.server.services import shared_services_of
 
 PanelId = Annotated[str, Path(pattern="^[a-z0-9]{4,24}$")]
 router = Router()
@@ -81,44 +77,6 @@ def requested_panel(
 
 
 ThePanel = Annotated[RequestedPanel, Depends(requested_panel)]
-
-
-def reader_of(
-    services: SharedServices, requester: Requester, report: ProjectItem, published: bool
-) -> PanelReader:
-    """Return what reads panels of a report with the rights of the requester."""
-    readable = panel_runs(services.access.directory, requester.principal, report, published=published)
-    return PanelReader(
-        services.library,
-        services.findings,
-        services.kept_means,
-        services.kept_panels.run_sets,
-        readable,
-        project_finder(services.access),
-    )
-
-
-def project_finder(access: AccessControl) -> Callable[[str, str], PanelProject | None]:
-    """Return what finds a project by its name, also by a former one."""
-
-    def find(entity: str, name: str) -> PanelProject | None:
-        owner = access.directory.entity_named(entity)
-        if owner is None:
-            return None
-        try:
-            project = access.directory.project_named(owner.id, name)
-            if project is None:
-                number = access.accounts.project_redirects.target(owner.id, name, access.clock())
-            else:
-                number = project.id
-            if number is None:
-                return None
-            row = access.accounts.owned_projects.get(number)
-        except (NotFound, UnknownProject):  # removed a moment ago
-            return None
-        return PanelProject(number, row.entity, row.name)
-
-    return find
 
 
 @router.get(
