@@ -31,16 +31,16 @@ from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.enforcement.moved_resources import check_moved
 from runvitals.server.access.enforcement.named_resources import NamedResources
 from runvitals.server.access.enforcement.refusals import Refusals, beyond_key
-from runvitals.server.access.identification.authentication import CHECKS_KEY
+from runvitals.server.access.identification.authentication import CHECKS_KEY, NOTHING_FOR_GUESTS
 from runvitals.server.access.identification.authenticator import is_loopback_client
 from runvitals.server.access.principals import (
     Anonymous,
-    GuestLink,
     KeyScope,
     Operator,
     Principal,
     ServiceAccount,
     User,
+    is_report_guest,
 )
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Project, ProjectItem, Resource
@@ -411,13 +411,8 @@ def unauthenticated() -> HTTPException:
     return HTTPException(401, "sign in, or send `Authorization: Bearer KEY`", {"www-authenticate": "Bearer"})
 
 
-def is_report_guest(principal: Principal) -> bool:
-    """Return whether somebody came with a link to a report, which leads to what it shows and nothing else."""
-    return isinstance(principal, GuestLink) and principal.kind == "report"
-
-
 def _nothing_for_guests() -> HTTPException:
-    return HTTPException(404, "this link leads to a report, and to nothing else")
+    return HTTPException(404, NOTHING_FOR_GUESTS)
 
 
 def _check_before_accounts(permission: str, or_else: str | None) -> None:

@@ -147,3 +147,8 @@ class CommandLine:
 
 
 Principal = User | ServiceAccount | GuestLink | Anonymous | Operator | CommandLine
+
+
+def is_report_guest(principal: Principal) -> bool:
+    """Return whether somebody came with a link to a report, which leads to what it shows and nothing else."""
+    return isinstance(principal, GuestLink) and principal.kind == "report"

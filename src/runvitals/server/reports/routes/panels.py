@@ -10,7 +10,6 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.filter import Filter
 from runvitals.server.access.actions import Action
-from runvitals.server.access.control import is_report_guest
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import requester_of
 from runvitals.server.access.resources import ProjectItem
@@ -57,13 +56,10 @@ def requested_panel(
     """Return the panel of the path.
 
     Raises:
-        HTTPException: 404 if there is none, or if a guest asks for anything else than all of it.
+        HTTPException: 404 if there is none.
     """
     services, requester = shared_services_of(request), requester_of(request)
     access = services.access
-    nothing = HTTPException(404, f"the report has no panel {panel!r}")
-    if is_report_guest(requester.principal) and request.query_params:
-        raise nothing
     row = access.accounts.reports.get(report.id)
     revision = None if draft else row.published_revision
     if revision is None:
@@ -72,7 +68,7 @@ def requested_panel(
         row.id, revision or row.head_revision, panel, access.accounts.reports.document
     )
     if shown is None:
-        raise nothing
+        raise HTTPException(404, f"the report has no panel {panel!r}")
     return RequestedPanel(report, shown, reader_of(services, requester, report, revision is not None))
 
 
