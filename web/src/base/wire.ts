@@ -2945,6 +2945,13 @@ export interface components {
             answer: string | null;
             error: string | null;
         };
+        /** @description An image of a report. */
+        UploadedFile: {
+            /** @description For the `file` of a block. */
+            file: string;
+            width: number;
+            height: number;
+        };
         /** @description When mails are sent, and to whom. */
         UsageAlertSettings: {
             percent: number[];
@@ -5033,6 +5040,7 @@ export type Transfer = components['schemas']['Transfer'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
 export type TrialResult = components['schemas']['TrialResult'];
+export type UploadedFile = components['schemas']['UploadedFile'];
 export type UsageAlertSettings = components['schemas']['UsageAlertSettings'];
 export type UsageFigures = components['schemas']['UsageFigures'];
 export type UsageReport = components['schemas']['UsageReport'];
