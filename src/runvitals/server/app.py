@@ -48,6 +48,7 @@ from runvitals.server.http.secret_fields import is_secret_field
 from runvitals.server.library.local.run_library import JournalLibrary
 from runvitals.server.library.run_library import Library
 from runvitals.server.live.feed import RunFeeds
+from runvitals.server.runs.routes import local_trash
 from runvitals.server.services import Services
 from runvitals.store.errors import MetadataStoreUnavailable
 
@@ -70,6 +71,7 @@ def create_app(
         >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
     """
     app = application(local_services(JournalLibrary(directory or data_dir(), clock)), static)
+    app.router.routes[:0] = _checked_routes(local_trash.router, ())
     app.add_middleware(LoopbackOnly)
     return app
 

@@ -77,3 +77,8 @@ export const BILLING_ROLES: [BillingRole, string][] = [
   ['viewer', 'Viewer'],
   ['admin', 'Administrator'],
 ];
+
+export const billingRoleText = (role: BillingRole): string => BILLING_ROLES.find(([value]) => value === role)![1];
+
+/** Billing administrators administer the organisation too. */
+export const mayHaveBillingRole = ({ org_role }: { org_role: 'member' | 'admin' }, role: BillingRole): boolean => role !== 'admin' || org_role === 'admin';
