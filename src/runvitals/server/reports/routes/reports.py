@@ -255,7 +255,8 @@ def create(
     document = checked_document(own["title"], own["description"], own["blocks"])
     row = _reports(access).create(project_id, document, author_of(requester), access.clock())
     if content.source is not None:
-        access.accounts.report_files.copy_images(content.source, row.id)
+        access.accounts.report_files.copy(content.source, row.id)
+        access.accounts.frozen_panels.copy(content.source, row.id)
     record(access, requester, row, "report.create")
     return row, document
 
