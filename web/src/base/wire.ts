@@ -240,6 +240,8 @@ export interface components {
             group?: string | null;
             job_type?: string | null;
             project?: string | null;
+            /** @description For everyone who sees the run. */
+            starred?: boolean | null;
             /** @description On a server with accounts: a member of the run's team. */
             author?: string | null;
             /** @default [] */
@@ -296,17 +298,6 @@ export interface components {
             collections: components["schemas"]["Collection"][];
             total: number;
             next: string | null;
-        };
-        /** @description The new text of a comment. */
-        CommentChanges: {
-            /** @description Markdown. */
-            text: string;
-        };
-        /** @description What the requester may do with a comment. */
-        CommentRights: {
-            update: boolean;
-            delete: boolean;
-            resolve: boolean;
         };
         /** @description Some runs side by side. */
         ComparedRuns: {
@@ -1095,6 +1086,8 @@ export interface components {
             run: string;
             cursor: string;
             groups: components["schemas"]["LoggedGroup"][];
+            /** @description Empty if `resolution` is `raw`. */
+            resumes: components["schemas"]["Resume"][];
             /** @description Those of `keys` under which nothing was logged. */
             unmatched: string[];
             /** @description Parts that could not be read. */
@@ -1104,6 +1097,8 @@ export interface components {
         LoggedGroup: {
             host: string;
             rank: number | null;
+            /** @description The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
+            replaced: boolean;
             step: number[];
             /** @description ms UTC; of a bucket of steps, the time of its newest call. */
             t: (number | null)[];
@@ -1491,15 +1486,21 @@ export interface components {
              */
             publish: boolean;
         };
-        /** @description A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
-        NewReportComment: {
-            /** @description Markdown. */
-            text: string;
-            block?: string | null;
-            panel?: string | null;
-            x?: number | null;
-            /** @description A comment of the thread; the reply is about the same. */
-            reply_to?: number | null;
+        /** @description A link to a report to be made: anyone who has it may read the report. */
+        NewReportLink: {
+            /** @description ms UTC; null: until it is revoked. */
+            expires_ms?: number | null;
+            /**
+             * @default view
+             * @constant
+             */
+            role: "view";
+            /**
+             * @description To share a report with a person, use `shares`.
+             * @default true
+             * @constant
+             */
+            public: true;
         };
         /** @description A custom role to be created. */
         NewRole: {
@@ -1794,12 +1795,118 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The newest output of a run. */
+        PanelConsole: {
+            run: string;
+            /** @description There was more. */
+            cut: boolean;
+            pieces: components["schemas"]["PrintedPiece"][];
+        };
+        /** @description What a panel shows. */
+        PanelData: {
+            panel: string;
+            kind: string;
+            /** @description Of when the values are. */
+            as_of_ms: number;
+            /** @description They are stored, and stay as they are. */
+            frozen: boolean;
+            runs: components["schemas"]["PanelRun"][];
+            /** @description How many chosen runs were deleted. */
+            missing: number;
+            /** @description What to show instead of values, or besides them. */
+            problem: string | null;
+            /** @description Parts that could not be read. */
+            problems: string[];
+            /** @description What x counts, as `x` of `/overlay/logged`; None: no lines. */
+            x: string | null;
+            names: components["schemas"]["PanelNames"];
+            /** @description By source and name: `logged:loss`. */
+            lines: {
+                [key: string]: components["schemas"]["PanelLineGroup"][];
+            };
+            /** @description By run, of panels that show each device: instead of `lines`. */
+            devices: {
+                [key: string]: components["schemas"]["PanelDeviceLines"];
+            };
+            items: components["schemas"]["PanelMedia"][] | null;
+            findings: components["schemas"]["PanelFindings"][] | null;
+            differences: components["schemas"]["PanelDifferences"] | null;
+            importance: components["schemas"]["Importances"] | null;
+            console: components["schemas"]["PanelConsole"][] | null;
+        };
+        /** @description What each device and rank of a run sampled and logged. */
+        PanelDeviceLines: {
+            sampled: components["schemas"]["Metrics"] | null;
+            logged: components["schemas"]["Logged"] | null;
+        };
+        /** @description In which facts runs differ, and numbers of theirs. */
+        PanelDifferences: {
+            /** @description In the order of the values. */
+            runs: string[];
+            facts: components["schemas"]["FactRow"][];
+            left_out: number;
+            statistics: components["schemas"]["StatisticRow"][];
+        };
+        /** @description What the rules say about a run. */
+        PanelFindings: {
+            verdict: components["schemas"]["Verdict"];
+            findings: components["schemas"]["Finding"][];
+            fine: string[];
+            undecided: components["schemas"]["Undecided"][];
+            run: string;
+        };
+        /** @description Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
+        PanelLineGroup: {
+            x: number[];
+            /** @description Of the buckets; None: these are single values. */
+            width: number | null;
+            lines: components["schemas"]["OverlayLine"][];
+        };
+        /** @description A logged image, table or other medium of a run. */
+        PanelMedia: {
+            key: string;
+            kind: string;
+            step: number | null;
+            time_ms: number;
+            rank: number | null;
+            host: string;
+            /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
+            items: {
+                [key: string]: Json;
+            }[];
+            run: string;
+        };
+        /** @description The metrics that a panel reads, of those that its runs have. */
+        PanelNames: {
+            logged: string[];
+            system: components["schemas"]["OverlayMetric"][];
+        };
         /** @description A metric that a panel reads, or all whose names match a regular expression. */
         PanelQuery: {
             /** @enum {string} */
             source: "logged" | "system";
             name?: string | null;
             pattern?: string | null;
+        };
+        /** @description A run that a panel shows, or a group of runs that it shows as one. */
+        PanelRun: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+            started_ms: number;
+            /** @description When it ended; while it is running, when it was last heard of. */
+            end_ms: number;
+            /** @description None: a group. */
+            entity: string | null;
+            project: string | null;
+            run_set: string;
+            /** @description What the runs of a group have in common; None: a run. */
+            group: string | null;
+            /** @description How many runs a group has; None: a run. */
+            members: number | null;
+            /** @description The place in the palette that the author chose. */
+            color: number | null;
         };
         /** @description The part of the x-axis that a panel shows. */
         PanelZoom: {
@@ -2116,12 +2223,6 @@ export interface components {
             /** @description All blocks of the report. */
             blocks?: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[] | null;
         };
-        /** @description A page of comments, the oldest first. */
-        ReportCommentsPage: {
-            comments: components["schemas"]["ReportComment"][];
-            total: number;
-            next: string | null;
-        };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
             id: string;
@@ -2219,6 +2320,12 @@ export interface components {
             colors: {
                 [key: string]: number;
             };
+        };
+        /** @description A page of people, by name. */
+        ReportSharesPage: {
+            shares: components["schemas"]["ReportShare"][];
+            total: number;
+            next: string | null;
         };
         /** @description Markdown: one paragraph, heading, list, quote, table, or block of code. */
         ReportText: {
@@ -2366,6 +2473,8 @@ export interface components {
             group?: string | null;
             job_type?: string | null;
             project?: string | null;
+            /** @description For everyone who sees the run. */
+            starred?: boolean | null;
             /** @description On a server with accounts: a member of the run's team. */
             author?: string | null;
         };
@@ -2409,6 +2518,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             notes: string;
@@ -2596,14 +2708,26 @@ export interface components {
              */
             team: string;
         };
-        /** @description The project or run that a guest link leads to. */
+        /** @description What a person may do with a report. */
+        ShareRoleBody: {
+            /** @enum {string} */
+            role: "view" | "edit";
+        };
+        /** @description The project, run or report that a guest link leads to. */
         SharedPlace: {
             entity: string;
             project: string;
-            /** @description None: all of the project. */
+            /** @description None: all of the project, or a report. */
             run: string | null;
+            /** @description None: not a report. */
+            report: components["schemas"]["SharedReport"] | null;
             /** @description None: until the link is revoked. */
             expires_ms: number | null;
+        };
+        /** @description A report that a guest link leads to. */
+        SharedReport: {
+            id: number;
+            slug: string;
         };
         /** @description A link with its secret, which is shown once. */
         ShownGuestLink: {
@@ -3832,6 +3956,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             /**
@@ -4071,6 +4198,8 @@ export interface components {
                 [key: string]: components["schemas"]["OrganisationSetting"];
             };
             picture: string | null;
+            /** @description That work now: they end if public links are switched off. */
+            public_links: number;
         };
         /** @description How much a parameter decides. */
         ParameterImportance: {
@@ -4259,32 +4388,6 @@ export interface components {
             note: string;
             created_by: string;
         };
-        /** @description How many users reacted to a comment with an emoji. */
-        Reaction: {
-            emoji: string;
-            count: number;
-            mine: boolean;
-        };
-        /** @description A comment. */
-        ReportComment: {
-            id: number;
-            reply_to: number | null;
-            /** @description None: the author's account was deleted, or the comment was. */
-            author: string | null;
-            author_name: string | null;
-            block: string | null;
-            panel: string | null;
-            x: number | null;
-            /** @description Empty: it was deleted, but others have replied. */
-            text: string;
-            html: string;
-            created_ms: number;
-            changed_ms: number | null;
-            resolved_ms: number | null;
-            resolved_by: string | null;
-            reactions: components["schemas"]["Reaction"][];
-            may: components["schemas"]["CommentRights"];
-        };
         /** @description A report with its blocks. */
         Report: {
             id: number;
@@ -4318,6 +4421,16 @@ export interface components {
             };
             may: components["schemas"]["ReportRights"];
         };
+        /** @description A person with whom a report is shared. */
+        ReportShare: {
+            name: string;
+            /**
+             * @description `edit`: may change and publish it too.
+             * @enum {string}
+             */
+            role: "view" | "edit";
+            created_ms: number;
+        };
         /** @description A version of a report. */
         ReportVersion: {
             revision: number;
@@ -4326,6 +4439,16 @@ export interface components {
             created_ms: number;
             /** @description It is or was what readers see. */
             is_published: boolean;
+        };
+        /** @description A training went on after a restart. */
+        Resume: {
+            /** @description ms UTC: of the last value before it. */
+            after_t: number;
+            /** @description Of that value; may be higher than `step`. */
+            after_step: number;
+            /** @description ms UTC: of the first value after it. */
+            t: number;
+            step: number;
         };
         /** @description A rule of a team or user. */
         Rule: {
@@ -4446,6 +4569,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
         };
@@ -4706,6 +4832,8 @@ export interface components {
                 [key: string]: components["schemas"]["TeamSetting"];
             };
             may: string[];
+            /** @description That work now: they end if public links are switched off. */
+            public_links: number;
         };
         /** @description A rule that could not decide, and the series that it would need. */
         Undecided: {
@@ -4812,8 +4940,6 @@ export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
-export type CommentChanges = components['schemas']['CommentChanges'];
-export type CommentRights = components['schemas']['CommentRights'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
@@ -4937,7 +5063,7 @@ export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
 export type NewReport = components['schemas']['NewReport'];
-export type NewReportComment = components['schemas']['NewReportComment'];
+export type NewReportLink = components['schemas']['NewReportLink'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -4965,7 +5091,16 @@ export type OwnSlackChannel = components['schemas']['OwnSlackChannel'];
 export type OwnTeam = components['schemas']['OwnTeam'];
 export type OwnedKey = components['schemas']['OwnedKey'];
 export type OwnedKeysPage = components['schemas']['OwnedKeysPage'];
+export type PanelConsole = components['schemas']['PanelConsole'];
+export type PanelData = components['schemas']['PanelData'];
+export type PanelDeviceLines = components['schemas']['PanelDeviceLines'];
+export type PanelDifferences = components['schemas']['PanelDifferences'];
+export type PanelFindings = components['schemas']['PanelFindings'];
+export type PanelLineGroup = components['schemas']['PanelLineGroup'];
+export type PanelMedia = components['schemas']['PanelMedia'];
+export type PanelNames = components['schemas']['PanelNames'];
 export type PanelQuery = components['schemas']['PanelQuery'];
+export type PanelRun = components['schemas']['PanelRun'];
 export type PanelZoom = components['schemas']['PanelZoom'];
 export type PasskeyChanges = components['schemas']['PasskeyChanges'];
 export type PasskeyLogin = components['schemas']['PasskeyLogin'];
@@ -5009,12 +5144,12 @@ export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
-export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
+export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
 export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
@@ -5052,7 +5187,9 @@ export type SessionsPage = components['schemas']['SessionsPage'];
 export type Settlement = components['schemas']['Settlement'];
 export type SettlementForm = components['schemas']['SettlementForm'];
 export type Setup = components['schemas']['Setup'];
+export type ShareRoleBody = components['schemas']['ShareRoleBody'];
 export type SharedPlace = components['schemas']['SharedPlace'];
+export type SharedReport = components['schemas']['SharedReport'];
 export type ShownGuestLink = components['schemas']['ShownGuestLink'];
 export type ShownKey = components['schemas']['ShownKey'];
 export type ShownLink = components['schemas']['ShownLink'];
@@ -5197,10 +5334,10 @@ export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
-export type Reaction = components['schemas']['Reaction'];
-export type ReportComment = components['schemas']['ReportComment'];
 export type Report = components['schemas']['Report'];
+export type ReportShare = components['schemas']['ReportShare'];
 export type ReportVersion = components['schemas']['ReportVersion'];
+export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];
