@@ -53,7 +53,9 @@ from runvitals.server.projects.storage.owned_projects import OwnedProjectTable
 from runvitals.server.projects.storage.project_members import ProjectMemberTable
 from runvitals.server.projects.storage.project_redirects import ProjectRedirectTable
 from runvitals.server.projects.storage.saved_views import SavedViewTable
+from runvitals.server.reports.storage.readers import ReportReaderTable
 from runvitals.server.reports.storage.report_table import ReportTable
+from runvitals.server.reports.storage.share_table import ReportShareTable
 from runvitals.server.runs.storage.run_authors import set_author
 from runvitals.server.runs.storage.user_runs import AccountContents, UserRun, account_contents, runs_of_user
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerTable
@@ -76,7 +78,8 @@ class AccountStore:
             service_accounts, keys, invitations, join_requests, project_members, saved_views, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
             login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets,
-            audit_webhook, mail_drafts, reports: the tables, by what they hold.
+            audit_webhook, mail_drafts, reports, report_readers, report_shares: the tables, by what they
+            hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -117,6 +120,8 @@ class AccountStore:
         self.idempotent_requests = IdempotentRequestTable(database)
         self.team_secrets = TeamSecretTable(database)
         self.reports = ReportTable(database)
+        self.report_shares = ReportShareTable(database)
+        self.report_readers = ReportReaderTable(database)
 
     def in_one_transaction(self, work: Callable[[], T]) -> T:
         """As `MetadataStore.in_one_transaction`."""

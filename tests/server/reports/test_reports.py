@@ -70,7 +70,8 @@ def test_changes_of_two_people_to_one_block_are_a_conflict(digits: AccountsServe
     [
         ([text("aaaa", "1"), text("aaaa", "2")], "two blocks have the id 'aaaa'"),
         ([text(f"b{number:05}", "") for number in range(2001)], "2000"),
-        ([text(f"b{number:05}", "x" * 100_000) for number in range(22)], "at most 2,097,152"),
+        ([text(f"b{number:05}", "x" * 20_000) for number in range(105)], "at most 2,097,152"),
+        ([text("aaaa", "x" * 20_001)], "20000"),
         ([{"id": "aaaa", "kind": "script", "text": "1"}], "kind"),
         ([{**text("aaaa", "1"), "style": "x"}], "style"),
         ([panels(run_sets=["other"])], "'other'"),

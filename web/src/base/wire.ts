@@ -504,6 +504,13 @@ export interface components {
             /** @default 7 */
             days: number;
         };
+        /** @description Where the copy of a report is created, and what it is called. */
+        DuplicatedReport: {
+            /** @description Left out, with `project`: where the report is. */
+            entity?: string | null;
+            project?: string | null;
+            title?: string | null;
+        };
         /** @description A change of an address. */
         EmailChanges: {
             primary: boolean;
@@ -1048,6 +1055,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
         };
         /** @description A rule and its state, over the series that the requester may read. */
         ListedRule: {
@@ -1241,6 +1250,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
             /** @description That the blocks are of. */
             shown_revision: number;
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
@@ -1457,18 +1468,39 @@ export interface components {
             /** @default  */
             note: string;
         };
-        /** @description A report to be created. */
+        /** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
         NewReport: {
-            title: string;
+            /** @description Left out: that of `from`. */
+            title?: string | null;
             /** @default  */
             description: string;
             /** @default [] */
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
+            /** @description Instead of blocks: each of its elements becomes one. */
+            markdown?: string | null;
+            /** @description Instead of blocks: those of this report that you may read, or of a template. */
+            from?: number | ("comparison" | "progress" | "incident") | null;
             /**
              * @description Show it to readers of the project at once.
              * @default false
              */
             publish: boolean;
+        };
+        /** @description A link to a report to be made: anyone who has it may read the report. */
+        NewReportLink: {
+            /** @description ms UTC; null: until it is revoked. */
+            expires_ms?: number | null;
+            /**
+             * @default view
+             * @constant
+             */
+            role: "view";
+            /**
+             * @description To share a report with a person, use `shares`.
+             * @default true
+             * @constant
+             */
+            public: true;
         };
         /** @description A custom role to be created. */
         NewRole: {
@@ -1763,12 +1795,118 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The newest output of a run. */
+        PanelConsole: {
+            run: string;
+            /** @description There was more. */
+            cut: boolean;
+            pieces: components["schemas"]["PrintedPiece"][];
+        };
+        /** @description What a panel shows. */
+        PanelData: {
+            panel: string;
+            kind: string;
+            /** @description Of when the values are. */
+            as_of_ms: number;
+            /** @description They are stored, and stay as they are. */
+            frozen: boolean;
+            runs: components["schemas"]["PanelRun"][];
+            /** @description How many chosen runs were deleted. */
+            missing: number;
+            /** @description What to show instead of values, or besides them. */
+            problem: string | null;
+            /** @description Parts that could not be read. */
+            problems: string[];
+            /** @description What x counts, as `x` of `/overlay/logged`; None: no lines. */
+            x: string | null;
+            names: components["schemas"]["PanelNames"];
+            /** @description By source and name: `logged:loss`. */
+            lines: {
+                [key: string]: components["schemas"]["PanelLineGroup"][];
+            };
+            /** @description By run, of panels that show each device: instead of `lines`. */
+            devices: {
+                [key: string]: components["schemas"]["PanelDeviceLines"];
+            };
+            items: components["schemas"]["PanelMedia"][] | null;
+            findings: components["schemas"]["PanelFindings"][] | null;
+            differences: components["schemas"]["PanelDifferences"] | null;
+            importance: components["schemas"]["Importances"] | null;
+            console: components["schemas"]["PanelConsole"][] | null;
+        };
+        /** @description What each device and rank of a run sampled and logged. */
+        PanelDeviceLines: {
+            sampled: components["schemas"]["Metrics"] | null;
+            logged: components["schemas"]["Logged"] | null;
+        };
+        /** @description In which facts runs differ, and numbers of theirs. */
+        PanelDifferences: {
+            /** @description In the order of the values. */
+            runs: string[];
+            facts: components["schemas"]["FactRow"][];
+            left_out: number;
+            statistics: components["schemas"]["StatisticRow"][];
+        };
+        /** @description What the rules say about a run. */
+        PanelFindings: {
+            verdict: components["schemas"]["Verdict"];
+            findings: components["schemas"]["Finding"][];
+            fine: string[];
+            undecided: components["schemas"]["Undecided"][];
+            run: string;
+        };
+        /** @description Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
+        PanelLineGroup: {
+            x: number[];
+            /** @description Of the buckets; None: these are single values. */
+            width: number | null;
+            lines: components["schemas"]["OverlayLine"][];
+        };
+        /** @description A logged image, table or other medium of a run. */
+        PanelMedia: {
+            key: string;
+            kind: string;
+            step: number | null;
+            time_ms: number;
+            rank: number | null;
+            host: string;
+            /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
+            items: {
+                [key: string]: Json;
+            }[];
+            run: string;
+        };
+        /** @description The metrics that a panel reads, of those that its runs have. */
+        PanelNames: {
+            logged: string[];
+            system: components["schemas"]["OverlayMetric"][];
+        };
         /** @description A metric that a panel reads, or all whose names match a regular expression. */
         PanelQuery: {
             /** @enum {string} */
             source: "logged" | "system";
             name?: string | null;
             pattern?: string | null;
+        };
+        /** @description A run that a panel shows, or a group of runs that it shows as one. */
+        PanelRun: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+            started_ms: number;
+            /** @description When it ended; while it is running, when it was last heard of. */
+            end_ms: number;
+            /** @description None: a group. */
+            entity: string | null;
+            project: string | null;
+            run_set: string;
+            /** @description What the runs of a group have in common; None: a run. */
+            group: string | null;
+            /** @description How many runs a group has; None: a run. */
+            members: number | null;
+            /** @description The place in the palette that the author chose. */
+            color: number | null;
         };
         /** @description The part of the x-axis that a panel shows. */
         PanelZoom: {
@@ -2183,6 +2321,12 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** @description A page of people, by name. */
+        ReportSharesPage: {
+            shares: components["schemas"]["ReportShare"][];
+            total: number;
+            next: string | null;
+        };
         /** @description Markdown: one paragraph, heading, list, quote, table, or block of code. */
         ReportText: {
             id: string;
@@ -2192,6 +2336,12 @@ export interface components {
              */
             kind: "text";
             text: string;
+        };
+        /** @description A page of versions, the newest first: of each author the last of ten minutes. */
+        ReportVersionsPage: {
+            versions: components["schemas"]["ReportVersion"][];
+            total: number;
+            next: string | null;
         };
         /** @description A page of reports, the one that changed last first. */
         ReportsPage: {
@@ -2558,14 +2708,26 @@ export interface components {
              */
             team: string;
         };
-        /** @description The project or run that a guest link leads to. */
+        /** @description What a person may do with a report. */
+        ShareRoleBody: {
+            /** @enum {string} */
+            role: "view" | "edit";
+        };
+        /** @description The project, run or report that a guest link leads to. */
         SharedPlace: {
             entity: string;
             project: string;
-            /** @description None: all of the project. */
+            /** @description None: all of the project, or a report. */
             run: string | null;
+            /** @description None: not a report. */
+            report: components["schemas"]["SharedReport"] | null;
             /** @description None: until the link is revoked. */
             expires_ms: number | null;
+        };
+        /** @description A report that a guest link leads to. */
+        SharedReport: {
+            id: number;
+            slug: string;
         };
         /** @description A link with its secret, which is shown once. */
         ShownGuestLink: {
@@ -4239,6 +4401,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
             /** @description That the blocks are of. */
             shown_revision: number;
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
@@ -4247,6 +4411,25 @@ export interface components {
                 [key: string]: string;
             };
             may: components["schemas"]["ReportRights"];
+        };
+        /** @description A person with whom a report is shared. */
+        ReportShare: {
+            name: string;
+            /**
+             * @description `edit`: may change and publish it too.
+             * @enum {string}
+             */
+            role: "view" | "edit";
+            created_ms: number;
+        };
+        /** @description A version of a report. */
+        ReportVersion: {
+            revision: number;
+            /** @description None: a service account, or the author's account was deleted. */
+            author: string | null;
+            created_ms: number;
+            /** @description It is or was what readers see. */
+            is_published: boolean;
         };
         /** @description A training went on after a restart. */
         Resume: {
@@ -4772,6 +4955,7 @@ export type DifferencePart = components['schemas']['DifferencePart'];
 export type Differences = components['schemas']['Differences'];
 export type Done = components['schemas']['Done'];
 export type DryRunRequest = components['schemas']['DryRunRequest'];
+export type DuplicatedReport = components['schemas']['DuplicatedReport'];
 export type EmailChanges = components['schemas']['EmailChanges'];
 export type EmailsPage = components['schemas']['EmailsPage'];
 export type EndedSessions = components['schemas']['EndedSessions'];
@@ -4868,6 +5052,7 @@ export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
 export type NewReport = components['schemas']['NewReport'];
+export type NewReportLink = components['schemas']['NewReportLink'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -4895,7 +5080,16 @@ export type OwnSlackChannel = components['schemas']['OwnSlackChannel'];
 export type OwnTeam = components['schemas']['OwnTeam'];
 export type OwnedKey = components['schemas']['OwnedKey'];
 export type OwnedKeysPage = components['schemas']['OwnedKeysPage'];
+export type PanelConsole = components['schemas']['PanelConsole'];
+export type PanelData = components['schemas']['PanelData'];
+export type PanelDeviceLines = components['schemas']['PanelDeviceLines'];
+export type PanelDifferences = components['schemas']['PanelDifferences'];
+export type PanelFindings = components['schemas']['PanelFindings'];
+export type PanelLineGroup = components['schemas']['PanelLineGroup'];
+export type PanelMedia = components['schemas']['PanelMedia'];
+export type PanelNames = components['schemas']['PanelNames'];
 export type PanelQuery = components['schemas']['PanelQuery'];
+export type PanelRun = components['schemas']['PanelRun'];
 export type PanelZoom = components['schemas']['PanelZoom'];
 export type PasskeyChanges = components['schemas']['PasskeyChanges'];
 export type PasskeyLogin = components['schemas']['PasskeyLogin'];
@@ -4944,7 +5138,9 @@ export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
+export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
+export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
 export type ResetLink = components['schemas']['ResetLink'];
 export type ResetRequest = components['schemas']['ResetRequest'];
@@ -4980,7 +5176,9 @@ export type SessionsPage = components['schemas']['SessionsPage'];
 export type Settlement = components['schemas']['Settlement'];
 export type SettlementForm = components['schemas']['SettlementForm'];
 export type Setup = components['schemas']['Setup'];
+export type ShareRoleBody = components['schemas']['ShareRoleBody'];
 export type SharedPlace = components['schemas']['SharedPlace'];
+export type SharedReport = components['schemas']['SharedReport'];
 export type ShownGuestLink = components['schemas']['ShownGuestLink'];
 export type ShownKey = components['schemas']['ShownKey'];
 export type ShownLink = components['schemas']['ShownLink'];
@@ -5125,6 +5323,8 @@ export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
 export type Report = components['schemas']['Report'];
+export type ReportShare = components['schemas']['ReportShare'];
+export type ReportVersion = components['schemas']['ReportVersion'];
 export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];

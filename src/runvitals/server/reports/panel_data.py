@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Final
 
 from runvitals.model.filter import ReadableRuns
@@ -60,10 +60,6 @@ class PanelReader:
     kept_run_sets: KeptRunSets
     readable: ReadableRuns | None
     find_project: ProjectFinder
-
-    def with_runs(self, readable: ReadableRuns | None) -> PanelReader:
-        """Return the same with other rights."""
-        return replace(self, readable=readable)
 
     async def read(self, panel: ShownPanel, requested: PanelExtract = WHOLE) -> PanelAnswer:
         """Return what a panel shows now. What is wrong with the panel is its `problem`.
