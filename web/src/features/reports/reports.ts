@@ -1,6 +1,6 @@
 // Reports: their addresses, and what pages make of their blocks.
 
-import type { ListedReport, ReportImage, ReportPanel, ReportPanels, ReportRunSet, ReportSchema, ReportText } from '../../base/wire';
+import type { ListedReport, ReportImage, ReportPanel, ReportPanels, ReportRunSet, Report as ReportSchema, ReportText } from '../../base/wire';
 
 export type Block = ReportText | ReportImage | ReportPanels;
 export type { ListedReport, ReportImage, ReportPanel, ReportPanels, ReportRunSet, ReportSchema, ReportText };
