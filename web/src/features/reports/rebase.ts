@@ -1,6 +1,6 @@
 // Two people change a report: what each changed, block by block, as the server merges it too.
 
-import type { Block } from './reports';
+import { isSame, type Block } from './reports';
 
 /** A block that both changed. null: it was removed. */
 export interface BlockConflict {
@@ -13,7 +13,6 @@ export interface BlockConflict {
 export type Resolution = 'mine' | 'theirs' | 'both';
 
 const byId = (blocks: readonly Block[]): Map<string, Block> => new Map(blocks.map((block) => [block.id, block]));
-const same = (a: Block | undefined, b: Block | undefined): boolean => JSON.stringify(a) === JSON.stringify(b);
 
 /**
  * The blocks with the changes of both, in the order of mine; what only theirs has comes after the same neighbour.
@@ -30,8 +29,8 @@ export function rebased(base: readonly Block[], theirs: readonly Block[], mine: 
   });
   return order.flatMap((id): Block[] => {
     const [was, their, our] = [before.get(id), now.get(id), own.get(id)];
-    if (same(our, was)) return their ? [their] : [];
-    if (same(their, was) || same(their, our)) return our ? [our] : [];
+    if (isSame(our, was)) return their ? [their] : [];
+    if (isSame(their, was) || isSame(their, our)) return our ? [our] : [];
     const choice = resolved(id);
     if (choice === 'both' && their && our) return [their, { ...our, id: fresh() }];
     const chosen = choice === 'theirs' ? their : (our ?? (choice === 'both' ? their : undefined));

@@ -25,8 +25,8 @@ const sameType = (value: unknown, usual: unknown): boolean =>
   usual === null || value === null ? typeof value === 'object' : Array.isArray(value) === Array.isArray(usual) && typeof value === typeof usual;
 
 /** The settings of a panel of a workspace, as reports have them. */
-export function settingsOf({ metrics, pattern, each, x, across, scope, statistic, points, percentiles, y, smoothing, text }: LayoutPanel): Record<string, unknown> {
-  return { metrics, pattern, each, x, across, scope, statistic, points, percentiles, y, smoothing, text };
+export function settingsOf({ metrics, pattern, each, x, across, scope, statistic, points, percentiles, y, smoothing, text }: LayoutPanel): ReportPanel['settings'] {
+  return { metrics: [...metrics], pattern, each, x, across, scope, statistic, points, percentiles: [...percentiles], y, smoothing: smoothing && { ...smoothing }, text };
 }
 
 const isTime = (x: string): boolean => x === 'relative' || x === 'wall';

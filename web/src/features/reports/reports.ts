@@ -55,3 +55,11 @@ export const newRunSet = (entity: string, project: string): ReportRunSet => ({
   hidden: [],
   colors: {},
 });
+
+/** Whether two JSON values are the same, in whatever order their fields are. */
+export const isSame = (a: unknown, b: unknown): boolean => canonical(a) === canonical(b);
+
+const canonical = (value: unknown): string =>
+  JSON.stringify(value, (_, part: unknown) =>
+    part !== null && typeof part === 'object' && !Array.isArray(part) ? Object.fromEntries(Object.entries(part).sort(([a], [b]) => (a < b ? -1 : 1))) : part,
+  );
