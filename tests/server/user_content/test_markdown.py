@@ -171,8 +171,8 @@ def test_a_long_text_is_refused() -> None:
 
 def test_formulas_and_callouts_are_marked_for_the_page() -> None:
     links = ImageLinks(bytes(32))
-    assert html_of("$a_b$ of $5 and $6", links) == (
-        '<p><code class="math inline">a_b</code> of $5 and $6</p>\n'
+    assert html_of("So $a_b$ of $5 and $6", links) == (
+        '<p>So <code class="math inline">a_b</code> of $5 and $6</p>\n'
     )
     assert html_of("$$\n\\frac{a}{b}\n$$", links) == (
         '<pre><code class="math block">\\frac{a}{b}</code></pre>\n'
