@@ -240,6 +240,8 @@ export interface components {
             group?: string | null;
             job_type?: string | null;
             project?: string | null;
+            /** @description For everyone who sees the run. */
+            starred?: boolean | null;
             /** @description On a server with accounts: a member of the run's team. */
             author?: string | null;
             /** @default [] */
@@ -350,7 +352,20 @@ export interface components {
         ConsoleAnswer: {
             /** @description Older output is only in the journal. */
             cut: boolean;
+            /** @description There is newer output, where that around a time was requested. */
+            more: boolean;
             pieces: components["schemas"]["PrintedPiece"][];
+        };
+        /** @description Lines that match, the newest first. */
+        ConsoleMatchesAnswer: {
+            matches: components["schemas"]["ConsoleMatch"][];
+            total: number;
+            /** @description The `after` of the next page; None on the last. */
+            next: string | null;
+            /** @description Characters. */
+            searched: number;
+            /** @description False if a search takes too long, or has too much to read. */
+            complete: boolean;
         };
         /** @description A page of assignments of cost centres. */
         CostCentreAssignmentsPage: {
@@ -659,6 +674,13 @@ export interface components {
             idle: number;
             throttled: number;
             hot: number;
+        };
+        /** @description A panel after it was frozen or thawed. */
+        FrozenPanel: {
+            /** @description Of the working copy, which says so. */
+            revision: number;
+            /** @description None: it shows the values of today. */
+            frozen_ms: number | null;
         };
         /** @description The metric by which runs are judged. */
         GoalMetric: {
@@ -1095,6 +1117,8 @@ export interface components {
             run: string;
             cursor: string;
             groups: components["schemas"]["LoggedGroup"][];
+            /** @description Empty if `resolution` is `raw`. */
+            resumes: components["schemas"]["Resume"][];
             /** @description Those of `keys` under which nothing was logged. */
             unmatched: string[];
             /** @description Parts that could not be read. */
@@ -1104,6 +1128,8 @@ export interface components {
         LoggedGroup: {
             host: string;
             rank: number | null;
+            /** @description The training was resumed at an earlier step: other values of these steps were logged later. Such groups are apart, unless `resolution` is `raw`. */
+            replaced: boolean;
             step: number[];
             /** @description ms UTC; of a bucket of steps, the time of its newest call. */
             t: (number | null)[];
@@ -1501,6 +1527,22 @@ export interface components {
             /** @description A comment of the thread; the reply is about the same. */
             reply_to?: number | null;
         };
+        /** @description A link to a report to be made: anyone who has it may read the report. */
+        NewReportLink: {
+            /** @description ms UTC; null: until it is revoked. */
+            expires_ms?: number | null;
+            /**
+             * @default view
+             * @constant
+             */
+            role: "view";
+            /**
+             * @description To share a report with a person, use `shares`.
+             * @default true
+             * @constant
+             */
+            public: true;
+        };
         /** @description A custom role to be created. */
         NewRole: {
             name: string;
@@ -1794,12 +1836,118 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The newest output of a run. */
+        PanelConsole: {
+            run: string;
+            /** @description There was more. */
+            cut: boolean;
+            pieces: components["schemas"]["PrintedPiece"][];
+        };
+        /** @description What a panel shows. */
+        PanelData: {
+            panel: string;
+            kind: string;
+            /** @description Of when the values are. */
+            as_of_ms: number;
+            /** @description They are stored, and stay as they are. */
+            frozen: boolean;
+            runs: components["schemas"]["PanelRun"][];
+            /** @description How many chosen runs were deleted. */
+            missing: number;
+            /** @description What to show instead of values, or besides them. */
+            problem: string | null;
+            /** @description Parts that could not be read. */
+            problems: string[];
+            /** @description What x counts, as `x` of `/overlay/logged`; None: no lines. */
+            x: string | null;
+            names: components["schemas"]["PanelNames"];
+            /** @description By source and name: `logged:loss`. */
+            lines: {
+                [key: string]: components["schemas"]["PanelLineGroup"][];
+            };
+            /** @description By run, of panels that show each device: instead of `lines`. */
+            devices: {
+                [key: string]: components["schemas"]["PanelDeviceLines"];
+            };
+            items: components["schemas"]["PanelMedia"][] | null;
+            findings: components["schemas"]["PanelFindings"][] | null;
+            differences: components["schemas"]["PanelDifferences"] | null;
+            importance: components["schemas"]["Importances"] | null;
+            console: components["schemas"]["PanelConsole"][] | null;
+        };
+        /** @description What each device and rank of a run sampled and logged. */
+        PanelDeviceLines: {
+            sampled: components["schemas"]["Metrics"] | null;
+            logged: components["schemas"]["Logged"] | null;
+        };
+        /** @description In which facts runs differ, and numbers of theirs. */
+        PanelDifferences: {
+            /** @description In the order of the values. */
+            runs: string[];
+            facts: components["schemas"]["FactRow"][];
+            left_out: number;
+            statistics: components["schemas"]["StatisticRow"][];
+        };
+        /** @description What the rules say about a run. */
+        PanelFindings: {
+            verdict: components["schemas"]["Verdict"];
+            findings: components["schemas"]["Finding"][];
+            fine: string[];
+            undecided: components["schemas"]["Undecided"][];
+            run: string;
+        };
+        /** @description Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
+        PanelLineGroup: {
+            x: number[];
+            /** @description Of the buckets; None: these are single values. */
+            width: number | null;
+            lines: components["schemas"]["OverlayLine"][];
+        };
+        /** @description A logged image, table or other medium of a run. */
+        PanelMedia: {
+            key: string;
+            kind: string;
+            step: number | null;
+            time_ms: number;
+            rank: number | null;
+            host: string;
+            /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
+            items: {
+                [key: string]: Json;
+            }[];
+            run: string;
+        };
+        /** @description The metrics that a panel reads, of those that its runs have. */
+        PanelNames: {
+            logged: string[];
+            system: components["schemas"]["OverlayMetric"][];
+        };
         /** @description A metric that a panel reads, or all whose names match a regular expression. */
         PanelQuery: {
             /** @enum {string} */
             source: "logged" | "system";
             name?: string | null;
             pattern?: string | null;
+        };
+        /** @description A run that a panel shows, or a group of runs that it shows as one. */
+        PanelRun: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+            started_ms: number;
+            /** @description When it ended; while it is running, when it was last heard of. */
+            end_ms: number;
+            /** @description None: a group. */
+            entity: string | null;
+            project: string | null;
+            run_set: string;
+            /** @description What the runs of a group have in common; None: a run. */
+            group: string | null;
+            /** @description How many runs a group has; None: a run. */
+            members: number | null;
+            /** @description The place in the palette that the author chose. */
+            color: number | null;
         };
         /** @description The part of the x-axis that a panel shows. */
         PanelZoom: {
@@ -2220,6 +2368,12 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** @description A page of people, by name. */
+        ReportSharesPage: {
+            shares: components["schemas"]["ReportShare"][];
+            total: number;
+            next: string | null;
+        };
         /** @description Markdown: one paragraph, heading, list, quote, table, or block of code. */
         ReportText: {
             id: string;
@@ -2366,6 +2520,8 @@ export interface components {
             group?: string | null;
             job_type?: string | null;
             project?: string | null;
+            /** @description For everyone who sees the run. */
+            starred?: boolean | null;
             /** @description On a server with accounts: a member of the run's team. */
             author?: string | null;
         };
@@ -2409,6 +2565,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             notes: string;
@@ -2596,14 +2755,26 @@ export interface components {
              */
             team: string;
         };
-        /** @description The project or run that a guest link leads to. */
+        /** @description What a person may do with a report. */
+        ShareRoleBody: {
+            /** @enum {string} */
+            role: "view" | "edit";
+        };
+        /** @description The project, run or report that a guest link leads to. */
         SharedPlace: {
             entity: string;
             project: string;
-            /** @description None: all of the project. */
+            /** @description None: all of the project, or a report. */
             run: string | null;
+            /** @description None: not a report. */
+            report: components["schemas"]["SharedReport"] | null;
             /** @description None: until the link is revoked. */
             expires_ms: number | null;
+        };
+        /** @description A report that a guest link leads to. */
+        SharedReport: {
+            id: number;
+            slug: string;
         };
         /** @description A link with its secret, which is shown once. */
         ShownGuestLink: {
@@ -3372,6 +3543,20 @@ export interface components {
             max: number | null;
             sum: number | null;
         };
+        /** @description A line that matches, without control characters. */
+        ConsoleMatch: {
+            time_ms: number;
+            host: string;
+            rank: number | null;
+            /** @description Of the line in the output of its process, from 0. */
+            number: number;
+            /** @enum {string} */
+            stream: "stdout" | "stderr";
+            text: string;
+            /** @description The lines before it that the same process printed. */
+            before: string[];
+            after: string[];
+        };
         /** @description Which cost centre pays for a team, a user or a project from a day on. */
         CostCentreAssignment: {
             /** @description None: it is gone. */
@@ -3693,6 +3878,16 @@ export interface components {
             /** @description Its own and those of its devices. */
             flags: ("idle" | "throttled" | "hot" | "lost")[];
         };
+        /** @description The metric by which a run is judged, and its course. */
+        GoalLine: {
+            name: string;
+            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+            goal: ("minimize" | "maximize") | null;
+            /** @description As the summary has it. */
+            last: number | null;
+            /** @description Means in equal parts of the run's time; None is a gap. */
+            line: (number | null)[];
+        };
         /** @description A link without its secret. */
         GuestLink: {
             id: number;
@@ -3832,6 +4027,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
             /**
@@ -3857,6 +4055,8 @@ export interface components {
             sparklines: {
                 [key: string]: (number | null)[];
             };
+            /** @description If requested, of the first 20 runs of the page; None: it logged no such metric. */
+            goal?: components["schemas"]["GoalLine"] | null;
         };
         /** @description A team, user or project whose runs lost device-hours. */
         LosingPlace: {
@@ -4071,6 +4271,8 @@ export interface components {
                 [key: string]: components["schemas"]["OrganisationSetting"];
             };
             picture: string | null;
+            /** @description That work now: they end if public links are switched off. */
+            public_links: number;
         };
         /** @description How much a parameter decides. */
         ParameterImportance: {
@@ -4318,6 +4520,16 @@ export interface components {
             };
             may: components["schemas"]["ReportRights"];
         };
+        /** @description A person with whom a report is shared. */
+        ReportShare: {
+            name: string;
+            /**
+             * @description `edit`: may change and publish it too.
+             * @enum {string}
+             */
+            role: "view" | "edit";
+            created_ms: number;
+        };
         /** @description A version of a report. */
         ReportVersion: {
             revision: number;
@@ -4326,6 +4538,16 @@ export interface components {
             created_ms: number;
             /** @description It is or was what readers see. */
             is_published: boolean;
+        };
+        /** @description A training went on after a restart. */
+        Resume: {
+            /** @description ms UTC: of the last value before it. */
+            after_t: number;
+            /** @description Of that value; may be higher than `step`. */
+            after_step: number;
+            /** @description ms UTC: of the first value after it. */
+            t: number;
+            step: number;
         };
         /** @description A rule of a team or user. */
         Rule: {
@@ -4446,6 +4668,9 @@ export interface components {
             service_account: components["schemas"]["RunServiceAccount"] | null;
             /** @description None until the run is judged; `/runs/{run}/findings` has the findings. */
             verdict: components["schemas"]["RunVerdict"] | null;
+            starred: boolean;
+            /** @description When it was moved to the trash; None if it is not there. */
+            deleted_ms: number | null;
             /** @description What the requester may do with it: `run:stop`, …; left out in live events. */
             may?: string[] | null;
         };
@@ -4706,6 +4931,8 @@ export interface components {
                 [key: string]: components["schemas"]["TeamSetting"];
             };
             may: string[];
+            /** @description That work now: they end if public links are switched off. */
+            public_links: number;
         };
         /** @description A rule that could not decide, and the series that it would need. */
         Undecided: {
@@ -4820,6 +5047,7 @@ export type ConfirmationStart = components['schemas']['ConfirmationStart'];
 export type ConfirmationWays = components['schemas']['ConfirmationWays'];
 export type ConfirmedUntil = components['schemas']['ConfirmedUntil'];
 export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
+export type ConsoleMatchesAnswer = components['schemas']['ConsoleMatchesAnswer'];
 export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignmentsPage'];
 export type CostCentreChange = components['schemas']['CostCentreChange'];
 export type CostCentresPage = components['schemas']['CostCentresPage'];
@@ -4857,6 +5085,7 @@ export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type FrozenPanel = components['schemas']['FrozenPanel'];
 export type GoalMetric = components['schemas']['GoalMetric'];
 export type GroupMeans = components['schemas']['GroupMeans'];
 export type GroupedKey = components['schemas']['GroupedKey'];
@@ -4938,6 +5167,7 @@ export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
 export type NewReport = components['schemas']['NewReport'];
 export type NewReportComment = components['schemas']['NewReportComment'];
+export type NewReportLink = components['schemas']['NewReportLink'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -4965,7 +5195,16 @@ export type OwnSlackChannel = components['schemas']['OwnSlackChannel'];
 export type OwnTeam = components['schemas']['OwnTeam'];
 export type OwnedKey = components['schemas']['OwnedKey'];
 export type OwnedKeysPage = components['schemas']['OwnedKeysPage'];
+export type PanelConsole = components['schemas']['PanelConsole'];
+export type PanelData = components['schemas']['PanelData'];
+export type PanelDeviceLines = components['schemas']['PanelDeviceLines'];
+export type PanelDifferences = components['schemas']['PanelDifferences'];
+export type PanelFindings = components['schemas']['PanelFindings'];
+export type PanelLineGroup = components['schemas']['PanelLineGroup'];
+export type PanelMedia = components['schemas']['PanelMedia'];
+export type PanelNames = components['schemas']['PanelNames'];
 export type PanelQuery = components['schemas']['PanelQuery'];
+export type PanelRun = components['schemas']['PanelRun'];
 export type PanelZoom = components['schemas']['PanelZoom'];
 export type PasskeyChanges = components['schemas']['PasskeyChanges'];
 export type PasskeyLogin = components['schemas']['PasskeyLogin'];
@@ -5015,6 +5254,7 @@ export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
+export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
 export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
@@ -5052,7 +5292,9 @@ export type SessionsPage = components['schemas']['SessionsPage'];
 export type Settlement = components['schemas']['Settlement'];
 export type SettlementForm = components['schemas']['SettlementForm'];
 export type Setup = components['schemas']['Setup'];
+export type ShareRoleBody = components['schemas']['ShareRoleBody'];
 export type SharedPlace = components['schemas']['SharedPlace'];
+export type SharedReport = components['schemas']['SharedReport'];
 export type ShownGuestLink = components['schemas']['ShownGuestLink'];
 export type ShownKey = components['schemas']['ShownKey'];
 export type ShownLink = components['schemas']['ShownLink'];
@@ -5131,6 +5373,7 @@ export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
+export type ConsoleMatch = components['schemas']['ConsoleMatch'];
 export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
@@ -5156,6 +5399,7 @@ export type Findings = components['schemas']['Findings'];
 export type Firing = components['schemas']['Firing'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
+export type GoalLine = components['schemas']['GoalLine'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
 export type Importances = components['schemas']['Importances'];
@@ -5200,7 +5444,9 @@ export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
 export type ReportComment = components['schemas']['ReportComment'];
 export type Report = components['schemas']['Report'];
+export type ReportShare = components['schemas']['ReportShare'];
 export type ReportVersion = components['schemas']['ReportVersion'];
+export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];

@@ -94,20 +94,6 @@ report_share = Table(
     sqlite_with_rowid=False,
 )
 
-# Links that let anyone read a report. `digest`: SHA-256 of the secret.
-report_link = Table(
-    "report_link",
-    metadata,
-    id_column(),
-    Column("report_id", Integer, ForeignKey("report.id", ondelete="CASCADE"), nullable=False, index=True),
-    Column("digest", LargeBinary, nullable=False, unique=True),
-    Column("created_by", Integer, ForeignKey("user_account.id", ondelete="SET NULL")),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("expires_ms", BigInteger),
-    Column("revoked_ms", BigInteger),
-    sqlite_autoincrement=True,
-)
-
 report_star = Table(
     "report_star",
     metadata,

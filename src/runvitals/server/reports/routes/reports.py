@@ -22,6 +22,7 @@ from runvitals.server.reports.markdown_blocks import blocks_of_markdown
 from runvitals.server.reports.notices import ReportNotices
 from runvitals.server.reports.routes import report_models as models
 from runvitals.server.reports.routes.block_models import checked_blocks
+from runvitals.server.reports.routes.panel_readers import shown_to_readers, unreadable_place
 from runvitals.server.reports.routes.shown_reports import listed, marks_of, shown_list, whole
 from runvitals.server.reports.storage.report_table import ReportTable
 from runvitals.server.reports.storage.rows import ReportAuthor, ReportEdited, ReportRow
@@ -135,8 +136,12 @@ def change_report(
 def publish_report(
     report: TheReport, published: models.PublishedRevision, access: TheAccess, requester: TheRequester
 ) -> Any:
-    """Show a revision to everyone who may read reports of the project."""
+    """Show a revision to everyone who may read reports of the project.
+
+    If others see it by name or by a link, those who publish it must be able to read what panels show anew.
+    """
     try:
+        _check_panels(access, requester, report, published.revision)
         row = publish(access, requester, _reports(access).get(report.id), published.revision)
     except NotFound:
         raise InvalidFields({"revision": f"revision {published.revision} is not kept"}) from None
@@ -235,7 +240,10 @@ def _content_of_report(access: AccessControl, requester: Requester, report_id: i
     access.require(requester, Action.REPORT_READ, item, what, changes=False)
     may_update = access.may(requester, Action.REPORT_UPDATE, item)
     revision = row.head_revision if may_update else row.published_revision or row.head_revision
-    return ReportContent(_reports(access).document(row.id, revision), row.id)
+    document = _reports(access).document(row.id, revision)
+    return ReportContent(
+        document if may_update else shown_to_readers(access, requester, item, document), row.id
+    )
 
 
 def create(
@@ -246,7 +254,8 @@ def create(
     document = checked_document(own["title"], own["description"], own["blocks"])
     row = _reports(access).create(project_id, document, author_of(requester), access.clock())
     if content.source is not None:
-        access.accounts.report_files.copy_images(content.source, row.id)
+        access.accounts.report_files.copy(content.source, row.id)
+        access.accounts.frozen_panels.copy(content.source, row.id)
     record(access, requester, row, "report.create")
     return row, document
 
@@ -270,6 +279,29 @@ def publish(access: AccessControl, requester: Requester, row: ReportRow, revisio
     published = access.accounts.in_one_transaction(work)
     record(access, requester, published, "report.publish", revision=revision)
     return published
+
+
+def _check_panels(access: AccessControl, requester: Requester, report: ProjectItem, revision: int) -> None:
+    """Raise unless somebody may show what a revision shows to those with whom a report is shared.
+
+    They see what its panels show of the project, also if the one who publishes it may only edit it.
+
+    Raises:
+        InvalidFields: a panel shows a project that the requester may not read.
+        NotFound: the revision is not kept.
+    """
+    reports, accounts = _reports(access), access.accounts
+    is_shared = accounts.report_shares.of_report(report.id) or accounts.guest_links.all(
+        access.clock(), report_id=report.id
+    )
+    if not is_shared:
+        return
+    row = reports.get(report.id)
+    before = None if row.published_revision is None else reports.document(row.id, row.published_revision)
+    place = unreadable_place(access, requester, before, reports.document(row.id, revision))
+    if place is not None:
+        problem = f"panels show {place} anew, which you may not read, or which does not exist"
+        raise InvalidFields({"revision": f"{problem}: ask somebody to publish it who may"})
 
 
 def resource_of(access: AccessControl, requester: Requester, row: ReportRow) -> ProjectItem:

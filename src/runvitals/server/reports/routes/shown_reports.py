@@ -13,6 +13,7 @@ from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.reports.document import Document
 from runvitals.server.reports.report_ids import slug_of
+from runvitals.server.reports.routes.panel_readers import shown_to_readers
 from runvitals.server.reports.storage.rows import ReportMarks, ReportRow
 from runvitals.server.user_content import markdown
 from runvitals.server.user_content.image_links import ImageLinks
@@ -96,6 +97,8 @@ def whole(
 ) -> dict[str, Any]:
     """Return a report with the blocks of a revision."""
     may = {name: access.may(requester, action, item) for name, action in _RIGHTS.items()}
+    if not may["update"]:
+        document = shown_to_readers(access, requester, item, document)
     return {
         **listed(row, may["update"], marks_of(access, requester)),
         "title": document["title"],

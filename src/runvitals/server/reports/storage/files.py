@@ -79,14 +79,12 @@ class ReportFileTable:
         same = delete(report_file).where(report_file.c.report_id == report_id, report_file.c.digest == sha256)
         self._database.write(lambda connection: connection.execute(same))
 
-    def copy_images(self, source_id: int, report_id: int) -> None:
-        """Give a report the images of another one."""
-        images = select(report_file).where(
-            report_file.c.report_id == source_id, report_file.c.kind == "image"
-        )
+    def copy(self, source_id: int, report_id: int) -> None:
+        """Give a report the files of another one."""
+        files = select(report_file).where(report_file.c.report_id == source_id)
 
         def work(connection: Connection) -> None:
-            rows = [{**row._asdict(), "report_id": report_id} for row in connection.execute(images)]
+            rows = [{**row._asdict(), "report_id": report_id} for row in connection.execute(files)]
             add_rows(connection, report_file, rows)
 
         self._database.write(work)

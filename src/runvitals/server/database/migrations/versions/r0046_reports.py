@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 
@@ -10,6 +12,12 @@ down_revision = "0045"
 branch_labels = None
 depends_on = None
 
+_ONE_OF_THREE = (
+    " + ".join(
+        f"CASE WHEN {name} IS NULL THEN 0 ELSE 1 END" for name in ("project_id", "run_id", "report_id")
+    )
+    + " = 1"
+)
 _ORDERED = sa.Text().with_variant(sa.Text(collation="C"), "postgresql")
 
 
@@ -128,26 +136,6 @@ def upgrade() -> None:
     )
     op.create_index("ix_report_follow_user_id", "report_follow", ["user_id"])
     op.create_table(
-        "report_link",
-        sa.Column("id", sa.Integer(), sa.Identity(), nullable=False),
-        sa.Column("report_id", sa.Integer(), nullable=False),
-        sa.Column("digest", sa.LargeBinary(), nullable=False),
-        sa.Column("created_by", sa.Integer()),
-        sa.Column("created_ms", sa.BigInteger(), nullable=False),
-        sa.Column("expires_ms", sa.BigInteger()),
-        sa.Column("revoked_ms", sa.BigInteger()),
-        sa.ForeignKeyConstraint(
-            ["created_by"], ["user_account.id"], name="fk_report_link_created_by", ondelete="SET NULL"
-        ),
-        sa.ForeignKeyConstraint(
-            ["report_id"], ["report.id"], name="fk_report_link_report_id", ondelete="CASCADE"
-        ),
-        sa.PrimaryKeyConstraint("id", name="pk_report_link"),
-        sa.UniqueConstraint("digest", name="uq_report_link_digest"),
-        sqlite_autoincrement=True,
-    )
-    op.create_index("ix_report_link_report_id", "report_link", ["report_id"])
-    op.create_table(
         "report_pin",
         sa.Column("entity_id", sa.Integer(), nullable=False),
         sa.Column("report_id", sa.Integer(), nullable=False),
@@ -242,19 +230,44 @@ def upgrade() -> None:
         sqlite_with_rowid=False,
     )
     op.create_index("ix_report_reaction_user_id", "report_reaction", ["user_id"])
+    with _rebuild_links() as table:
+        if not _is_sqlite():  # there, copies have no checks
+            table.drop_constraint("ck_guest_link_one_target", type_="check")
+        table.add_column(sa.Column("report_id", sa.Integer()))
+        table.create_foreign_key(
+            "fk_guest_link_report_id", "report", ["report_id"], ["id"], ondelete="CASCADE"
+        )
+        table.create_check_constraint("ck_guest_link_one_target", _ONE_OF_THREE)
+    op.create_index("ix_guest_link_report_id", "guest_link", ["report_id"])
 
 
 def downgrade() -> None:
     """Remove the tables: all reports are lost."""
+    op.execute("DELETE FROM guest_link WHERE report_id IS NOT NULL")
+    op.drop_index("ix_guest_link_report_id", "guest_link")
+    with _rebuild_links() as table:
+        if not _is_sqlite():
+            table.drop_constraint("ck_guest_link_one_target", type_="check")
+        table.drop_constraint("fk_guest_link_report_id", type_="foreignkey")
+        table.drop_column("report_id")
+        table.create_check_constraint("ck_guest_link_one_target", "(project_id IS NULL) <> (run_id IS NULL)")
     op.drop_table("report_reaction")
     op.drop_table("wandb_report")
     op.drop_table("report_version")
     op.drop_table("report_star")
     op.drop_table("report_share")
     op.drop_table("report_pin")
-    op.drop_table("report_link")
     op.drop_table("report_follow")
     op.drop_table("report_file")
     op.drop_table("report_comment")
     op.drop_table("frozen_panel")
     op.drop_table("report")
+
+
+def _rebuild_links() -> Any:
+    recreate = "always" if _is_sqlite() else "never"
+    return op.batch_alter_table("guest_link", recreate=recreate, table_kwargs={"sqlite_autoincrement": True})
+
+
+def _is_sqlite() -> bool:
+    return bool(op.get_bind().dialect.name == "sqlite")

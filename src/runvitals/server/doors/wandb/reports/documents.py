@@ -87,22 +87,52 @@ def received(
     Raises:
         InvalidArgument: something of a panel grid that ours cannot express.
     """
-    same: dict[str, deque[str | None]] = {}
-    for own_id, block in shown:
-        same.setdefault(_normal(block), deque()).append(own_id)
+    sent = _flattened(spec["blocks"], 0)
     blocks: list[dict[str, Any]] = []
     pairs: list[tuple[str | None, Mapping[str, Any]]] = []
     ids = set(present)
-    for index, block in enumerate(_flattened(spec["blocks"], 0)):
-        ours = same.get(_normal(block))
-        own_id = ours.popleft() if ours else None
-        own = dict(present[own_id]) if own_id is not None else _own_block(block, entity, project)
+    for index, (block, place) in enumerate(zip(sent, _places(sent, shown), strict=True)):
+        own_id = None if place is None else shown[place][0]
+        is_same = place is not None and _normal(shown[place][1]) == _normal(block)
+        own = dict(present[own_id]) if is_same and own_id else _own_block(block, entity, project)
         if own is not None:
             own["id"] = own_id or _new_id(block, index, ids)
             ids.add(own["id"])
             blocks.append(own)
         pairs.append((None if own is None else own["id"], block))
     return blocks, pairs
+
+
+def _places(
+    sent: Sequence[Mapping[str, Any]], shown: Sequence[tuple[str | None, Mapping[str, Any]]]
+) -> list[int | None]:
+    """Return which of the shown blocks each sent one is: the same, or the same one changed; None: a new one.
+
+    A changed block is of the same type, between the same neighbours.
+    """
+    same: dict[str, deque[int]] = {}
+    for index, (_, block) in enumerate(shown):
+        same.setdefault(_normal(block), deque()).append(index)
+    places: list[int | None] = []
+    for block in sent:
+        equal = same.get(_normal(block))
+        places.append(equal.popleft() if equal else None)
+    free = set(range(len(shown))) - {place for place in places if place is not None}
+    following = [len(shown)] * len(sent)
+    for index in range(len(sent) - 2, -1, -1):
+        place = places[index + 1]
+        following[index] = following[index + 1] if place is None else place
+    previous = -1
+    for index, block in enumerate(sent):
+        place = places[index]
+        if place is None:
+            between = range(previous + 1, following[index])
+            kind = block.get("type")
+            place = next((at for at in between if at in free and shown[at][1].get("type") == kind), None)
+            places[index] = place
+            free.discard(-1 if place is None else place)
+        previous = previous if place is None else place
+    return places
 
 
 def shown_blocks(
@@ -135,10 +165,20 @@ def shown_blocks(
     return [*shown, *rest]
 
 
-def spec_text(shown: Sequence[tuple[str | None, Mapping[str, Any]]], spec: SentSpec | None) -> str:
-    """Return the specification that clients get."""
-    rest = spec.rest if spec is not None else {"version": _VERSION, "width": _WIDTHS[0], "panelSettings": {}}
-    whole = {"authors": [], "discussionThreads": [], **rest, "blocks": [block for _, block in shown]}
+def spec_text(
+    shown: Sequence[tuple[str | None, Mapping[str, Any]]],
+    spec: SentSpec | None,
+    settings: Mapping[str, Any] | None = None,
+) -> str:
+    """Return the specification that clients get.
+
+    Args:
+        settings: added to `panelSettings`, which clients send back.
+    """
+    rest = spec.rest if spec is not None else {"version": _VERSION, "width": _WIDTHS[0]}
+    whole = {"authors": [], "discussionThreads": [], "panelSettings": {}, **rest}
+    sent_settings = whole["panelSettings"] if isinstance(whole["panelSettings"], dict) else {}
+    whole |= {"panelSettings": {**sent_settings, **(settings or {})}, "blocks": [block for _, block in shown]}
     return json.dumps(whole, ensure_ascii=False)
 
 
