@@ -2098,6 +2098,8 @@ export interface components {
             location?: string | null;
             links?: components["schemas"]["ProfileLink"][] | null;
             intro?: string | null;
+            /** @description Ids of reports in the order in which the page shows them. */
+            pinned_reports?: number[] | null;
             hide_teams?: boolean | null;
             default_entity?: string | null;
             default_visibility?: ("" | "team" | "organisation" | "public" | "open") | null;
@@ -3039,6 +3041,7 @@ export interface components {
             intro_html: string;
             links: components["schemas"]["ShownLink"][];
             pinned_projects: string[];
+            pinned_reports: components["schemas"]["ListedReport"][];
             projects: {
                 [key: string]: Json;
             }[];
@@ -3072,6 +3075,8 @@ export interface components {
             intro?: string | null;
             links?: components["schemas"]["TeamLink"][] | null;
             pinned_projects?: string[] | null;
+            /** @description Ids of reports in the order in which the page shows them. */
+            pinned_reports?: number[] | null;
         };
         /** @description A page of the projects of a team. */
         TeamProjectsPage: {
@@ -3230,6 +3235,7 @@ export interface components {
             projects: {
                 [key: string]: Json;
             }[];
+            pinned_reports: components["schemas"]["ListedReport"][];
             may: string[];
         };
         /** @description Users whose name begins so. */
