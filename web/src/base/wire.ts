@@ -256,6 +256,7 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
+            reports: number;
         };
         /** @description Why a statement is cancelled. */
         Cancellation: {
@@ -559,6 +560,7 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
+            reports: number;
             bytes: number;
         };
         /** @description A page of teams and users, the largest first. */
@@ -2134,7 +2136,8 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
-            /** @description Of runs in the trash, which the others include. */
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
             trash: number;
             bytes: number;
         };
