@@ -651,6 +651,13 @@ export interface components {
             throttled: number;
             hot: number;
         };
+        /** @description A panel after it was frozen or thawed. */
+        FrozenPanel: {
+            /** @description Of the working copy, which says so. */
+            revision: number;
+            /** @description None: it shows the values of today. */
+            frozen_ms: number | null;
+        };
         /** @description The metric by which runs are judged. */
         GoalMetric: {
             /** @description Its column is `summary.<name>`. */
@@ -4983,6 +4990,7 @@ export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type FrozenPanel = components['schemas']['FrozenPanel'];
 export type GoalMetric = components['schemas']['GoalMetric'];
 export type GroupMeans = components['schemas']['GroupMeans'];
 export type GroupedKey = components['schemas']['GroupedKey'];
