@@ -299,6 +299,17 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The new text of a comment. */
+        CommentChanges: {
+            /** @description Markdown. */
+            text: string;
+        };
+        /** @description What the requester may do with a comment. */
+        CommentRights: {
+            update: boolean;
+            delete: boolean;
+            resolve: boolean;
+        };
         /** @description Some runs side by side. */
         ComparedRuns: {
             /** @description In the requested order. */
@@ -341,7 +352,20 @@ export interface components {
         ConsoleAnswer: {
             /** @description Older output is only in the journal. */
             cut: boolean;
+            /** @description There is newer output, where that around a time was requested. */
+            more: boolean;
             pieces: components["schemas"]["PrintedPiece"][];
+        };
+        /** @description Lines that match, the newest first. */
+        ConsoleMatchesAnswer: {
+            matches: components["schemas"]["ConsoleMatch"][];
+            total: number;
+            /** @description The `after` of the next page; None on the last. */
+            next: string | null;
+            /** @description Characters. */
+            searched: number;
+            /** @description False if a search takes too long, or has too much to read. */
+            complete: boolean;
         };
         /** @description A page of assignments of cost centres. */
         CostCentreAssignmentsPage: {
@@ -1493,6 +1517,16 @@ export interface components {
              */
             publish: boolean;
         };
+        /** @description A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
+        NewReportComment: {
+            /** @description Markdown. */
+            text: string;
+            block?: string | null;
+            panel?: string | null;
+            x?: number | null;
+            /** @description A comment of the thread; the reply is about the same. */
+            reply_to?: number | null;
+        };
         /** @description A link to a report to be made: anyone who has it may read the report. */
         NewReportLink: {
             /** @description ms UTC; null: until it is revoked. */
@@ -2229,6 +2263,12 @@ export interface components {
             description?: string | null;
             /** @description All blocks of the report. */
             blocks?: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[] | null;
+        };
+        /** @description A page of comments, the oldest first. */
+        ReportCommentsPage: {
+            comments: components["schemas"]["ReportComment"][];
+            total: number;
+            next: string | null;
         };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
@@ -3503,6 +3543,20 @@ export interface components {
             max: number | null;
             sum: number | null;
         };
+        /** @description A line that matches, without control characters. */
+        ConsoleMatch: {
+            time_ms: number;
+            host: string;
+            rank: number | null;
+            /** @description Of the line in the output of its process, from 0. */
+            number: number;
+            /** @enum {string} */
+            stream: "stdout" | "stderr";
+            text: string;
+            /** @description The lines before it that the same process printed. */
+            before: string[];
+            after: string[];
+        };
         /** @description Which cost centre pays for a team, a user or a project from a day on. */
         CostCentreAssignment: {
             /** @description None: it is gone. */
@@ -3824,6 +3878,16 @@ export interface components {
             /** @description Its own and those of its devices. */
             flags: ("idle" | "throttled" | "hot" | "lost")[];
         };
+        /** @description The metric by which a run is judged, and its course. */
+        GoalLine: {
+            name: string;
+            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+            goal: ("minimize" | "maximize") | null;
+            /** @description As the summary has it. */
+            last: number | null;
+            /** @description Means in equal parts of the run's time; None is a gap. */
+            line: (number | null)[];
+        };
         /** @description A link without its secret. */
         GuestLink: {
             id: number;
@@ -3991,6 +4055,8 @@ export interface components {
             sparklines: {
                 [key: string]: (number | null)[];
             };
+            /** @description If requested, of the first 20 runs of the page; None: it logged no such metric. */
+            goal?: components["schemas"]["GoalLine"] | null;
         };
         /** @description A team, user or project whose runs lost device-hours. */
         LosingPlace: {
@@ -4394,6 +4460,32 @@ export interface components {
             valid_to: string | null;
             note: string;
             created_by: string;
+        };
+        /** @description How many users reacted to a comment with an emoji. */
+        Reaction: {
+            emoji: string;
+            count: number;
+            mine: boolean;
+        };
+        /** @description A comment. */
+        ReportComment: {
+            id: number;
+            reply_to: number | null;
+            /** @description None: the author's account was deleted, or the comment was. */
+            author: string | null;
+            author_name: string | null;
+            block: string | null;
+            panel: string | null;
+            x: number | null;
+            /** @description Empty: it was deleted, but others have replied. */
+            text: string;
+            html: string;
+            created_ms: number;
+            changed_ms: number | null;
+            resolved_ms: number | null;
+            resolved_by: string | null;
+            reactions: components["schemas"]["Reaction"][];
+            may: components["schemas"]["CommentRights"];
         };
         /** @description A report with its blocks. */
         Report: {
@@ -4947,12 +5039,15 @@ export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
+export type CommentChanges = components['schemas']['CommentChanges'];
+export type CommentRights = components['schemas']['CommentRights'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
 export type ConfirmationWays = components['schemas']['ConfirmationWays'];
 export type ConfirmedUntil = components['schemas']['ConfirmedUntil'];
 export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
+export type ConsoleMatchesAnswer = components['schemas']['ConsoleMatchesAnswer'];
 export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignmentsPage'];
 export type CostCentreChange = components['schemas']['CostCentreChange'];
 export type CostCentresPage = components['schemas']['CostCentresPage'];
@@ -5071,6 +5166,7 @@ export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
 export type NewReport = components['schemas']['NewReport'];
+export type NewReportComment = components['schemas']['NewReportComment'];
 export type NewReportLink = components['schemas']['NewReportLink'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
@@ -5152,6 +5248,7 @@ export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
+export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
@@ -5276,6 +5373,7 @@ export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
+export type ConsoleMatch = components['schemas']['ConsoleMatch'];
 export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
@@ -5301,6 +5399,7 @@ export type Findings = components['schemas']['Findings'];
 export type Firing = components['schemas']['Firing'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
+export type GoalLine = components['schemas']['GoalLine'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
 export type Importances = components['schemas']['Importances'];
@@ -5342,6 +5441,8 @@ export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
+export type Reaction = components['schemas']['Reaction'];
+export type ReportComment = components['schemas']['ReportComment'];
 export type Report = components['schemas']['Report'];
 export type ReportShare = components['schemas']['ReportShare'];
 export type ReportVersion = components['schemas']['ReportVersion'];

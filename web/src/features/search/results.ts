@@ -7,6 +7,8 @@ import { matchingCommands, type Command, type CommandGroup } from './commands';
 
 const MAX_RUNS = 8;
 const MAX_OTHERS = 5;
+/** Projects among which those that begin so come first. */
+const MAX_RANKED = 50;
 /** The server finds users from so many characters on. */
 const MIN_USER_CHARACTERS = 2;
 
@@ -33,7 +35,7 @@ const RUNS: Source = {
 const PROJECTS: Source = {
   title: 'Projects',
   find: async (text, signal) => {
-    const projects = (await ask<Project[]>('projects', {}, signal)).map(({ name, entity }) => ({
+    const projects = (await ask<Project[]>('projects', { text, limit: MAX_RANKED }, signal)).map(({ name, entity }) => ({
       id: `project ${entity ?? ''}/${name}`,
       title: name,
       note: entity ?? undefined,

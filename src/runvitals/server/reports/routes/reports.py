@@ -19,6 +19,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
 from runvitals.server.reports.document import Document, document_of
 from runvitals.server.reports.markdown_blocks import blocks_of_markdown
+from runvitals.server.reports.notices import ReportNotices
 from runvitals.server.reports.routes import report_models as models
 from runvitals.server.reports.routes.block_models import checked_blocks
 from runvitals.server.reports.routes.panel_readers import shown_to_readers, unreadable_place
@@ -74,8 +75,7 @@ def create_report(
     """Create a report: a draft, or published at once."""
     row, document = create(access, requester, project.id, content_of(access, requester, project, new))
     if new.publish:
-        row = _reports(access).publish(row.id, row.head_revision, access.clock())
-        record(access, requester, row, "report.publish")
+        row = publish(access, requester, row, row.head_revision)
     item = resource_of(access, requester, row)
     return whole(access, requester, item, row, row.head_revision, document, outside.image_links())
 
@@ -142,10 +142,9 @@ def publish_report(
     """
     try:
         _check_panels(access, requester, report, published.revision)
-        row = _reports(access).publish(report.id, published.revision, access.clock())
+        row = publish(access, requester, _reports(access).get(report.id), published.revision)
     except NotFound:
         raise InvalidFields({"revision": f"revision {published.revision} is not kept"}) from None
-    record(access, requester, row, "report.publish", revision=published.revision)
     return listed(row, True, marks_of(access, requester))
 
 
@@ -259,6 +258,27 @@ def create(
         access.accounts.frozen_panels.copy(content.source, row.id)
     record(access, requester, row, "report.create")
     return row, document
+
+
+def publish(access: AccessControl, requester: Requester, row: ReportRow, revision: int) -> ReportRow:
+    """Show a revision to readers, and notify those who follow the report.
+
+    Raises:
+        UnknownReport: the revision is not kept.
+    """
+    reports, now_ms = _reports(access), access.clock()
+    by = requester.actor.name
+    notices = ReportNotices(access.metadata_store, access.directory, now_ms, requester.user_id, by)
+
+    def work() -> ReportRow:
+        before = reports.kept_document(row.id, row.published_revision)
+        published = reports.publish(row.id, revision, now_ms)
+        notices.published(published, reports.document(row.id, revision), before)
+        return published
+
+    published = access.accounts.in_one_transaction(work)
+    record(access, requester, published, "report.publish", revision=revision)
+    return published
 
 
 def _check_panels(access: AccessControl, requester: Requester, report: ProjectItem, revision: int) -> None:

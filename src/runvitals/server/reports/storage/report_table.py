@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    and_,
     delete,
     func,
     insert,
@@ -64,11 +65,17 @@ class ReportTable:
 
     def document(self, report_id: int, revision: int) -> Document:
         """Return a revision of a report, or raise UnknownReport."""
-        with self._database.read() as connection:
-            document = _document(connection, report_id, revision)
+        document = self.kept_document(report_id, revision)
         if document is None:
             raise UnknownReport(report_id)
         return document
+
+    def kept_document(self, report_id: int, revision: int | None) -> Document | None:
+        """Return a revision of a report; None if it is not kept."""
+        if revision is None:
+            return None
+        with self._database.read() as connection:
+            return _document(connection, report_id, revision)
 
     def create(self, project_id: int, document: Document, author: ReportAuthor, now_ms: int) -> ReportRow:
         """Create a draft, or raise LimitReached."""
@@ -283,7 +290,10 @@ def select_reports() -> Select[Any]:
         report.join(project, project.c.id == report.c.project_id)
         .join(entity, entity.c.id == project.c.entity_id)
         .outerjoin(user_account, user_account.c.id == report.c.author_id)
-        .outerjoin(_AUTHOR_ENTITY, _AUTHOR_ENTITY.c.id == user_account.c.entity_id)
+        .outerjoin(
+            _AUTHOR_ENTITY,
+            and_(_AUTHOR_ENTITY.c.id == user_account.c.entity_id, user_account.c.deleted_ms.is_(None)),
+        )
         .outerjoin(service_account, service_account.c.id == report.c.service_account_id)
     )
     return select(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import Connection, and_, delete, select
 
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.database.tables.accounts import entity, user_account
@@ -30,7 +30,7 @@ def versions_of(connection: Connection, report_id: int) -> list[ReportVersion]:
         )
         .select_from(report_version)
         .outerjoin(user_account, user_account.c.id == report_version.c.author_id)
-        .outerjoin(entity, entity.c.id == user_account.c.entity_id)
+        .outerjoin(entity, and_(entity.c.id == user_account.c.entity_id, user_account.c.deleted_ms.is_(None)))
         .where(report_version.c.report_id == report_id)
         .order_by(report_version.c.revision.desc())
     )
