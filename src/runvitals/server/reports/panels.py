@@ -14,6 +14,9 @@ from runvitals.server.reports.run_sets import RunSet
 
 Source = Literal["logged", "system"]
 USUAL_POINTS: Final = 300
+_WITH_LINES: Final = frozenset(
+    ("line", "bar", "scatter", "histogram", "percentile", "scalar", "table", "system")
+)
 MOST_MATCHES: Final = 50
 """Metrics of one pattern, as on the page."""
 
@@ -64,6 +67,18 @@ class ShownPanel:
     def is_by_device(self) -> bool:
         """Whether each device and rank has a line."""
         return self.settings.get("scope") == "devices"
+
+    def shows_alike(self, other: ShownPanel) -> bool:
+        """Return whether another panel shows the same part of the same runs, as far as can be told."""
+        return (
+            self.kind in _WITH_LINES
+            and self.frozen_ms is None
+            and self.run_sets == other.run_sets
+            and (self.zoom, self.is_by_device, self.settings.get("x") or "step")
+            == (other.zoom, other.is_by_device, other.settings.get("x") or "step")
+            and {query["source"] for query in self.queries} == {query["source"] for query in other.queries}
+            and all(query.get("name") is not None for query in self.queries)
+        )
 
     def axis(self, metrics: Sequence[PanelMetric]) -> Axis:
         """Return its x-axis. Samples of the system have no steps, so a panel with some is over time.

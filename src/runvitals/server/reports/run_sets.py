@@ -79,9 +79,9 @@ ProjectFinder = Callable[[str, str], "PanelProject | None"]
 """Returns the project of an entity with this name, which may be a former one; None: there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShownRuns:
-    """The runs of a run set that a reader may read.
+    """The runs of a run set that a reader may read. It equals itself alone.
 
     Attributes:
         place: the project, with what may be read of it; None: the project may not be read, or there is none.
