@@ -10,7 +10,7 @@ from runvitals.base.regular_expressions import finder
 from runvitals.readers.journals.globs import glob
 from runvitals.server.charts.overlay.axis import METRIC, Axis, Extract
 from runvitals.server.reports.document import Document, panels_of
-from runvitals.server.reports.run_sets import RunSet
+from runvitals.server.reports.run_sets import PanelRunSet
 
 Source = Literal["logged", "system"]
 USUAL_POINTS: Final = 300
@@ -56,7 +56,7 @@ class ShownPanel:
 
     id: str
     kind: str
-    run_sets: tuple[RunSet, ...]
+    run_sets: tuple[PanelRunSet, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     queries: tuple[Mapping[str, Any], ...] = ()
     zoom: tuple[float, float] | None = None
@@ -69,7 +69,7 @@ class ShownPanel:
         return self.settings.get("scope") == "devices"
 
     def shows_alike(self, other: ShownPanel) -> bool:
-        """Return whether another panel shows the same part of the same runs, as far as can be told."""
+        """Return whether another panel shows the same part of the same runs."""
         return (
             self.kind in _WITH_LINES
             and self.frozen_ms is None
@@ -153,7 +153,7 @@ def panels_in(document: Document) -> Iterator[ShownPanel]:
 
 
 def _panel(block: Mapping[str, Any], panel: Mapping[str, Any]) -> ShownPanel:
-    run_sets = {run_set["id"]: RunSet.of(run_set) for run_set in block["run_sets"]}
+    run_sets = {run_set["id"]: PanelRunSet.of(run_set) for run_set in block["run_sets"]}
     zoom = panel.get("zoom")
     return ShownPanel(
         panel["id"],
