@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from alembic import op
@@ -265,7 +265,7 @@ def downgrade() -> None:
 
 
 def _rebuild_links() -> Any:
-    recreate = "always" if _is_sqlite() else "never"
+    recreate: Literal["always", "never"] = "always" if _is_sqlite() else "never"
     return op.batch_alter_table("guest_link", recreate=recreate, table_kwargs={"sqlite_autoincrement": True})
 
 
