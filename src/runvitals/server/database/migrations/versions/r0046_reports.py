@@ -266,7 +266,13 @@ def downgrade() -> None:
 
 def _rebuild_links() -> Any:
     recreate: Literal["always", "never"] = "always" if _is_sqlite() else "never"
-    return op.batch_alter_table("guest_link", recreate=recreate, table_kwargs={"sqlite_autoincrement": True})
+    alone = {"resolve_fks": False}  # the tables that it refers to stay as they are
+    return op.batch_alter_table(
+        "guest_link",
+        recreate=recreate,
+        reflect_kwargs=alone,
+        table_kwargs={"sqlite_autoincrement": True},
+    )
 
 
 def _is_sqlite() -> bool:
