@@ -256,6 +256,7 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
+            reports: number;
         };
         /** @description Why a statement is cancelled. */
         Cancellation: {
@@ -559,6 +560,7 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
+            reports: number;
             bytes: number;
         };
         /** @description A page of teams and users, the largest first. */
@@ -2098,6 +2100,8 @@ export interface components {
             location?: string | null;
             links?: components["schemas"]["ProfileLink"][] | null;
             intro?: string | null;
+            /** @description Ids of reports in the order in which the page shows them. */
+            pinned_reports?: number[] | null;
             hide_teams?: boolean | null;
             default_entity?: string | null;
             default_visibility?: ("" | "team" | "organisation" | "public" | "open") | null;
@@ -2132,7 +2136,8 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
-            /** @description Of runs in the trash, which the others include. */
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
             trash: number;
             bytes: number;
         };
@@ -3039,6 +3044,7 @@ export interface components {
             intro_html: string;
             links: components["schemas"]["ShownLink"][];
             pinned_projects: string[];
+            pinned_reports: components["schemas"]["ListedReport"][];
             projects: {
                 [key: string]: Json;
             }[];
@@ -3072,6 +3078,8 @@ export interface components {
             intro?: string | null;
             links?: components["schemas"]["TeamLink"][] | null;
             pinned_projects?: string[] | null;
+            /** @description Ids of reports in the order in which the page shows them. */
+            pinned_reports?: number[] | null;
         };
         /** @description A page of the projects of a team. */
         TeamProjectsPage: {
@@ -3230,6 +3238,7 @@ export interface components {
             projects: {
                 [key: string]: Json;
             }[];
+            pinned_reports: components["schemas"]["ListedReport"][];
             may: string[];
         };
         /** @description Users whose name begins so. */
