@@ -119,8 +119,12 @@ def test_a_team_adds_channels_and_leads_severities_to_them(page: Browser, people
     settings = people.served.metadata_store.alerts.settings
 
     def routed() -> list[str]:
-        sections = "[...document.querySelectorAll('main section')]"
+        routes = settings.of_team(team).get("routes", {})
+        return sorted(target.partition(":")[0] for target in routes.get("info", ()))
 
+    eventually(lambda: routed() == ["apprise", "slack"])
+    looks_right(page, "/vision/-/settings/notifications", "routes")
+    sections = "[...document.querySelectorAll('main section')]"
     routes = f"{sections}.find(e => e.innerText.startsWith('Rules that name'))"
     assert page.evaluate(f"{routes}.querySelectorAll('input:checked').length") == 2
 

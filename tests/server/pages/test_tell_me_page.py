@@ -100,7 +100,8 @@ def test_a_team_says_it_on_its_own_page(page: Browser, people: People) -> None:
     fill(page, "Percent of the plan", "0")
     click(page, "main button", "Tell me")
     page.wait("document.querySelector('[aria-invalid=true]') === document.activeElement")
-    assert ">= 1" in field(page, "Percent of the plan")["error"]
+    error = field(page, "Percent of the plan")["error"]
+    assert error == "expected a whole number of at least 1"
     fill(page, "Percent of the plan", "90")
     click(page, "main button", "Tell me")
     shown(page, "Set: 90 % of the plan is used.")
@@ -108,7 +109,7 @@ def test_a_team_says_it_on_its_own_page(page: Browser, people: People) -> None:
     choose(page, "When", "something is found")
     click(page, "main label", "mail to me")
     click(page, "main button", "Tell me")
-    shown(page, "expected at least one action", "main form")
+    shown(page, "Choose at least one way.", "main form")
     click(page, "main label", "mail to me")
     click(page, "main button", "Tell me")
     shown(page, "Finding of any kind, warning or worse, opens")

@@ -1,7 +1,7 @@
 // Rules and automations as lines of one list: when, where, how, and where they were set.
 
 import { tellText, ruleText, type StoredRule } from './alertRules';
-import { actionsText, eventText, type Automation } from './automations';
+import { actionsText, eventText, hasFilter, type Automation } from './automations';
 
 export type Entry = {
   /** Unique in the list of a team or user. */
@@ -36,7 +36,7 @@ export function entryOfAutomation(automation: Automation): Entry {
     key: `automation ${automation.id}`,
     name: automation.name,
     when: eventText(automation.event),
-    where: whereText(projects, [run_name && `runs like ${run_name}`, author && `by ${author}`, tag && `tagged ${tag}`]),
+    where: !hasFilter(automation.event.kind) ? 'the whole team' : whereText(projects, [run_name && `runs like ${run_name}`, author && `by ${author}`, tag && `tagged ${tag}`]),
     how: actionsText(automation.actions),
     enabled: automation.enabled,
   };
