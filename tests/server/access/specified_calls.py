@@ -87,7 +87,7 @@ def _member_restored(served: ServedOrganisation) -> None:
 def _runs_restored(served: ServedOrganisation) -> None:
     runs = served.metadata_store.runs
     trashed = runs.trashed_before(NOW * 2)
-    runs.restore([number for number in trashed if runs.get([number], NOW)[number].uid != "deleted-bob"])
+    runs.restore([number for number in trashed if runs.get([number], NOW)[number].uid != "deleted-bob"], NOW)
 
 
 def _projects_restored(served: ServedOrganisation) -> None:

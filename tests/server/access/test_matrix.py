@@ -147,7 +147,7 @@ class Walk:
         for number in store.runs.trashed_before(NOW * 2):
             row = store.runs.get([number], NOW)[number]
             if row.uid != "deleted-bob":
-                store.runs.restore([number])
+                store.runs.restore([number], NOW)
 
     @contextmanager
     def switched(self, switch: str) -> Iterator[None]:

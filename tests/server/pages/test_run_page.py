@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from tests.readers.journals.journals import Monitor, Trainer
@@ -71,3 +72,35 @@ def test_a_selected_part_is_the_same_in_all_tabs(page: Browser, tmp_path: Path) 
     assert "10 steps shown" in page.text(".tools .zoomed")
     page.evaluate("document.querySelector('.tools .zoomed').click()")
     page.wait("location.search === '?charts=loss'")
+
+
+def keep_picture(page: Browser, name: str) -> None:  # noqa: F811
+    """For who wants to look: PICTURES=folder."""
+    if folder := os.environ.get("PICTURES"):
+        page.screenshot(Path(folder, f"{name}.png"))
+
+
+def point_at(page: Browser, selector: str, share: float) -> None:  # noqa: F811
+    left, top, width, height = page.box(selector)
+    page.mouse("mouseMoved", left + width * share, top + height / 2)
+
+
+def test_a_step_chart_says_where_a_training_was_resumed(page: Browser, tmp_path: Path) -> None:  # noqa: F811
+    start_ms = now_ms() - 700_000
+    monitor, trainer = Monitor(tmp_path, start_ms=start_ms), Trainer(tmp_path, start_ms=start_ms)
+    for row, step in enumerate([*range(400), *range(200, 400)]):
+        monitor.sample(start_ms + row * 1000, {"gpu.0.gpu": 90.0, "gpu.0.powerWatts": 300.0, "cpu": 20.0})
+        trainer.log(start_ms + row * 1000, step, **{"train/loss": 3.0 - step / 200 + (row >= 400) / 2})
+    monitor.end(start_ms + 600_000, exit_code=0)
+
+    page.open("/runs/abc/charts?charts=loss")
+    page.wait("document.querySelector('figure .u-over')")
+    point_at(page, "figure .u-over", 200 / 399)
+    page.wait("document.querySelector('figure .where').innerText.includes('at step 200, back from 399')")
+    keep_picture(page, "resumed-by-step")
+
+    page.open("/runs/abc/charts?charts=loss&x=elapsed")
+    page.wait("document.querySelector('figure .u-over')")
+    point_at(page, "figure .u-over", 400 / 600)
+    page.wait("document.querySelector('figure .where').innerText.includes('at step 200, back from 399')")
+    keep_picture(page, "resumed-by-time")

@@ -61,6 +61,7 @@ const RUN: Parameters = {
   level: null,
   alerts: null,
   events: /^all$/,
+  version: null,
 };
 
 /** By page; those that are not here have parameters of several views, and are not checked. */

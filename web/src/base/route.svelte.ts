@@ -22,13 +22,23 @@ export const BILLING_TABS = ['plan', 'usage', 'lost-time', 'budget', 'storage', 
 const RENAMED_SETTINGS: Record<string, 'notifications'> = { alerts: 'notifications', rules: 'notifications', automations: 'notifications' };
 export type BillingTab = (typeof BILLING_TABS)[number];
 
-export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'findings', 'sweeps', 'artifacts', 'settings'] as const;
+export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'reports', 'findings', 'sweeps', 'artifacts', 'settings'] as const;
 export type ProjectTab = (typeof PROJECT_TABS)[number];
+
+/** A report: its id, as the end of the address has it. `editing`: its editor. */
+export interface ReportRoute {
+  page: 'report';
+  entity: string;
+  project: string;
+  id: string;
+  editing: boolean;
+}
 
 /** Pages of a server with accounts. */
 export type AccountRoute =
   | { page: 'entry'; entry: Entry }
   | { page: 'project'; entity: string; project: string; tab: ProjectTab }
+  | ReportRoute
   | { page: 'settings'; tab: SettingsTab }
   | { page: 'organisation'; tab: OrganisationTab }
   | { page: 'billing'; tab: BillingTab }
@@ -100,6 +110,10 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   if (parts.length === 1) return { page: 'entity', name: first };
   const team = TEAM_TABS.find((name) => name === settingsName(fourth ?? 'general'));
   if (second === '-' && third === 'settings' && parts.length <= 4 && team) return { page: 'team', team: first, tab: team };
+  const report = third === 'reports' && fourth !== undefined ? /--([^-]+)$/.exec(fourth)?.[1] : undefined;
+  if (second !== '-' && report !== undefined && parts.length <= 5 && (parts[4] ?? 'edit') === 'edit') {
+    return { page: 'report', entity: first, project: second!, id: report, editing: parts.length === 5 };
+  }
   const tab = PROJECT_TABS.find((name) => name === (third ?? 'overview'));
   if (second !== '-' && parts.length <= 3 && tab) return { page: 'project', entity: first, project: second!, tab };
   return null;
@@ -141,6 +155,11 @@ export function runHref(run: { id: string; entity: string | null; project: strin
   return `${before}/runs/${encodeURIComponent(run.id)}${tab === null ? '' : `/${tab}`}`;
 }
 
+/** The page of a report, or its editor. */
+export function reportHref(report: { entity: string; project: string; slug: string; id: number }, editing = false): string {
+  return `${projectHref(report.project, report.entity, 'reports')}/${encodeURIComponent(`${report.slug}--${report.id}`)}${editing ? '/edit' : ''}`;
+}
+
 export const hostHref = (name: string): string => `/hosts/${encodeURIComponent(name)}`;
 
 /** Ids are unique in a team only: if all runs are of the same one, the address names it. */
@@ -169,6 +188,7 @@ export function accountTitle(route: AccountRoute): string {
   if (route.page === 'organisation') return 'Organisation';
   if (route.page === 'billing') return 'Billing';
   if (route.page === 'project') return `${route.entity}/${route.project}`;
+  if (route.page === 'report') return 'Report';
   return route.page === 'team' ? `${route.team}: settings` : route.name;
 }
 

@@ -109,9 +109,21 @@ def test_a_stale_marker_is_a_gap(served: Served) -> None:
 
 
 def test_other_names_keep_their_labels_but_those_of_run_and_host(served: Served) -> None:
-    labels = {"__name__": "queue_size", "instance": "n1:80", "runvitals_run": "other", "queue": 'a"b'}
+    labels = {"__name__": "queue_size", "instance": "n1", "runvitals_run": "other", "queue": 'a"b'}
     assert post(served.url, version_1([(labels, [(NOW_MS, 7.0)])])).status_code == 204
     assert values(served, "other", r'queue_size{queue="a\"b"}') == {NOW_MS: 7.0}
+
+
+def test_exporters_on_one_host_have_series_of_their_own(served: Served) -> None:
+    for tick in range(3):
+        for port in (9171, 9172):
+            labels = {"__name__": "jobs_total", "instance": f"n6:{port}", "job": "queue"}
+            sent = [(NOW_MS + tick * 1000, float(port * 1000 + tick))]
+            assert post(served.url, version_1([(labels, sent)])).status_code == 204
+    for port in (9171, 9172):
+        key = f'jobs_total{{instance="n6:{port}",job="queue"}}'
+        expected = {NOW_MS + tick * 1000: float(port * 1000 + tick) for tick in range(3)}
+        assert values(served, "host-n6", key) == expected
 
 
 def test_without_a_run_the_host_has_one(served: Served) -> None:
@@ -254,6 +266,6 @@ def test_many_hosts_and_times_in_one_request(served: Served) -> None:
         for number in range(20)
     ]
     assert post(served.url, version_1(series)).status_code == 204
-    stored = values(served, "host-h2", 'm19{job="j"}')
+    stored = values(served, "host-h2", 'm19{instance="h2:1",job="j"}')
     assert stored == {NOW_MS + 1000 * tick: 19.0 for tick in range(3)}
     assert not any(isnan(value) for value in stored.values() if value is not None)

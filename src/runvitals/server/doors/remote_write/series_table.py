@@ -125,12 +125,15 @@ class SeriesTable:
         return Translation(key)
 
     def _key(self, labels: Mapping[str, str], route: Route) -> str:
-        """Return the key of a series: its name, and the labels that do not say which run or host it is of."""
+        """Return the key of a series: its name, and the labels that do not say which run or host it is of.
+
+        `instance="node1:9100"` stays: of two exporters on one host, only the port tells series apart.
+        """
         names = {route.run, route.run_name, route.host, route.project}
         kept = [
             f'{name}="{_escape(value)}"'
             for name, value in sorted(labels.items())
-            if name != _NAME and not (name in self._rules.attributes and _is_in(value, names))
+            if name != _NAME and not (name in self._rules.attributes and value in names)
         ]
         return labels.get(_NAME, "") + (f"{{{','.join(kept)}}}" if kept else "")
 
@@ -146,10 +149,6 @@ def _shorten(key: str) -> str:
     if len(key) <= MAX_KEY:
         return key
     return f"{key[: MAX_KEY - 9]}-{hashlib.sha256(key.encode()).hexdigest()[:8]}"
-
-
-def _is_in(value: str, names: set[str | None]) -> bool:
-    return value in names or value.rpartition(":")[0] in names
 
 
 def _escape(value: str) -> str:
