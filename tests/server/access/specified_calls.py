@@ -194,6 +194,7 @@ CALLS: Final[dict[str, Call]] = {
     "report:update": Call("PATCH", "/reports/{report}", {"revision": "1", "description": "cell"}),
     "report:delete": Call("DELETE", "/reports/{report}", None, _reports_restored),
     "report:follow": Call("PUT", "/reports/{report}/follow"),
+    "report:share_public": Call("POST", "/reports/{report}/links", {}),
     "report:comment": Call("POST", "/reports/{report}/comments", {"text": "Why {number}?"}),
     "sweep:control": Call("POST", f"{_SWEEP}/pause", prepare=_new_sweep),
     "sweep:delete": Call("DELETE", _SWEEP, prepare=_new_sweep),
@@ -247,7 +248,6 @@ ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 
 LATER: Final = {
     "registry": "the registry of models",
-    "report": "sharing of reports",
     "org:bucket_manage": "a bucket of one's own",
 }
 """Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""

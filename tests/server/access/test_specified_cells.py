@@ -143,6 +143,8 @@ def check(cells: Walk, row: dict[str, str], call: Call, on: str) -> list[str]:
         if "{report}" in call.path:
             target["report"] = str(cells.served.reports[target["run"]])
         with ExitStack() as switches:
+            if on == "report without links":
+                switches.enter_context(cells.switched("no links"))
             if decided.startswith("if "):
                 if allowed(cells, who, call, target):
                     problems.append(f"allowed without {decided[3:]}")
