@@ -3715,6 +3715,8 @@ export interface components {
         /** @description The value of a series that decided, and what it is compared with. */
         Evidence: {
             key: string;
+            /** @description The series in words. */
+            name: string;
             host: string;
             value: number;
             unit: string;
