@@ -23,7 +23,7 @@ from runvitals.server.doors.wandb.viewer import UserNode
 from runvitals.server.reports.document import MAX_DESCRIPTION, MAX_TITLE, Document, document_of
 from runvitals.server.reports.report_ids import report_number
 from runvitals.server.reports.routes.block_models import checked_blocks
-from runvitals.server.reports.routes.reports import author_of, record
+from runvitals.server.reports.routes.reports import author_of, publish, record
 from runvitals.server.reports.storage.rows import ReportEdited, ReportRow, UnknownReport
 
 if TYPE_CHECKING:
@@ -163,8 +163,7 @@ def upsert_view(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
         )
     row, item = _change(context, input) if input.get("id") else _create(context, input)
     if kind == _REPORT and row.published_revision != row.head_revision:
-        row = context.access.accounts.reports.publish(row.id, row.head_revision, context.now_ms())
-        record(context.access, context.requester, row, "report.publish", revision=row.head_revision)
+        row = publish(context.access, context.requester, row, row.head_revision)
     return {"view": _view(context, row, item), "inserted": not input.get("id")}
 
 
