@@ -63,7 +63,7 @@ def offered(page: Browser, label: str) -> list[str]:
 
 
 def test_a_project_of_a_thousand_is_found_and_chosen_by_keyboard(page: Browser) -> None:
-    page.open("/-/settings/alerts")
+    page.open("/-/settings/notifications")
     begin(page, "Project", "0717")
     page.wait("document.querySelectorAll('[role=listbox][aria-label=Project] button').length === 1")
     assert offered(page, "Project") == ["vision/digits-0717"]
@@ -89,7 +89,7 @@ def test_a_project_of_a_thousand_is_found_and_chosen_by_keyboard(page: Browser) 
 
 
 def test_several_projects_are_chosen_in_a_dialog(page: Browser) -> None:
-    page.open("/vision/-/settings/automations")
+    page.open("/vision/-/settings/notifications")
     click(page, "main button", "New automation")
     begin(page, "Projects", "0003", "dialog")
     page.wait("document.querySelectorAll('[role=listbox][aria-label=Projects] button').length === 1")

@@ -1,6 +1,7 @@
 // The current view: the address bar as state. Every view has an address, so it can be shared as a link.
 
 import { isEntityName } from './names';
+import { own } from './own';
 
 export type Tab = 'charts' | 'system' | 'overview' | 'logs' | 'files' | 'artifacts' | 'alerts';
 const TABS: readonly string[] = ['charts', 'system', 'overview', 'logs', 'files', 'artifacts', 'alerts'] satisfies Tab[];
@@ -10,13 +11,15 @@ const RENAMED_TABS: Record<string, Tab> = { logged: 'charts', console: 'logs' };
 /** Pages that need no account: they lead to one. */
 export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device', 'mute'] as const;
 export type Entry = (typeof ENTRIES)[number];
-export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'alerts', 'rules', 'security', 'keys', 'teams', 'usage', 'account'] as const;
+export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'notifications', 'security', 'keys', 'teams', 'usage', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
 export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'slack', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
-export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'rules', 'automations', 'integrations', 'usage', 'audit'] as const;
+export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'notifications', 'integrations', 'usage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 export const BILLING_TABS = ['plan', 'usage', 'lost-time', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
+/** What pages of settings were called before: links to them still work. */
+const RENAMED_SETTINGS: Record<string, 'notifications'> = { alerts: 'notifications', rules: 'notifications', automations: 'notifications' };
 export type BillingTab = (typeof BILLING_TABS)[number];
 
 export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'reports', 'findings', 'sweeps', 'artifacts', 'settings'] as const;
@@ -95,7 +98,7 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   if (first === '-' && parts.length <= 3) {
     const entry = ENTRIES.find((name) => name === second);
     if (entry && third === undefined) return { page: 'entry', entry };
-    const settings = SETTINGS_TABS.find((name) => name === (third ?? 'profile'));
+    const settings = SETTINGS_TABS.find((name) => name === settingsName(third ?? 'profile'));
     if (second === 'settings' && settings) return { page: 'settings', tab: settings };
     const organisation = ORGANISATION_TABS.find((name) => name === (third ?? 'members'));
     if (second === 'organisation' && organisation) return { page: 'organisation', tab: organisation };
@@ -105,7 +108,7 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   }
   if (first === undefined || !isEntityName(first)) return null;
   if (parts.length === 1) return { page: 'entity', name: first };
-  const team = TEAM_TABS.find((name) => name === (fourth ?? 'general'));
+  const team = TEAM_TABS.find((name) => name === settingsName(fourth ?? 'general'));
   if (second === '-' && third === 'settings' && parts.length <= 4 && team) return { page: 'team', team: first, tab: team };
   const report = third === 'reports' && fourth !== undefined ? /--([^-]+)$/.exec(fourth)?.[1] : undefined;
   if (second !== '-' && report !== undefined && parts.length <= 5 && (parts[4] ?? 'edit') === 'edit') {
@@ -115,6 +118,8 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   if (second !== '-' && parts.length <= 3 && tab) return { page: 'project', entity: first, project: second!, tab };
   return null;
 }
+
+const settingsName = (name: string): string => own(RENAMED_SETTINGS, name) ?? name;
 
 const OF_MLFLOW = /^#\/experiments\/([^/?]+)(?:\/runs\/([^/?]+))?/;
 

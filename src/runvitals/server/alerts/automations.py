@@ -29,6 +29,18 @@ MAX_COOLDOWN_H: Final = 168
 _MAX_PATTERN: Final = 200
 _MAX_ACTIONS: Final = 10
 _MAX_WINDOW: Final = 100
+_PLAIN_WORDS: Final = {
+    "`int`": "a whole number",
+    "`float`": "a number",
+    "`str`": "a text",
+    "`bool`": "true or false",
+    "`array`": "a list",
+    "`object`": "an object",
+    "of length >=": "with at least",
+    "of length <=": "with at most",
+    ">=": "of at least",
+    "<=": "of at most",
+}
 _PATH: Final = re.compile(r" - at `\$\.?([^`]*)`$")
 
 Pattern = Annotated[str, Meta(max_length=_MAX_PATTERN)]
@@ -334,7 +346,7 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
         text = str(error)
         where = _PATH.search(text)
         field = where[1] if where else "event"
-        raise InvalidAutomation(field, _PATH.sub("", text) + _allowed_kinds(field)) from None
+        raise InvalidAutomation(field, _plain(_PATH.sub("", text)) + _allowed_kinds(field)) from None
     for name, part in (("event", automation.event), ("filter", automation.filter)):
         for attribute in ("tag", "collection", "type", "alias", "name", "host", "title", "run_name"):
             is_pattern = name == "event" or attribute == "run_name"
@@ -354,6 +366,19 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
     if isinstance(automation.event, UsageThreshold) and automation.filter != AutomationFilter():
         raise InvalidAutomation("filter", "the usage of a team belongs to no run; expected no filter")
     return automation
+
+
+def _plain(text: str) -> str:
+    """Return an error of msgspec in plain English.
+
+    >>> _plain("Expected `int` >= 1"), _plain("Expected `array` of length >= 1")
+    ('expected a whole number of at least 1', 'expected a list with at least 1')
+    >>> _plain("Expected `float`, got `str`")
+    'expected a number, got a text'
+    """
+    for words, plain in _PLAIN_WORDS.items():
+        text = text.replace(words, plain)
+    return text[:1].lower() + text[1:]
 
 
 def _check_findings(ids: Iterable[str]) -> None:
