@@ -23,6 +23,7 @@ from tests.patience import PATIENCE_S
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _KEY_CODES = {
+    "Tab": 9,
     "Enter": 13,
     "Escape": 27,
     " ": 32,

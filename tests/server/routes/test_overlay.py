@@ -250,10 +250,10 @@ def test_invalid_requests(runs: Client, what: str, params: dict[str, Any], reaso
 
 
 def test_a_request_has_limits(runs: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.server.charts.routes.overlay.MAX_VALUES", 100)
+    monkeypatch.setattr("runvitals.server.charts.overlay.run_reading.MAX_VALUES", 100)
     response = runs.get("/api/v1/overlay/logged", params={"runs": list(TICKS), "keys": ["loss"]})
     assert "more than 100 logged values would have to be read" in response.json()["error"]
-    monkeypatch.setattr("runvitals.server.charts.routes.overlay.MAX_POINTS", 100)
+    monkeypatch.setattr("runvitals.server.charts.overlay.run_reading.MAX_POINTS", 100)
     response = runs.get("/api/v1/overlay/logged", params={"runs": list(TICKS), "keys": ["loss"]})
     assert "3 runs × 1 keys × 300 points are 900" in response.json()["error"]
     monkeypatch.undo()

@@ -63,6 +63,7 @@ const RUN: Parameters = {
   level: null,
   alerts: null,
   events: /^all$/,
+  version: null,
 };
 
 /** By page; those that are not here have parameters of several views, and are not checked. */

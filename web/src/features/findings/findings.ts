@@ -29,7 +29,7 @@ export function costText(finding: Finding): string {
   const { device_hours: hours, money } = finding.cost;
   if (hours <= 0) return '';
   const text = `${hours < 10 ? hours.toPrecision(2) : Math.round(hours).toLocaleString('en')} device-hours lost`;
-  return money === null ? text : `${text}, ${money.toFixed(2)} in money`;
+  return money === null ? text : `${text}, ${money > 0 && money < 0.005 ? '< 0.01' : money.toFixed(2)} in money`;
 }
 
 /** The value of a series that decided: `1,110 MHz, normally 1,980 MHz`. */

@@ -12,10 +12,9 @@ import numpy as np
 
 from runvitals.base import deadline
 from runvitals.base.buckets import Grid, reduce
-from runvitals.journal import frames, paths
+from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.model.logged_media import MediaKey, SavedFile
-from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.model.run import Event, Run
 from runvitals.model.state import TRAIN
 from runvitals.readers.journals.artifacts import LocalArtifacts
@@ -26,6 +25,7 @@ from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.series import Groups, Series
 from runvitals.server.charts.run_plan import PlannedSeries, RunPlan, planned_series
 from runvitals.server.charts.series import check_value_count, summary, within
+from runvitals.server.library.local.contents import open_content
 from runvitals.server.library.local.value_ranges import ValueRanges
 from runvitals.server.library.run_library import (
     ArtifactRelation,
@@ -260,13 +260,7 @@ class JournalView:
         """See `RunView.content`."""
         if not self.reader.media.names(sha256):
             return None
-        try:
-            file = os.fdopen(paths.open_file(paths.content_path(self.reader.folder, sha256)), "rb")
-        except FileNotFoundError:
-            return None
-        head = file.read(HEAD_BYTES)
-        file.seek(0)
-        return OpenedContent(file, os.fstat(file.fileno()).st_size, media_type(head))
+        return open_content(self.reader.folder, sha256)
 
     # News. The reader is not polled between two of these calls, so its end is `now`.
 

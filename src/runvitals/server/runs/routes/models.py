@@ -58,6 +58,7 @@ class RunChanges(RequestBody):
     group: str | None = Field(None, max_length=256)
     job_type: str | None = Field(None, max_length=256)
     project: str | None = Field(None, max_length=256)
+    starred: bool | None = Field(None, description="For everyone who sees the run.")
     author: str | None = Field(
         None, max_length=64, description="On a server with accounts: a member of the run's team."
     )
@@ -153,9 +154,22 @@ class RunRowSchema(ResponseBody):
     verdict: RunVerdictSchema | None = Field(
         description="None until the run is judged; `/runs/{run}/findings` has the findings."
     )
+    starred: bool
+    deleted_ms: int | None = Field(description="When it was moved to the trash; None if it is not there.")
     may: list[str] | None = Field(
         None, description="What the requester may do with it: `run:stop`, …; left out in live events."
     )
+
+
+class GoalLineSchema(ResponseBody):
+    """The metric by which a run is judged, and its course."""
+
+    name: str
+    goal: Literal["minimize", "maximize"] | None = Field(
+        description="As `define_metric` says, else as its name suggests; None if that is not known."
+    )
+    last: Number = Field(description="As the summary has it.")
+    line: list[Number] = Field(description="Means in equal parts of the run's time; None is a gap.")
 
 
 class ListedRunSchema(RunRowSchema):
@@ -167,6 +181,9 @@ class ListedRunSchema(RunRowSchema):
     columns: dict[str, str | Number] = Field({}, description="By the names in `columns`; None: no value.")
     sparklines: dict[str, list[Number]] = Field(
         {}, description="By key: means in equal parts of the run's time; None is a gap. Empty without values."
+    )
+    goal: GoalLineSchema | None = Field(
+        None, description="If requested, of the first 20 runs of the page; None: it logged no such metric."
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,9 +11,11 @@ from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
 from runvitals.readers.journals.key_filter import KeyFilter
 from runvitals.server.access.permission import needs, recording, route_check
+from runvitals.server.charts import goal_lines
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import (
     EDIT_ERRORS,
@@ -32,12 +35,23 @@ from runvitals.server.runs.routes.parameters import (
     TheFilter,
     TheLibrary,
     TheRun,
+    TheStoppingLibrary,
 )
-from runvitals.server.runs.run_lists import RunsPage
+from runvitals.server.runs.run_lists import RunsPage, ShownColumns
 from runvitals.server.services import services_of
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 """Keys whose newest values are listed with a run: the columns of the page's table."""
+LOCAL_ACTIONS = ("run:update", "run:move", "run:delete")
+"""What may be done with a run of this machine on its own page."""
+MadeBefore = Annotated[
+    int | None,
+    Query(
+        ge=0,
+        le=2**53,
+        description="When it was done, ms UTC, if that was before: of each fact the latest change stays.",
+    ),
+]
 _NOTE_CHARACTERS = 200
 _ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
 
@@ -63,25 +77,35 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
     skip: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out this many runs first.")] = 0,
+    goal: Annotated[
+        bool,
+        Query(description="Also return the goal metric and its course, of the first 20 runs of the page."),
+    ] = False,
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
     access, cursors = route_check(request), services_of(request).cursors
-    if requested.sparklines and limit > MAX_SPARKLINE_RUNS:
-        raise InvalidFields(
-            {"sparklines": f"expected a limit of at most {MAX_SPARKLINE_RUNS} with sparklines"}
-        )
+    _check_limit(requested, limit)
     try:
         if after is not None and cursors is not None:
             after = await run_in_threadpool(cursors.open, request, after)
         keys = KeyFilter(last or DEFAULT_LAST)
         page = await library.page(run_filter, requested.sort, limit, after, keys, requested.shown, skip)
+        names = goal_lines.names_of(page.runs) if goal else ()
+        lines: goal_lines.Lines = {}
+        if names:
+            few, shown = min(limit, goal_lines.MAX_RUNS), ShownColumns(sparklines=names)
+            first = await library.page(run_filter, requested.sort, few, after, _nothing, shown, skip)
+            lines = goal_lines.lines_of(first)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 
     def encode() -> bytes:
         rows = _rows(page, requested)
+        _add_goals(rows, page.runs, lines)
         following = page.next
-        if access is not None:
+        if access is None:
+            rows = [{**row, "may": LOCAL_ACTIONS} for row in rows]
+        else:
             may = access.may_of_runs(request, page.runs, run_filter.deleted)
             rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
         if following is not None and cursors is not None:
@@ -90,6 +114,25 @@ async def list_runs(
         return json_bytes(body)
 
     return await json_response(request, await run_in_threadpool(encode))
+
+
+def _check_limit(requested: RequestedList, limit: int) -> None:
+    if requested.sparklines and limit > MAX_SPARKLINE_RUNS:
+        raise InvalidFields(
+            {"sparklines": f"expected a limit of at most {MAX_SPARKLINE_RUNS} with sparklines"}
+        )
+
+
+def _nothing(key: str) -> bool:
+    return False
+
+
+def _add_goals(rows: list[dict[str, Any]], runs: Sequence[Run], lines: goal_lines.Lines) -> None:
+    for row, run in zip(rows, runs, strict=True):
+        metric = goal_lines.goal_of(run)
+        line = lines.get((run.entity, run.id), {}).get(metric.name) if metric else None
+        if metric and line:
+            row["goal"] = {**asdict(metric), "line": line}
 
 
 def _rows(page: RunsPage, requested: RequestedList) -> list[dict[str, Any]]:
@@ -129,7 +172,7 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
 
     def read(view: RunView) -> bytes:
         details = view.run(library.clock())
-        may = [] if access is None else access.may_of_runs(request, [details])[0]
+        may = LOCAL_ACTIONS if access is None else access.may_of_runs(request, [details])[0]
         return json_bytes({**run_as_dict(details), "may": may})
 
     return await json_response(request, await run.use(read, quick=True))
@@ -141,7 +184,7 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:stop")],
 )
-async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def stop(request: Request, library: TheStoppingLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     try:
         await library.stop(run, number, recording(request, "run.stop"))
@@ -156,9 +199,15 @@ async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId,
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:delete")],
 )
-async def delete(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def delete(
+    request: Request,
+    library: TheEditableLibrary,
+    run: CheckedRunId,
+    number: RunNumber,
+    at_ms: MadeBefore = None,
+) -> Any:
     """Move a run to the trash. `POST /runs/{run}/restore` restores it until it is removed for good."""
-    await library.delete(run, number, recording(request, "run.delete"))
+    await library.delete(run, number, recording(request, "run.delete"), at_ms)
     return {"run": run, "done": "delete"}
 
 
@@ -168,9 +217,15 @@ async def delete(request: Request, library: TheEditableLibrary, run: CheckedRunI
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:delete")],
 )
-async def restore(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def restore(
+    request: Request,
+    library: TheEditableLibrary,
+    run: CheckedRunId,
+    number: RunNumber,
+    at_ms: MadeBefore = None,
+) -> Any:
     """Restore a run from the trash."""
-    await library.restore(run, number, recording(request, "run.restore"))
+    await library.restore(run, number, recording(request, "run.restore"), at_ms)
     return {"run": run, "done": "restore"}
 
 
@@ -186,6 +241,7 @@ async def edit(
     run: CheckedRunId,
     number: RunNumber,
     changes: models.RunChanges,
+    at_ms: MadeBefore = None,
 ) -> Any:
     """Set a run's name, notes, tags, group, job type, project or author.
 
@@ -206,7 +262,7 @@ async def edit(
     if "project" in values:
         writes.append(recording(request, "run.move", project=values["project"]))
     try:
-        await library.edit(run, values, number, partial(_do_all, writes))
+        await library.edit(run, values, number, partial(_do_all, writes), at_ms)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
     return {"run": run, "done": "edit"}

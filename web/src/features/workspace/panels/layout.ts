@@ -192,8 +192,8 @@ export function stepPanel(layout: Layout, id: string, by: 1 | -1): Layout {
   return next ? movePanel(layout, id, { section: next.id, index: by > 0 ? 0 : next.panels.length }) : layout;
 }
 
-/** An expression as it is shown: a name that is all of it needs no quotes. */
-export const shownText = (text: string): string => /^"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1]!.replace(/\\(.)/g, '$1') ?? text;
+/** An expression as it is shown: a name that is all of it needs no quotes, and not its source. */
+export const shownText = (text: string): string => /^(?:logged:|system:)?"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1]!.replace(/\\(.)/g, '$1') ?? text;
 
 export const titleOf = (panel: LayoutPanel): string =>
   panel.title || (panel.pattern ? `Metrics like ${panel.pattern}` : panel.kind === 'text' ? 'Text' : panel.metrics.filter(Boolean).map(shownText).join(', ')) || 'New panel';
