@@ -209,6 +209,14 @@ class JournalView:
             pieces.append(ConsolePiece(piece.time_ms, piece.stream, piece.text, writer.host, writer.rank))
         return output.cut, pieces
 
+    def console_pieces(self) -> Iterator[ConsolePiece]:
+        """See `RunView.console_pieces`."""
+        for record in read_run(self.reader.folder):
+            if record.type == frames.CONSOLE:
+                piece = parse(record.value, record.writer)
+                writer = self.reader.facts.writer(piece.writer)
+                yield ConsolePiece(piece.time_ms, piece.stream, piece.text, writer.host, writer.rank)
+
     def media_keys(self) -> list[MediaKey]:
         """See `RunView.media_keys`."""
         return self.reader.media.keys()
