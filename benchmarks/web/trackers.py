@@ -72,7 +72,8 @@ TRACKERS: Final = (
 def measure(folder: Path, quick: bool, peers: bool) -> Iterator[str]:
     """Markdown with the results."""
     runs = 5 if quick else RUNS
-    yield f"{runs} runs, each loaded once without a cache, until nothing happens for {QUIET_S:g} s, or for {LIMIT_S:g} s:"
+    quiet = f"until nothing happens for {QUIET_S:g} s, or for {LIMIT_S:g} s"
+    yield f"{runs} runs, each loaded once without a cache, {quiet}:"
     yield ""
     yield _HEAD
     yield "|" + "---|" * _HEAD.count(" |")
