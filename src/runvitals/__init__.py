@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from runvitals.errors import UsageError as UsageError
     from runvitals.readers.journals import open_run
     from runvitals.readers.servers import Client
+    from runvitals.readers.servers.reports.report import Report
     from runvitals.readers.servers.sweeps.functions import agent, sweep
     from runvitals.readers.servers.wandb.api import Api
     from runvitals.sdk import Run, SettingError, Settings, init
@@ -56,6 +57,7 @@ __all__ = [
     "Histogram",
     "Html",
     "Image",
+    "Report",
     "Run",
     "SettingError",
     "Settings",
@@ -85,6 +87,13 @@ __all__ = [
 _IN_SDK = ("Run", "SettingError", "Settings", "init")
 _MEDIA = ("Audio", "Histogram", "Html", "Image", "Text", "Video")
 _SWEEPS = ("agent", "sweep")
+_MODULES = {
+    "Artifact": "sdk.artifacts.artifact",
+    "Client": "readers.servers",
+    "Report": "readers.servers.reports.report",
+    "Table": "sdk.media.table",
+    "open_run": "readers.journals",
+}
 _OF_ACTIVE_RUN = ("config", "summary")
 _ERRORS = ("CommError", "Error", "UsageError", "errors")
 _OF_WANDB = (
@@ -213,32 +222,20 @@ def __getattr__(name: str) -> object:
         value = getattr(values, name)
         globals()[name] = value
         return value
-    if name == "Table":
-        from runvitals.sdk.media.table import Table
+    if name in _MODULES:
+        from importlib import import_module
 
-        return Table
-    if name == "Artifact":
-        from runvitals.sdk.artifacts.artifact import Artifact
-
-        return Artifact
+        return getattr(import_module(f"runvitals.{_MODULES[name]}"), name)
     if name in _OF_ACTIVE_RUN:
         return _of_active_run(name)
     if name == "run":
         from runvitals.sdk import start
 
         return start.current_run()
-    if name == "open_run":
-        from runvitals.readers.journals import open_run
-
-        return open_run
     if name == "mlflow":
         import runvitals.mlflow as module
 
         return module
-    if name == "Client":
-        from runvitals.readers.servers import Client
-
-        return Client
     if name in _SWEEPS:
         from runvitals.readers.servers.sweeps import functions
 

@@ -16,7 +16,7 @@ from runvitals.cli.data_folder import add_dir, directory
 from runvitals.monitoring.settings.settings import resolve
 
 if TYPE_CHECKING:
-    from runvitals.tools.doctor import Check, Report
+    from runvitals.tools.doctor import Check, Examination
 
 _WIDTH = 110
 _NAME_WIDTH = 18
@@ -64,7 +64,7 @@ def run(arguments: argparse.Namespace) -> int:
     return 1 if report.failed else 0
 
 
-def as_json(report: Report) -> dict[str, Any]:
+def as_json(report: Examination) -> dict[str, Any]:
     """Return the report as `--json` prints it."""
     return {"failed": report.failed, "findings": [asdict(finding) for finding in report.findings]}
 

@@ -15,7 +15,7 @@ from runvitals.cli.formatting import inert
 from runvitals.journal import paths
 from runvitals.monitoring.environment import redaction
 from runvitals.monitoring.settings.settings import SETTINGS
-from runvitals.readers.journals.run_handle import find_run
+from runvitals.readers.journals.run_handle import find_run, now_ms
 from runvitals.readers.journals.runs import RunList
 from runvitals.sdk.delivery import configured_destinations
 
@@ -145,9 +145,12 @@ class DestinationSync:
         except FileNotFoundError:
             _print_error(f"{inert(run_id)} was deleted")
             return False
+        cursors = [cursor_for(folder, self._destination, host, os.getcwd()) for host in parts]
+        if not any(cursor.has_begun for cursor in cursors) and _is_in_trash(run_id, folder):
+            print(f"{inert(run_id)} is in the trash of this machine: it is not delivered")
+            return True
         whole = True
-        for host in parts:
-            cursor = cursor_for(folder, self._destination, host, os.getcwd())
+        for cursor in cursors:
             whole = self._deliver_part(run_id, cursor) and whole
         return whole
 
@@ -192,6 +195,11 @@ class DestinationSync:
             return False
         print(inert(redaction.text(f"{where} to {self._destination}: delivered by the relay")))
         return True
+
+
+def _is_in_trash(run_id: str, folder: str) -> bool:
+    run = RunList(os.path.dirname(os.path.dirname(folder))).run(run_id, now_ms())
+    return run is not None and run.deleted_ms is not None
 
 
 def _print_wait(error: Exception, wait_s: float) -> None:

@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from runvitals.base.steps import fall_places
 from runvitals.findings.windows import Bools, Floats, TimeWindows
 
 MAX_START_S = 20 * 60
@@ -19,8 +20,6 @@ MIN_STEPS = 5
 """Fewer do not tell how fast a training goes."""
 MAX_MARKED_S = 60 * 60
 """A validation of which only the begin is marked is longer only if one before was."""
-_RESUMED_STEPS = 3.0
-"""A step that is so many usual distances lower than the one before is that of a resumed training."""
 
 _LOSS = re.compile(r"(^|[/_.\s-])(loss|nll|perplexity|ppl|objective)($|[/_.\s{-])", re.I)
 _NO_LOSS = re.compile(r"scale|scaler|weight|aux|lr|ratio", re.I)
@@ -200,10 +199,9 @@ def _step_times(column: LoggedColumn) -> NDArray[np.int64]:
     if not numbered.any():
         return times
     times, steps = times[numbered], steps[numbered]
-    changes = np.diff(steps.astype(np.float64))
-    rising = changes[changes > 0]
-    usual = float(np.median(rising)) if len(rising) else 1.0
-    trainings = np.concatenate([[0], np.cumsum(changes < -_RESUMED_STEPS * usual)])
+    trainings = np.zeros(len(steps), np.int64)
+    trainings[fall_places(steps.astype(np.float64))] = 1
+    trainings = np.cumsum(trainings)
     # Ranks of the steps, so that those of a later training are above all of an earlier one.
     ranks = np.unique(steps, return_inverse=True)[1]
     highest = np.maximum.accumulate(ranks + trainings * (len(ranks) + 1))

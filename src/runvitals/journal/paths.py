@@ -54,15 +54,20 @@ def check_writer(writer: str) -> str:
 def role_and_host(writer: str) -> tuple[str, str]:
     """Role and host from a writer's name.
 
-    `monitor.<host>.<start>`, or `train.<host>.<pid>.<start>`, which `console` and `media` resemble.
+    `monitor.<host>.<start>`, or `train.<host>.<pid>.<start>`, which `console`, `media` and `edit` resemble.
 
     Example:
         >>> role_and_host("train.node1.example.org.4711.19f3a")
         ('train', 'node1.example.org')
     """
     role, _, rest = writer.partition(".")
-    host = rest.rsplit(".", 2 if role in ("train", "console", "media") else 1)[0]
+    host = rest.rsplit(".", 2 if role in ("train", "console", "media", "edit") else 1)[0]
     return role, host or writer
+
+
+def is_edit(writer: str) -> bool:
+    """Return whether a writer records edits by users, and nothing of the run's processes."""
+    return writer.startswith("edit.")
 
 
 def _check_name(what: str, name: str) -> str:

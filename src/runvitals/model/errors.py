@@ -9,6 +9,10 @@ class UnknownRun(LookupError):
     """There is no such run. The message says where it was looked up, and names similar runs if any."""
 
 
+class CannotWrite(Exception):
+    """A change cannot be recorded. The message names the path, and what is allowed."""
+
+
 class AmbiguousName(LookupError):
     """Several teams or users have a run or project of this name.
 

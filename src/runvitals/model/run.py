@@ -85,6 +85,7 @@ class Run:
         service_account: the service account that sent it; None if a user's own key did.
         defined_metrics: what `define_metric` chose, by name or pattern.
         verdict: of the findings about it; None if it was not judged yet.
+        deleted_ms: when it was moved to the trash; None: it is not there.
 
     A list of runs (`RunList`) reads only the start and end of the files, so its runs have only the `events`
     and `problems` found there.
@@ -119,6 +120,8 @@ class Run:
     service_account: RunServiceAccount | None = None
     defined_metrics: dict[str, dict[str, Any]] = field(default_factory=dict)
     verdict: RunVerdict | None = None
+    starred: bool = False
+    deleted_ms: int | None = None
 
     @property
     def state(self) -> State:

@@ -63,6 +63,8 @@ if TYPE_CHECKING:
 
 MONITOR = "monitor"
 TRAIN = "train"
+EDIT = "edit"
+"""What users changed afterwards: no process of the run, and no sign of life."""
 RUNNING: Final = "running"
 LOST: Final = "lost"
 WORST_FIRST = ("crashed", "failed", LOST, "stopped", "finished")

@@ -27,7 +27,7 @@ from runvitals.relay.engine.delivery import DELIVERED, RunDelivery
 from runvitals.relay.engine.delivery_lag import delivery_lag
 from runvitals.relay.engine.delivery_thread import DeliveryThread
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.relay.engine.undelivered import find_undelivered, own_host
+from runvitals.relay.engine.undelivered import find_undelivered, is_complete, own_host
 from runvitals.relay.host_commands import HostCommands
 from runvitals.relay.other_relays import Handover, OtherRelays
 from runvitals.relay.run_environments import RunEnvironments
@@ -280,9 +280,11 @@ class Relay:
                 cursor.closed, cursor.cwd = "", cwd or cursor.cwd
                 cursor.python, cursor.by_hand = python or cursor.python, False
                 cursor.save()
-            elif cursor.closed:
+            elif is_complete(cursor):
                 cursor.unlock()
                 return True
+            else:
+                cursor.closed = ""
             environ = self._environments.environ(run_id, cursor.spec.text)
             delivery = RunDelivery(
                 cursor,

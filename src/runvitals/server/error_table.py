@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from starlette.exceptions import HTTPException
 
 from runvitals.base.deadline import ClientLeft, TooSlow
-from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.model.errors import AmbiguousName, CannotWrite, UnknownProject, UnknownRun
 from runvitals.server.files.disk_space import NO_SPACE
 from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
@@ -34,6 +34,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     NotFound: 404,
     NotAllowed: 404,
     AmbiguousName: 409,
+    CannotWrite: 403,
     LastAdministrator: 409,
     LimitReached: 409,
     NameTaken: 409,

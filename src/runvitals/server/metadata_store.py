@@ -18,6 +18,7 @@ from runvitals.server.database.migration import migrate
 from runvitals.server.database.server_link import Message, ServerLink
 from runvitals.server.doors.mlflow.storage.experiments import MlflowExperimentTable
 from runvitals.server.doors.wandb.storage.clients import WandbClientTable
+from runvitals.server.doors.wandb.storage.report_specs import ReportSpecTable
 from runvitals.server.files.storage.mlflow_files import MlflowFileTable
 from runvitals.server.files.storage.stored_files import StoredFileTable
 from runvitals.server.findings.storage.lost_time_reading import LostTimeReading
@@ -57,7 +58,7 @@ class MetadataStore:
 
     Attributes:
         projects, runs, run_statistics, writers, metrics, sections, events, console, media, stored_files,
-            devices, routing_rules, tokens, wandb_clients: the tables.
+            devices, routing_rules, tokens, wandb_clients, wandb_report_specs: the tables.
         findings, lost_time: what is wrong with runs, and which device-hours they lost by it.
         usage: what runs used and what it costs.
         pending_summaries: rows that are stored, but not yet in the summaries of their runs.
@@ -90,6 +91,7 @@ class MetadataStore:
         self.host_runs = HostRuns(database)
         self.tokens = TokenTable(database)
         self.wandb_clients = WandbClientTable(database)
+        self.wandb_report_specs = ReportSpecTable(database)
         self.issued_ids = IssuedIds(database)
         self.usage = UsageStore(database)
         self.lost_time = LostTimeReading(database)

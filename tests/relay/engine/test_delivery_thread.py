@@ -182,7 +182,7 @@ def test_run_restored_from_the_trash_continues(journal: Journal, receiver: Recei
         "body" in envelope for request in receiver.requests[requests_before:] for envelope in request
     )
 
-    receiver.metadata_store.runs.restore([run.id])
+    receiver.metadata_store.runs.restore([run.id], receiver.now_ms())
     receiver.recorder.heartbeats.flush()
     relay.work(30)
     journal.sample(30, cpu=30.0)
@@ -205,7 +205,7 @@ def test_finished_run_in_the_trash_is_released(journal: Journal, receiver: Recei
     relay.work(20)
     assert relay.thread.idle
     assert "`runvitals sync abc` delivers the rest" in cursor.closed
-    receiver.metadata_store.runs.restore([run.id])
+    receiver.metadata_store.runs.restore([run.id], receiver.now_ms())
     receiver.recorder.heartbeats.flush()
     deliver_remaining(cursor, lambda wait_s: None)
     assert [value for _, value in receiver.samples()["cpu"]] == [0.0, 1.0]

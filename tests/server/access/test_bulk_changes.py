@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from runvitals.server.audit.storage.audit import AuditFilter
 from tests.server.access.organisation import ServedOrganisation, served_organisation
-from tests.server.client import Client
 
 
 @pytest.fixture(scope="module")
@@ -83,9 +81,3 @@ def test_who_may_change_nothing(changed: ServedOrganisation) -> None:
 def test_wrong_requests_name_the_field(changed: ServedOrganisation, body: dict[str, Any], field: str) -> None:
     response = changed.ask("bob", "POST", "/api/v1/runs/bulk", json=body)
     assert (response.status_code, list(response.json()["fields"])) == (422, [field])
-
-
-def test_a_local_server_changes_nothing(tmp_path: Path) -> None:
-    body = {"runs": [{"id": "a"}], "do": "delete"}
-    response = Client(tmp_path).request("POST", "/api/v1/runs/bulk", json=body)
-    assert response.status_code == 405

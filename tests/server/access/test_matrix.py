@@ -62,6 +62,7 @@ WITH_BODY: Final = (
 )
 """What is sent only by those who may not do it: it needs a body, which is checked after the rights."""
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "no links": {"allow_public_links": False},
     "anonymous_read": {"anonymous_access": "read"},
     "members_create_teams": {"team_creation": "members"},
     "team_admins_edit_privacy": {"team_admins_edit_privacy": True},
@@ -147,7 +148,7 @@ class Walk:
         for number in store.runs.trashed_before(NOW * 2):
             row = store.runs.get([number], NOW)[number]
             if row.uid != "deleted-bob":
-                store.runs.restore([number])
+                store.runs.restore([number], NOW)
 
     @contextmanager
     def switched(self, switch: str) -> Iterator[None]:

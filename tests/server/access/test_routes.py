@@ -47,7 +47,7 @@ CHECKED_BY_SECRET = (
     "/wandb/signed/",
 )
 """Beginnings of paths of routes that are open to visitors because they check a secret of their own."""
-RESOURCES = frozenset(("run", "project", "team", "entity", "user"))
+RESOURCES = frozenset(("run", "report", "project", "team", "entity", "user"))
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from tests.patience import eventually
 from tests.server.accounts.routes.people import PASSWORD, People, serving_people, token_in
 from tests.server.browser import Browser
 from tests.server.mail.receiver import Receiver
-from tests.server.pages.test_account_pages import at, choose, fill, roles, signed_in
+from tests.server.pages.test_account_pages import at, fill, from_menu, roles, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
@@ -107,7 +107,7 @@ def test_from_an_invitation_by_mail_to_the_first_run_and_out_of_the_team(
     page.call("Network.clearBrowserCookies")
     signed_in(page)
     page.open("/vision/-/settings/members")
-    click(page, '[aria-label="Remove bob"]')
+    from_menu(page, "bob", "Remove …")
     click(page, "dialog button", "Remove")
     shown(page, "bob is no longer a member.")
     assert roles(mailing) == {"rita": "admin"}
@@ -145,7 +145,7 @@ def test_a_custom_role_is_made_given_changed_and_deleted(page: Browser, mailing:
     assert (made.name, made.base, sorted(made.actions)) == ("Labeller", "viewer", ["run:delete"])
 
     page.open("/vision/-/settings/members")
-    choose(page, "Role of bob", "custom:Labeller")
+    from_menu(page, "bob", "Labeller")
     shown(page, "The role of bob was changed.")
     page.open("/-/organisation/roles")
     shown(page, "1 member", "tbody")

@@ -166,7 +166,7 @@ def test_a_run_that_goes_on_is_read_again(tmp_path: Path) -> None:
 
 def test_runs_that_are_known_are_not_read_again(runs: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     groups(runs, x0=0, x1=3)
-    monkeypatch.setattr("runvitals.server.charts.routes.groups.read_logged", None)
+    monkeypatch.setattr("runvitals.server.charts.overlay.group_reading.read_logged", None)
     assert lines(groups(runs, x0=0, x1=3))[0.1]["y"] == [2.0, 3.0, 4.0, 5.0]
 
 

@@ -101,3 +101,72 @@ def test_a_range_of_steps(tmp_path: Path, client: Client) -> None:
     csv = client.get("/api/v1/runs/abc/history?format=csv&first_step=998&last_step=998").text
     assert csv.splitlines()[1:] == [f"998.0,{T0 + 998},node1,0,998.0"]
     assert client.get("/api/v1/runs/abc/history?first_step=nan").status_code == 422
+
+
+def stepping_back(folder: Path, last: int = 700) -> None:
+    """A training of 500 steps that goes back to step 400, in the same process; each step logs its number."""
+    trainer = Trainer(folder)
+    for row, step in enumerate([*range(500), *range(400, last)]):
+        trainer.log(T0 + row * 1000, step, loss=float(row))
+
+
+@pytest.mark.parametrize("max_points", [1000, 50])
+def test_a_later_attempt_replaces_the_steps_that_it_went_back(tmp_path: Path, max_points: int) -> None:
+    stepping_back(tmp_path)
+    answer = Client(tmp_path).ask("runs/abc/history", keys="loss", max_points=max_points)
+    newest, replaced = sorted(answer["groups"], key=lambda group: group["replaced"])
+    assert newest["step"] == sorted(newest["step"])
+    assert newest["t"] == sorted(newest["t"])
+    rows = [step if step < 400 else step + 100 for step in range(700)]
+    values = zip(newest["step"], newest["series"]["loss"], strict=True)
+    assert max(abs(value - rows[int(step)]) for step, value in values) < 20
+    assert replaced["step"][0] == 400
+    assert 480 <= replaced["step"][-1] < 500
+    assert sum(replaced["n"] or [1] * len(replaced["step"])) == 100
+    resume = {"after_t": T0 + 499_000, "after_step": 499, "t": T0 + 500_000, "step": 400}
+    assert answer["resumes"] == [resume]
+
+
+def test_raw_values_have_all_attempts(tmp_path: Path) -> None:
+    stepping_back(tmp_path)
+    answer = Client(tmp_path).ask("runs/abc/history", keys="loss", resolution="raw")
+    assert sum(len(group["step"]) for group in answer["groups"]) == 800
+
+
+def test_a_zoom_shows_the_newest_attempt_only(tmp_path: Path) -> None:
+    stepping_back(tmp_path, last=450)
+    answer = Client(tmp_path).ask("runs/abc/history", keys="loss", first_step=440, last_step=480)
+    newest, replaced = sorted(answer["groups"], key=lambda group: group["replaced"])
+    assert newest["step"] == list(range(440, 450))
+    assert replaced["step"] == list(range(440, 481))
+
+
+def test_values_that_come_in_no_order_replace_none(tmp_path: Path) -> None:
+    trainer = Trainer(tmp_path)
+    steps = [(47 * i) % 101 for i in range(101)]
+    for row, step in enumerate(steps):
+        trainer.log(T0 + row * 1000, step, loss=float(step))
+    (group,) = Client(tmp_path).ask("runs/abc/history", keys="loss")["groups"]
+    assert group["step"] == list(range(101))
+
+
+def test_processes_of_one_host_that_log_at_once_replace_none(tmp_path: Path) -> None:
+    for pid in (1, 2):
+        trainer = Trainer(tmp_path, pid=pid, start_ms=T0 + pid)
+        for step in range(10):
+            trainer.log(T0 + step * 1000 + pid, step, loss=float(pid))
+    answer = Client(tmp_path).ask("runs/abc/history", keys="loss")
+    assert sum(len(group["step"]) for group in answer["groups"]) == 20
+    assert answer["resumes"] == []
+
+
+def test_one_restart_of_many_ranks_and_names_is_one(tmp_path: Path) -> None:
+    for rank in range(4):
+        for attempt, first in enumerate((0, 90)):
+            begun = T0 + attempt * 200_000 + rank
+            trainer = Trainer(tmp_path, pid=10 * attempt + rank, rank=rank, start_ms=begun)
+            for i in range(100):
+                more = {"val": 1.0} if (first + i) % 20 == 0 else {}
+                trainer.log(begun + i * 1000, first + i, loss=1.0, **more)
+    (resume,) = Client(tmp_path).ask("runs/abc/history", keys=["loss", "val"])["resumes"]
+    assert (resume["step"], resume["after_step"]) == (90, 99)

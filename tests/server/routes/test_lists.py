@@ -127,6 +127,8 @@ def full(vision: AccountsServer) -> AccountsServer:
     runs = vision.metadata_store.sweeps.runs
     for name in ("run-0", "run-1"):
         runs.begin(newest_sweep(vision).id, name, vision.metadata_store.runs.places(name)[0].run_id, now_ms)
+    for name in ("rates", "depths"):
+        vision.ask("ada", "POST", "entities/vision/projects/digits/reports", 201, json={"title": name})
     mail = {"kind": "mail", "members": ["ada"]}
     for name in ("failed", "crashed"):
         event = {"kind": "run.state", "states": [name]}

@@ -188,6 +188,15 @@ def test_a_resumed_process_replaces_what_came_before(tmp_path: Path) -> None:
     assert line["y"] == [1.0] * 5 + [2.0] * 7
 
 
+@pytest.mark.parametrize("x", ["step", "relative"])
+def test_steps_that_a_training_went_back_are_replaced_but_over_time(tmp_path: Path, x: str) -> None:
+    trainer = Trainer(tmp_path)
+    for row, step in enumerate([*range(30), *range(20, 40)]):
+        trainer.log(T0 + row * 1000, step, loss=1.0 if row < 30 else 2.0)
+    line = lines(overlay(Client(tmp_path), "logged", runs=["abc"], keys=["loss"], x=x), "loss")["abc"]
+    assert line["y"] == ([1.0] * 20 if x == "step" else [1.0] * 30) + [2.0] * 20
+
+
 def test_a_gap_stays_a_gap(tmp_path: Path) -> None:
     trainer = Trainer(tmp_path)
     for step, loss in enumerate([1.0, float("nan"), 3.0]):
@@ -241,10 +250,10 @@ def test_invalid_requests(runs: Client, what: str, params: dict[str, Any], reaso
 
 
 def test_a_request_has_limits(runs: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("runvitals.server.charts.routes.overlay.MAX_VALUES", 100)
+    monkeypatch.setattr("runvitals.server.charts.overlay.run_reading.MAX_VALUES", 100)
     response = runs.get("/api/v1/overlay/logged", params={"runs": list(TICKS), "keys": ["loss"]})
     assert "more than 100 logged values would have to be read" in response.json()["error"]
-    monkeypatch.setattr("runvitals.server.charts.routes.overlay.MAX_POINTS", 100)
+    monkeypatch.setattr("runvitals.server.charts.overlay.run_reading.MAX_POINTS", 100)
     response = runs.get("/api/v1/overlay/logged", params={"runs": list(TICKS), "keys": ["loss"]})
     assert "3 runs × 1 keys × 300 points are 900" in response.json()["error"]
     monkeypatch.undo()

@@ -16,3 +16,16 @@ def test_projects(tmp_path: Path, client: Client) -> None:
         {"name": "digits", "entity": None, "runs": 2, "running": 1, "newest_ms": client.now_ms},
         {"name": "other", "entity": None, "runs": 1, "running": 0, "newest_ms": T0 + 1000},
     ]
+
+
+def test_projects_are_searched(tmp_path: Path, client: Client) -> None:
+    for number, project in enumerate(("digits", "digits-large", "Other digits")):
+        Monitor(tmp_path, str(number), project=project, start_ms=T0 + number).end(T0 + 9)
+
+    def names(text: str, **how: int) -> list[str]:
+        return [project["name"] for project in client.ask("projects", text=text, **how)]
+
+    assert names("DIGITS") == ["Other digits", "digits-large", "digits"]
+    assert names("large digits") == ["digits-large"]
+    assert names("digits", limit=2) == ["Other digits", "digits-large"]
+    assert names("%") == []

@@ -108,11 +108,3 @@ def test_runs_are_searched_and_sorted(tmp_path: Path, client: Client) -> None:
     assert [run["id"] for run in second["runs"]] == ["c"]
     wrong = client.get("/api/v1/runs", params={"sort": "state", "after": first["next"]})
     assert "belongs to a list sorted by name" in wrong.json()["error"]
-
-
-def test_local_journals_cannot_be_changed(client: Client) -> None:
-    assert client.ask("about")["kind"] == "local"
-    for method, path in (("POST", "runs/abc/stop"), ("DELETE", "runs/abc"), ("PATCH", "runs/abc")):
-        response = client.request(method, f"/api/v1/{path}", json={})
-        assert response.status_code == 405
-        assert "a shared one (`runvitals server`) can stop" in response.json()["error"]

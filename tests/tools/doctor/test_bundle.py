@@ -14,7 +14,7 @@ from runvitals.base import stored_keys
 from runvitals.monitoring.settings.settings import resolve
 from runvitals.sdk.probe import MachineReading
 from runvitals.tools.doctor import bundle
-from runvitals.tools.doctor.examination import Report
+from runvitals.tools.doctor.examination import Examination
 from runvitals.tools.doctor.finding import Check
 from runvitals.tools.doctor.scrubber import Scrubber
 from tests.readers.journals.journals import T0, Monitor
@@ -73,7 +73,7 @@ def packed(tmp_path: Path, environ: dict[str, str], name: str) -> dict[str, str]
     finding = Check("storage", "data folder", "PASS", f"{environ['HOME']}/runs, {environ['WANDB_API_KEY']}")
     reading = MachineReading(metrics={"cpu": 3.5}, states={"cpu": {"state": "on"}})
     values = resolve({}, environ, str(tmp_path))
-    bundle.write(str(path), Report([finding], reading), values, str(data), environ)
+    bundle.write(str(path), Examination([finding], reading), values, str(data), environ)
     assert path.stat().st_mode & 0o077 == 0
     return contents(path)
 

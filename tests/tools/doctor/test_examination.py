@@ -13,7 +13,7 @@ import pytest
 
 from runvitals.monitoring.settings.settings import resolve
 from runvitals.tools.doctor import delivery, storage, system, terminal, trial_run
-from runvitals.tools.doctor.examination import Report, _safely
+from runvitals.tools.doctor.examination import Examination, _safely
 from runvitals.tools.doctor.finding import Check
 
 
@@ -128,4 +128,4 @@ def test_check_that_raises_is_reported_as_a_failure() -> None:
     findings = list(_safely("system", broken))
     assert [finding.state for finding in findings] == ["PASS", "FAIL"]
     assert "out of luck" in findings[1].text
-    assert Report(findings).failed
+    assert Examination(findings).failed

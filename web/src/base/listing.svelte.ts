@@ -15,11 +15,16 @@ export class Listing<Item> {
   answer = $state.raw<Answer>({});
   error = $state('');
   #name: string;
+  #identity: ((item: Item) => string | number) | null;
   #asked = 0;
 
-  /** `name`: of the list in the answer. */
-  constructor(name: string) {
+  /**
+   * `name`: of the list in the answer. `identity`: of an item, for lists in an order that may change: what moved to a
+   * later page is not shown twice.
+   */
+  constructor(name: string, identity: ((item: Item) => string | number) | null = null) {
     this.#name = name;
+    this.#identity = identity;
   }
 
   /** Load the first page. */
@@ -37,7 +42,7 @@ export class Listing<Item> {
     try {
       const answer = await get<Answer>(path, params);
       if (asked !== this.#asked) return; // a newer request was made meanwhile
-      const items = [...before, ...(answer[this.#name] as Item[])];
+      const items = this.#joined(before, answer[this.#name] as Item[]);
       this.items = items;
       this.total = answer.total ?? items.length;
       this.next = answer.next ?? null;
@@ -47,5 +52,12 @@ export class Listing<Item> {
     } catch (problem) {
       if (asked === this.#asked) this.error = reasonOf(problem);
     }
+  }
+
+  #joined(before: Item[], page: Item[]): Item[] {
+    const identity = this.#identity;
+    if (identity === null) return [...before, ...page];
+    const shown = new Set(before.map(identity));
+    return [...before, ...page.filter((item) => !shown.has(identity(item)))];
   }
 }

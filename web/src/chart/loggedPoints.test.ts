@@ -1,11 +1,11 @@
 import { describe, expect, it } from 'vitest';
-import { appendRow, byMetric, byTime, fromLogged, loggedUpTo, timesOf, type LoggedPoints } from './loggedPoints';
+import { appendRow, byMetric, byTime, fromLogged, loggedUpTo, mergedResumes, type LoggedPoints } from './loggedPoints';
 
 const points = (x: number[], y: (number | null)[], t: (number | null)[] = x): LoggedPoints => ({ x, y, t, low: null, high: null, n: null });
 
 describe('points of an answer', () => {
   it('of log() are a line a process', () => {
-    const group = { host: 'a', t: [0], n: null, min: null, max: null };
+    const group = { host: 'a', replaced: false, t: [0], n: null, min: null, max: null };
     const found = fromLogged({
       groups: [
         { ...group, rank: 0, step: [1], series: { loss: [0.5] } },
@@ -15,25 +15,28 @@ describe('points of an answer', () => {
     expect([...found.get('loss')!.keys()]).toEqual(['rank 0', 'rank 1']);
   });
 
-  it('go on where a rank was started again, from the step it went back to', () => {
-    const group = { host: 'a', writer: '', rank: 0, n: null, min: null, max: null };
+  it('have the steps that a training repeated apart, and both over time', () => {
+    const group = { host: 'a', rank: 0, n: null, min: null, max: null };
     const found = fromLogged({
       groups: [
-        { ...group, t: [10, 20, 30], step: [1, 2, 3], series: { loss: [0.9, 0.8, 0.7] } },
-        { ...group, t: [40, 50], step: [3, 4], series: { loss: [0.75, 0.6] }, min: { loss: [0.7, 0.5] } },
+        { ...group, replaced: false, t: [10, 40, 50], step: [1, 2, 3], series: { loss: [0.9, 0.75, 0.6] } },
+        { ...group, replaced: true, t: [20, 30], step: [2, 3], series: { loss: [0.8, 0.7] } },
       ],
     });
-    expect(found.get('loss')!.get('rank 0')).toEqual({
-      x: [1, 2, 3, 4],
-      y: [0.9, 0.8, 0.75, 0.6],
-      low: [0.9, 0.8, 0.7, 0.5],
-      high: null,
-      n: null,
-      t: [10, 20, 40, 50],
-      host: 'a',
-      rank: 0,
-    });
+    const line = found.get('loss')!.get('rank 0')!;
+    expect(line.y).toEqual([0.9, 0.75, 0.6]);
+    expect(byTime(line).y).toEqual([0.9, 0.8, 0.7, 0.75, 0.6]);
+    expect(loggedUpTo(found.get('loss')!, 35).get('rank 0')!.y).toEqual([0.9, 0.8, 0.7]);
+    const after = loggedUpTo(found.get('loss')!, 45).get('rank 0')!;
+    expect([after.y, byTime(after).y]).toEqual([[0.9, 0.75], [0.9, 0.8, 0.7, 0.75]]);
   });
+});
+
+it('a restart that two names tell of is one, between the values that are nearest to it', () => {
+  const often = { after_t: 100, after_step: 50, t: 200, step: 40 };
+  const seldom = { after_t: 20, after_step: 45, t: 300, step: 45 };
+  const later = { after_t: 400, after_step: 90, t: 500, step: 80 };
+  expect(mergedResumes([seldom, later, often])).toEqual([often, later]);
 });
 
 it('a new row is appended with its time, a known step is not', () => {
@@ -59,12 +62,6 @@ describe('another axis', () => {
     const buckets = { ...points([1, 2], [5, 6], [200, 100]), low: [4, 5], high: [6, 7], n: [2, 3] };
     expect(byTime(buckets)).toEqual({ x: [100, 200], y: [6, 5], low: [5, 4], high: [7, 6], n: [3, 2] });
   });
-});
-
-it('the times of some steps are between the first and the last of them', () => {
-  const lines = [points([1, 2, 3], [0, 0, 0], [100, 200, 300]), points([2, 9], [0, 0], [250, null])];
-  expect(timesOf(lines, ({ x }, i) => x[i]! >= 2 && x[i]! <= 9)).toEqual({ min: 200, max: 300 });
-  expect(timesOf(lines, () => false)).toBeNull();
 });
 
 function withoutTimes({ t: _, ...others }: LoggedPoints): Omit<LoggedPoints, 't'> {

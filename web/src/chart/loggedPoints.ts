@@ -2,11 +2,13 @@
 
 import type { LoggedRow, Value } from '../base/api';
 import { append, firstOf, type Points } from './points';
-import type { Logged } from '../base/wire';
+import type { Logged, Resume } from '../base/wire';
 
 /** Values by step; `t` is when each was logged, in ms UTC. */
 export interface LoggedPoints extends Points {
   t: Value[];
+  /** Of each time that the training went back to an earlier step: what was logged before of the steps that it repeated. */
+  replaced?: LoggedPoints[];
 }
 
 /** Who logged a line. */
@@ -36,39 +38,56 @@ export function fromLogged(answer: Pick<Logged, 'groups'>): Map<string, LoggedLi
         t: [...group.t],
       };
       const label = processLabel(group);
-      const before = lines.get(label);
-      lines.set(label, { ...(before ? resumed(before, points) : points), host: group.host, rank: group.rank });
+      const { host, rank } = group;
+      const known = lines.get(label) ?? { x: [], y: [], low: null, high: null, n: null, t: [], host, rank };
+      if (group.replaced) lines.set(label, { ...known, replaced: [...(known.replaced ?? []), points] });
+      else lines.set(label, { ...known, ...points });
     }
   }
   return found;
 }
 
-/** The points of a process and of the one that resumed its work, perhaps from an earlier step. */
-function resumed(before: LoggedPoints, after: LoggedPoints): LoggedPoints {
-  const first = after.x[0];
-  if (first === undefined) return before;
-  const cut = before.x.findIndex((x) => x >= first);
-  const count = cut < 0 ? before.x.length : cut;
-  const join = (a: Value[] | null, b: Value[] | null, mine: Value[], theirs: Value[]): Value[] | null =>
-    a || b ? [...(a ?? mine).slice(0, count), ...(b ?? theirs)] : null;
-  const ones = (points: LoggedPoints): number[] => points.n ?? points.x.map(() => 1);
+/** The restarts that several answers tell of: each name tells when one was only as exactly as it was logged. */
+export function mergedResumes(resumes: readonly Resume[]): Resume[] {
+  const merged: Resume[] = [];
+  for (const resume of [...resumes].sort((a, b) => a.t - b.t)) {
+    const last = merged[merged.length - 1];
+    if (!last || resume.after_t >= last.t) {
+      merged.push({ ...resume });
+      continue;
+    }
+    if (resume.after_t > last.after_t) Object.assign(last, { after_t: resume.after_t, after_step: resume.after_step });
+    last.step = Math.min(last.step, resume.step);
+  }
+  return merged;
+}
+
+/** Append a row's value; false if its step is not newer than the last one. */
+export function appendRow(points: LoggedPoints, row: LoggedRow, value: Value): boolean {
+  const isNewer = append(points, row.step, value);
+  if (isNewer) points.t.push(row.t);
+  return isNewer;
+}
+
+/** The same points over the time at which they were logged, with those of steps that were repeated later. */
+export function byTime(points: LoggedPoints): Points {
+  const all = (points.replaced ?? []).reduce(joined, points);
+  return over(all, all.t);
+}
+
+/** Points and others; of a value that is no bucket, its extremes are itself. */
+function joined(before: LoggedPoints, after: LoggedPoints): LoggedPoints {
+  const extremes = (a: Value[] | null, b: Value[] | null): Value[] | null => (a || b ? [...(a ?? before.y), ...(b ?? after.y)] : null);
+  const ones = ({ n, x }: LoggedPoints): number[] => n ?? x.map(() => 1);
   return {
-    x: [...before.x.slice(0, count), ...after.x],
-    y: [...before.y.slice(0, count), ...after.y],
-    low: join(before.low, after.low, before.y, after.y),
-    high: join(before.high, after.high, before.y, after.y),
-    n: before.n || after.n ? [...ones(before).slice(0, count), ...ones(after)] : null,
-    t: [...before.t.slice(0, count), ...after.t],
+    x: [...before.x, ...after.x],
+    y: [...before.y, ...after.y],
+    low: extremes(before.low, after.low),
+    high: extremes(before.high, after.high),
+    n: before.n || after.n ? [...ones(before), ...ones(after)] : null,
+    t: [...before.t, ...after.t],
   };
 }
-
-/** Append a row's value, unless its step is not newer than the last one. */
-export function appendRow(points: LoggedPoints, row: LoggedRow, value: Value): void {
-  if (append(points, row.step, value)) points.t.push(row.t);
-}
-
-/** The same points over the time at which they were logged. */
-export const byTime = (points: LoggedPoints): Points => over(points, points.t);
 
 /** The same points over the values of another metric that the same process logged at the same steps. */
 export const byMetric = (points: LoggedPoints, other: LoggedPoints | undefined): Points => over(points, valuesAt(points, other));
@@ -86,25 +105,19 @@ function over({ y, low, high, n }: Points, x: readonly Value[]): Points {
   return { x: places.map((i) => x[i]!), y: sorted(y), low: low && sorted(low), high: high && sorted(high), n: n && sorted(n) };
 }
 
-/** The times between which the points with x in a range were logged; null if there are none. */
-export function timesOf(lines: Iterable<LoggedPoints>, inRange: (points: LoggedPoints, i: number) => boolean): { min: number; max: number } | null {
-  let [min, max] = [Infinity, -Infinity];
-  for (const points of lines) {
-    points.t.forEach((t, i) => {
-      if (t === null || !inRange(points, i)) return;
-      min = Math.min(min, t);
-      max = Math.max(max, t);
-    });
-  }
-  return max >= min ? { min, max } : null;
-}
-
-/** What was logged up to a time. Steps are logged one after the other, but for those of a process that resumed another. */
+/** What was logged up to a time; of steps that were repeated after it, what was logged before. */
 export const loggedUpTo = (lines: LoggedLines, until: number): LoggedLines =>
-  new Map(
-    [...lines].map(([label, points]) => {
-      const first = points.t.findIndex((t) => t !== null && t > until);
-      const count = first < 0 ? points.t.length : first;
-      return [label, { ...points, ...firstOf(points, count), t: points.t.slice(0, count) }];
-    }),
-  );
+  new Map([...lines].map(([label, { host, rank, ...points }]) => [label, { ...pointsUpTo(points, until), host, rank }]));
+
+function pointsUpTo({ replaced = [], ...points }: LoggedPoints, until: number): LoggedPoints {
+  const first = points.t.findIndex((t) => t !== null && t > until);
+  const count = first < 0 ? points.t.length : first;
+  let shown: LoggedPoints = { ...firstOf(points, count), t: points.t.slice(0, count) };
+  const gone: LoggedPoints[] = [];
+  for (const piece of replaced.map((one) => pointsUpTo(one, until)).filter(({ x }) => x.length > 0)) {
+    const goesOn = piece.x[0]! > (shown.x.at(-1) ?? -Infinity) && piece.t[0]! >= (shown.t.at(-1) ?? -Infinity);
+    if (goesOn) shown = joined(shown, piece);
+    else gone.push(piece);
+  }
+  return gone.length > 0 ? { ...shown, replaced: gone } : shown;
+}

@@ -103,7 +103,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
       setSelect: [(plot) => takeSelection(plot, hooks.zoom)],
       setCursor: [hooks.cursor],
       drawClear: [(plot) => drawSpans(plot, spans(), translucent(bad, 0.14))],
-      draw: [(plot) => drawNotFinite(plot, newest()), (plot) => drawPins(plot, pins(), { warning: warn, error: bad }), hooks.drawn],
+      draw: [(plot) => drawNotFinite(plot, newest()), (plot) => drawPins(plot, pins(), { info: text, warning: warn, error: bad }), hooks.drawn],
     },
   };
 }

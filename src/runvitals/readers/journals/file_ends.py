@@ -73,6 +73,9 @@ class WriterFileEnds:
         return self._records
 
     def _read(self, segments: Sequence[int]) -> list[Record]:
+        if paths.is_edit(self.writer):  # few, and all of them count
+            parts = (_frames_in(self._path(segment), 0, _MAX_BYTES) for segment in segments)
+            return list(self._decode([frame for part in parts for frame in part]))
         newest = self._path(segments[-1])
         size = os.path.getsize(newest)
         read = list(_frames_in(newest, 0, 2 * EDGE_BYTES))
@@ -154,9 +157,11 @@ def naming_records(folder: str, writer: str, segments: Sequence[int]) -> Iterato
     newest = paths.segment_path(folder, writer, segments[-1])
     size = os.path.getsize(newest)
     parts = [(newest, 0, 2 * EDGE_BYTES)]
-    if size > 2 * EDGE_BYTES:
+    if paths.is_edit(writer):
+        parts = [(paths.segment_path(folder, writer, segment), 0, _MAX_BYTES) for segment in segments]
+    elif size > 2 * EDGE_BYTES:
         parts = [(newest, 0, EDGE_BYTES), (newest, size - EDGE_BYTES, EDGE_BYTES)]
-    if segments[0] != segments[-1]:
+    if segments[0] != segments[-1] and not paths.is_edit(writer):
         parts.insert(0, (paths.segment_path(folder, writer, segments[0]), 0, EDGE_BYTES))
     for part in parts:
         for frame in _frames_in(*part):

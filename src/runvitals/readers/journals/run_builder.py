@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
 from runvitals.journal import frames
 from runvitals.journal.clock import RunClock, boot_id, writer_clock
-from runvitals.journal.paths import role_and_host
+from runvitals.journal.paths import is_edit, role_and_host
 from runvitals.journal.records import Record
 from runvitals.model.defined_metrics import defined_metrics
 from runvitals.model.ending import Ending
@@ -64,6 +65,10 @@ class MergedSection:
         self.values: dict[str, Any] = {}
         self._set_ms: dict[str, int] = {}
 
+    def time_of(self, key: str) -> int:
+        """Return when a key was set or removed; 0 if it never was."""
+        return self._set_ms.get(key, 0)
+
     def update(self, values: dict[str, Any], time_ms: int) -> None:
         """Set the values that are not older than those there."""
         for key, value in values.items():
@@ -106,6 +111,10 @@ class RunBuilder:
 
     def add(self, record: Record) -> None:
         """Add one record."""
+        if is_edit(record.writer):
+            if record.type == frames.INFO:
+                self._edit(record.time_ms, record.value)
+            return
         writer = self.writer(record.writer)
         if record.time_ms:
             writer.last_ms = max(writer.last_ms, record.time_ms)
@@ -158,6 +167,17 @@ class RunBuilder:
             else:
                 merged = self._sections.setdefault(section, MergedSection())
             merged.update(content, time_ms)
+
+    def _edit(self, time_ms: int, value: dict[str, Any]) -> None:
+        """Take what a user changed. It is not part of what the run's processes did."""
+        content = value.get("run")
+        if isinstance(content, dict):
+            self._sections.setdefault("run", MergedSection()).update(content, time_ms)
+
+    def about_time(self, keys: Iterable[str]) -> int:
+        """Return the latest time at which one of these keys of the section `run` was set; 0: never."""
+        about = self._sections.get("run")
+        return 0 if about is None else max(map(about.time_of, keys), default=0)
 
     def _history(self, writer: WriterStatus, time_ms: int, value: dict[str, Any]) -> None:
         self._logged_summary(writer).add(value.get("data") or {}, time_ms)
@@ -229,6 +249,7 @@ class RunBuilder:
         newest = max(self.writers.values(), key=lambda writer: writer.last_ms, default=None)
         until_ms = ended_ms if ended_ms is not None else now_ms if newest is None else newest.now_ms(now_ms)
         about = self._section("run")
+        deleted_ms = self.about_time(["deleted"]) if about.get("deleted") is True else None
         return Run(
             id=self.run_id,
             project=str(about.get("project") or self._project or DEFAULT_PROJECT),
@@ -254,6 +275,8 @@ class RunBuilder:
             problems=list(self.problems),
             last={host: dict(zip(last.keys, last.values, strict=True)) for host, last in self.last.items()},
             defined_metrics=defined_metrics(self._section("metrics")),
+            starred=about.get("starred") is True,
+            deleted_ms=deleted_ms,
         )
 
 

@@ -55,7 +55,7 @@ def matching(runs: Iterable[Run], run_filter: Filter, statistics: SystemStatisti
 
 
 def _matches(run: Run, run_filter: Filter, statistics: SystemStatistics) -> bool:
-    if run_filter.deleted or run_filter.project not in (None, run.project):
+    if run_filter.deleted != (run.deleted_ms is not None) or run_filter.project not in (None, run.project):
         return False
     if run_filter.entity is not None or run_filter.author is not None:  # a journal has neither
         return False

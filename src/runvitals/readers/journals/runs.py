@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import replace
 
@@ -41,16 +42,26 @@ class RunList:
             return []
 
     def runs(self, now_ms: int) -> list[Run]:
-        """Return all runs as of `now_ms`, newest first. A folder without a journal is not a run.
+        """Return all runs but those in the trash. Arguments and errors are those of `with_trash`."""
+        return self.with_trash(now_ms)[0]
+
+    def with_trash(self, now_ms: int) -> tuple[list[Run], list[Run]]:
+        """Return all runs as of `now_ms`, newest first, and those in the trash.
+
+        A folder without a journal is not a run.
 
         Raises:
             OSError: the data folder exists but cannot be read.
         """
         ids = self.ids()
-        for deleted in self._folders.keys() - set(ids):
-            del self._folders[deleted]
-        runs = [run for run in (self.run(run_id, now_ms) for run_id in ids) if run is not None]
-        return sorted(runs, key=lambda run: (-run.started_ms, run.id))
+        for gone in self._folders.keys() - set(ids):
+            del self._folders[gone]
+        every = [run for run in (self.run(run_id, now_ms) for run_id in ids) if run is not None]
+        every.sort(key=lambda run: (-run.started_ms, run.id))
+        return (
+            [run for run in every if run.deleted_ms is None],
+            [run for run in every if run.deleted_ms is not None],
+        )
 
     def name(self, run_id: str) -> str | None:
         """Return the name of a run, or None if there is no journal for this id. Takes a fraction of `run`."""
@@ -65,6 +76,11 @@ class RunList:
                 for record in naming_records(folder, writer, numbers):
                     builder.add(record)
         return builder.run(0).name if segments else None
+
+    def about_time(self, run_id: str, keys: Iterable[str]) -> int:
+        """Return when one of these facts of a run was last set, of what was last read; 0: never."""
+        folder = self._folders.get(run_id)
+        return 0 if folder is None else folder.about_time(keys)
 
     def run(self, run_id: str, now_ms: int) -> Run | None:
         """One run, or None if there is no journal for this id."""
@@ -123,6 +139,9 @@ class _RunFolder:
         self._mtime_ns = mtime_ns
         self._run = self._read_if_changed(segments, now_ms)
         return self._run
+
+    def about_time(self, keys: Iterable[str]) -> int:
+        return 0 if self._builder is None else self._builder.about_time(keys)
 
     def _is_settled(self, run: Run, now_ms: int) -> bool:
         ended = all(is_ended(host.ending.state) for host in run.hosts)

@@ -30,12 +30,20 @@ class ServerError(CommError, OSError):
         status: HTTP status: 401 without a valid token, 422 for an invalid parameter …; None without a
             response.
         fields: what is wrong, by the name of the field, if the server said so.
+        content: all that the server said, if it was a JSON object.
     """
 
-    def __init__(self, text: str, status: int | None = None, fields: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self,
+        text: str,
+        status: int | None = None,
+        fields: Mapping[str, str] | None = None,
+        content: Mapping[str, Any] | None = None,
+    ) -> None:
         super().__init__(text)
         self.status = status
         self.fields = dict(fields or {})
+        self.content = dict(content or {})
 
 
 class ApiConnection:
@@ -94,6 +102,17 @@ class ApiConnection:
         except ServerError as error:
             raise _to_unknown_run(error) from None
 
+    def get_file(self, path: str) -> bytes:
+        """Return the response body of a GET of a whole file.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        response = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
+        if response.status != 200:
+            raise self._refusal("GET", path, response)
+        return _unpack(response)
+
     def get_range(self, path: str, parameters: Parameters, first: int, end: int) -> bytes:
         """Some bytes of a file: from `first` to before `end`.
 
@@ -122,9 +141,22 @@ class ApiConnection:
         Raises:
             ServerError: the server rejected the request or is unreachable.
         """
+        return self._send(
+            method, path, None if body is None else json.dumps(body).encode(), "application/json"
+        )
+
+    def send_bytes(self, path: str, body: bytes, content_type: str) -> Any:
+        """Return the response to the upload of a file.
+
+        Raises:
+            ServerError: the server rejected it or is unreachable.
+        """
+        return self._send("POST", path, body, content_type)
+
+    def _send(self, method: str, path: str, body: bytes | None, content_type: str) -> Any:
         key = {"Idempotency-Key": secrets.token_hex(_KEY_BYTES)}
-        headers = {**self._headers, "Content-Type": "application/json", **key}
-        response = self._request(method, path, None if body is None else json.dumps(body).encode(), headers)
+        headers = {**self._headers, "Content-Type": content_type, **key}
+        response = self._request(method, path, body, headers)
         if response.status == 204:
             return None
         if response.status in (200, 201, 202):
@@ -189,7 +221,12 @@ class ApiConnection:
         text = content.get("error") if isinstance(content, dict) else None
         message = inert(text) if text else f"{method} {self.url}{PREFIX}{path}: {response.status}"
         fields = content.get("fields") if isinstance(content, dict) else None
-        return ServerError(message, response.status, fields if isinstance(fields, dict) else None)
+        return ServerError(
+            message,
+            response.status,
+            fields if isinstance(fields, dict) else None,
+            content if isinstance(content, dict) else None,
+        )
 
 
 def path_with(path: str, names: Mapping[str, str]) -> str:

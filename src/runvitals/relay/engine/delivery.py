@@ -143,6 +143,8 @@ class RunDelivery:
             self._send_heartbeat(destination, now_s)
             return False
         self.caught_up = False
+        if self.cursor.has_begun:  # edits first: one may restore a run that takes nothing else
+            due.sort(key=lambda reader: not paths.is_edit(reader.writer))
         batches = [(reader, reader.start_sending()) for reader in due]
         self._unfinished = False
         self._save()
@@ -174,9 +176,12 @@ class RunDelivery:
         held_bytes = sum(reader.bytes for reader in self._readers.values())
         # A restarted monitor's records follow all of its predecessor's: times must not go back.
         behind = False
-        for writer, numbers in sorted(segments.items()):
+        # Edits last: the facts that they replace come before them.
+        for writer, numbers in sorted(segments.items(), key=lambda item: (paths.is_edit(item[0]), item)):
             role, host = paths.role_and_host(writer)
             if host != self.cursor.host or (behind and role == "monitor"):
+                continue
+            if paths.is_edit(writer) and not self.cursor.spec.takes_edits:
                 continue
             reader = self._readers.get(writer)
             if reader is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from runvitals.journal import frames, paths
@@ -38,13 +39,22 @@ def delivery_lag(cursor: Cursor, max_records: int = MAX_RECORDS) -> DeliveryLag:
         >>> delivery_lag(cursor)
         DeliveryLag(records=12, since_ms=1700000000000)
     """
+    return _lag(cursor, max_records, lambda writer: cursor.spec.takes_edits or not paths.is_edit(writer))
+
+
+def has_new_edits(cursor: Cursor) -> bool:
+    """Return whether users have changed something of a run since it was delivered."""
+    return cursor.spec.takes_edits and _lag(cursor, 1, paths.is_edit).records > 0
+
+
+def _lag(cursor: Cursor, max_records: int, counts: Callable[[str], bool]) -> DeliveryLag:
     records, since_ms = 0, 0
     try:
         segments = paths.segments(cursor.folder)
     except FileNotFoundError:
         return DeliveryLag(0, 0)
     for writer, numbers in segments.items():
-        if paths.role_and_host(writer)[1] != cursor.host:
+        if paths.role_and_host(writer)[1] != cursor.host or not counts(writer):
             continue
         position = cursor.positions.get(writer)
         tail = WriterTail(cursor.folder, writer, position.next_seq if position is not None else 0)

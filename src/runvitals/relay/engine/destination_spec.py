@@ -54,6 +54,11 @@ class DestinationSpec:
         return not self._slug
 
     @property
+    def takes_edits(self) -> bool:
+        """Whether what users change afterwards is delivered: to a runvitals server."""
+        return self.name in ("http", "https")
+
+    @property
     def slug(self) -> str:
         """A file name unique to this destination that reveals no secret: its kind and a checksum."""
         if self._slug:

@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from runvitals.journal import paths
 from runvitals.relay.engine.cursor import Cursor, find_cursors
+from runvitals.relay.engine.delivery_lag import has_new_edits
 from runvitals.relay.engine.destination_spec import DestinationSpec
 
 # A cursor of another host is taken over if its lock is free and it was not written for this long.
@@ -45,9 +46,14 @@ def find_undelivered(
     for run_id in runs:
         for cursor in find_cursors(os.path.join(paths.runs_dir(directory), run_id), specs):
             is_wanted = cursor.spec.is_whole and not cursor.by_hand and (is_own or cursor.spec.text in names)
-            if is_wanted and not cursor.closed and (cursor.host == host or _is_old(cursor.path)):
+            if is_wanted and not is_complete(cursor) and (cursor.host == host or _is_old(cursor.path)):
                 cursors.setdefault(cursor.spec.text, []).append(cursor)
     return cursors
+
+
+def is_complete(cursor: Cursor) -> bool:
+    """Return whether a delivery has come to its end, and users have changed nothing since."""
+    return bool(cursor.closed) and not has_new_edits(cursor)
 
 
 def _is_old(path: str) -> bool:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Literal
 
+from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.matrix import Role
 
 
@@ -87,6 +88,8 @@ class ProjectItem:
     Attributes:
         author_id: the user who made it, or to whom a service account attributed it.
         service_account_id: the service account that made it, where it has no author.
+        draft: only its author may know of it, and those it is shared with.
+        shared: what the requester may do because it was shared with them by name.
     """
 
     kind: Literal["run", "report", "artifact", "sweep", "workspace"]
@@ -95,6 +98,8 @@ class ProjectItem:
     author_id: int | None = None
     service_account_id: int | None = None
     deleted: bool = False
+    draft: bool = False
+    shared: frozenset[Action] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

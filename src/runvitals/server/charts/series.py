@@ -15,6 +15,7 @@ from runvitals.model.metrics import mlflow
 from runvitals.readers.journals.globs import Glob, check_globs, is_glob
 from runvitals.readers.journals.key_filter import find
 from runvitals.readers.journals.series import Series
+from runvitals.server.charts.attempts import RankAttempts, attempts_of_ranks, resumes_of
 from runvitals.server.charts.series_definitions import definition, mlflow_name
 from runvitals.server.library.run_library import (
     BucketedSeries,
@@ -202,20 +203,22 @@ class LoggedSelection:
 
     def columns(self, view: RunView) -> list[LoggedColumns]:
         """Return the selected values, of each process."""
-        columns_of_ranks = [
-            columns for columns in view.logged_columns(self.names) if self.rank in (None, columns.rank)
-        ]
-        if self.first_step is None and self.last_step is None:
-            return columns_of_ranks
-        return [replace(process, columns=self._in_range(process.columns)) for process in columns_of_ranks]
+        return [replace(process, columns=self.parts(process.columns)) for process in self.processes(view)]
 
-    def _in_range(self, columns: Mapping[str, LoggedColumn]) -> dict[str, LoggedColumn]:
+    def processes(self, view: RunView) -> list[LoggedColumns]:
+        """Return the values of all steps, of each process."""
+        return [process for process in view.logged_columns(self.names) if self.rank in (None, process.rank)]
+
+    def parts(self, columns: Mapping[str, LoggedColumn]) -> dict[str, LoggedColumn]:
+        """Return the selected steps of columns, without those that have none."""
         low = -math.inf if self.first_step is None else self.first_step
         high = math.inf if self.last_step is None else self.last_step
         selected = {}
         for key, (steps, times, values) in columns.items():
             is_in_range = (steps >= low) & (steps <= high)
-            if is_in_range.any():
+            if is_in_range.all():
+                selected[key] = (steps, times, values)
+            elif is_in_range.any():
                 selected[key] = (steps[is_in_range], times[is_in_range], values[is_in_range])
         return selected
 
@@ -224,7 +227,7 @@ def logged_values(view: RunView, selection: LoggedSelection, max_points: int | N
     """Return the fields of `models.Logged`.
 
     Names that were logged at the same steps are grouped. A name with more than `max_points` values is reduced
-    to buckets of steps, unless `max_points` is None.
+    to buckets of steps, and what a resumed training replaced is apart; unless `max_points` is None.
 
     Raises:
         TooMuch: more than `MAX_RAW_VALUES` values.
@@ -233,13 +236,22 @@ def logged_values(view: RunView, selection: LoggedSelection, max_points: int | N
     position = view.position()
     selection = selection.of_globs(view)
     groups: list[dict[str, Any]] = []
-    for process in _logged_columns(view, selection, max_points):
-        labels = {"host": process.host, "rank": process.rank}
-        groups += [{**labels, **group} for group in _logged_groups(process, max_points)]
+    resumes: list[dict[str, Any]] = []
+    if max_points is None:
+        for process in _raw_columns(view, selection):
+            groups += _logged_groups(process, None, False)
+    else:
+        ranks = attempts_of_ranks(selection.processes(view))
+        resumes = resumes_of(ranks)
+        for rank in ranks:
+            groups += _logged_groups(_newest_columns(rank, selection), max_points, False)
+            for columns in _replaced_columns(rank, selection):
+                groups += _logged_groups(columns, max_points, True)
     return {
         "run": view.run_id,
         "cursor": cursor(position),
         "groups": groups,
+        "resumes": resumes,
         "unmatched": selection.unmatched_names(view),
         "problems": list(problems),
     }
@@ -248,27 +260,50 @@ def logged_values(view: RunView, selection: LoggedSelection, max_points: int | N
 def logged_series(
     view: RunView, selection: LoggedSelection, max_points: int | None
 ) -> Iterator[LoggedSeries]:
-    """Yield the same by name, for tables.
+    """Yield the same by name, for tables; what was replaced only if `max_points` is None.
 
     Raises:
         TooMuch: more than `MAX_RAW_VALUES` values.
     """
-    for process in _logged_columns(view, selection.of_globs(view), max_points):
+    selection = selection.of_globs(view)
+    if max_points is None:
+        processes = _raw_columns(view, selection)
+    else:
+        ranks = attempts_of_ranks(selection.processes(view))
+        processes = [_newest_columns(rank, selection) for rank in ranks]
+    for process in processes:
         for key, (steps, times, values) in process.columns.items():
             if max_points is None or len(steps) <= max_points:
                 yield LoggedSeries(key, process.host, process.rank, steps, times, {"": values})
                 continue
-            buckets, newest = _on_grid(*_by_step(steps, times, values), max_points)
+            buckets, newest = _on_grid(steps, times, values, max_points)
             columns: dict[str, Floats | Integers] = {"": buckets.mean, ":n": buckets.n}
             columns |= {":min": buckets.min, ":max": buckets.max}
             yield LoggedSeries(key, process.host, process.rank, buckets.t.astype(np.float64), newest, columns)
 
 
-def _logged_columns(view: RunView, selection: LoggedSelection, max_points: int | None) -> list[LoggedColumns]:
+def _raw_columns(view: RunView, selection: LoggedSelection) -> list[LoggedColumns]:
+    """Return everything that is selected, of each process."""
     processes = selection.columns(view)
-    if max_points is None:
-        _check_logged(processes)
+    _check_logged(processes)
     return processes
+
+
+def _newest_columns(rank: RankAttempts, selection: LoggedSelection) -> LoggedColumns:
+    newest = {key: attempts.newest for key, attempts in rank.columns.items()}
+    return LoggedColumns(rank.host, rank.rank, selection.parts(newest))
+
+
+def _replaced_columns(rank: RankAttempts, selection: LoggedSelection) -> Iterator[LoggedColumns]:
+    """Yield what was replaced, of each attempt."""
+    most = max((len(attempts.replaced) for attempts in rank.columns.values()), default=0)
+    for number in range(most):
+        columns = {
+            key: attempts.replaced[number]
+            for key, attempts in rank.columns.items()
+            if number < len(attempts.replaced)
+        }
+        yield LoggedColumns(rank.host, rank.rank, selection.parts(columns))
 
 
 def _by_step(steps: Floats, times: Floats, values: Floats) -> tuple[Floats, Floats, Floats]:
@@ -292,20 +327,22 @@ def _check_logged(processes: Iterable[LoggedColumns]) -> None:
         )
 
 
-def _logged_groups(process: LoggedColumns, max_points: int | None) -> list[dict[str, Any]]:
+def _logged_groups(process: LoggedColumns, max_points: int | None, replaced: bool) -> list[dict[str, Any]]:
     groups: dict[bytes, dict[str, Any]] = {}
+    labels = {"host": process.host, "rank": process.rank, "replaced": replaced}
     for key, (steps, times, values) in process.columns.items():
         steps, times, values = _by_step(steps, times, values)
         if max_points is None or len(steps) <= max_points:
-            about: dict[str, Any] = {"step": steps.tolist(), "t": times.tolist(), "n": None, "series": {}}
+            about: dict[str, Any] = {**labels, "step": steps.tolist(), "t": times.tolist()}
             times_key = steps.tobytes() + times.tobytes()
-            group = groups.setdefault(times_key, {**about, "min": None, "max": None})
+            group = groups.setdefault(times_key, {**about, "n": None, "series": {}, "min": None, "max": None})
             group["series"][key] = values.tolist()
             continue
         buckets, newest = _on_grid(steps, times, values, max_points)
         times_key = buckets.t.tobytes() + buckets.n.tobytes() + newest.tobytes()
         if times_key not in groups:
-            groups[times_key] = {"step": buckets.t.tolist(), "t": newest.tolist(), **_columns(buckets)}
+            about = {**labels, "step": buckets.t.tolist(), "t": newest.tolist()}
+            groups[times_key] = {**about, **_columns(buckets)}
         _add(groups[times_key], key, buckets, buckets.mean)
     return list(groups.values())
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -13,8 +15,11 @@ from runvitals.server.http.request_body import BodyReader, ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 
 BODY_BYTES = MIB
-"""The longest body that routes accept, except ingest and pictures; the longest field is a run's notes."""
+"""The longest body that routes accept, except ingest and those of `_LARGER`; the longest field: notes."""
 PICTURE_BYTES = 5_000_000
+REPORT_BYTES = 8 * MIB
+"""Longer than a document of a report may be, so that the error says what is too much of it."""
+REPORT_FILE_BYTES = 10_000_000
 READ_BY_ROUTE = (
     "/graphql",
     "/files/",
@@ -28,6 +33,13 @@ READ_BY_ROUTE = (
 """Beginnings of the paths of doors that read their larger bodies themselves, by `server.doors.bodies`."""
 HAS_LEFT = "runvitals.has_left"
 """The key of a request's scope under which a connection says whether its client has left."""
+_LARGER = (
+    ("PUT", re.compile("/api/v1/.*/picture"), PICTURE_BYTES),
+    ("PATCH", re.compile("/api/v1/reports/[^/]+"), REPORT_BYTES),
+    ("POST", re.compile("/api/v1/entities/[^/]+/projects/.+/reports"), REPORT_BYTES),
+    ("POST", re.compile("/api/v1/reports/[^/]+/files"), REPORT_FILE_BYTES),
+)
+"""Routes that accept longer bodies: method, path and bytes."""
 _MAX_LENGTH = 1 << 62
 _LIMITS = Limits(requests_in_flight=256, bytes_in_flight=64 * MIB)
 
@@ -46,7 +58,9 @@ class BufferedBodies:
     def __init__(self, app: ASGIApp, most_bytes: int = BODY_BYTES, most_s: float = _LIMITS.body_s) -> None:
         self._app = app
         self._body_reader = BodyReader(most_bytes, most_s)
-        self._picture_reader = BodyReader(max(most_bytes, PICTURE_BYTES), most_s)
+        self._larger_readers = [
+            (method, path, BodyReader(max(most_bytes, size), most_s)) for method, path, size in _LARGER
+        ]
         self._admission = Admission(_LIMITS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -62,7 +76,7 @@ class BufferedBodies:
         try:
             in_flight = self._admission.admit()
             try:
-                reader = self._picture_reader if _is_picture(scope) else self._body_reader
+                reader = self._reader_of(scope)
                 if length is not None:
                     reader.check_length(length)
                     in_flight.reserve(length)
@@ -75,10 +89,11 @@ class BufferedBodies:
         except ClientDisconnected:
             pass
 
-
-def _is_picture(scope: Scope) -> bool:
-    path: str = scope["path"]
-    return scope["method"] == "PUT" and path.startswith("/api/v1/") and path.endswith("/picture")
+    def _reader_of(self, scope: Scope) -> BodyReader:
+        for method, path, reader in self._larger_readers:
+            if scope["method"] == method and path.fullmatch(scope["path"]):
+                return reader
+        return self._body_reader
 
 
 def _declared_length(scope: Scope) -> int | None:

@@ -37,6 +37,16 @@ class CachedRead:
         finally:
             self._lock.release()
 
+    async def change(self, work: Callable[[], T], workers: Workers) -> T:
+        """The result of `work`, which changes the data: it is refreshed at the next use. Errors as `use`."""
+        with workers.waiting():
+            await self._lock.acquire()
+        try:
+            return await workers.run(work, _nothing)
+        finally:
+            self.invalidate()
+            self._lock.release()
+
     @property
     def users(self) -> int:
         """How many requests use it or wait for it."""
@@ -51,3 +61,7 @@ class CachedRead:
         if time.monotonic() - self._refreshed_s >= FRESH_S:
             self._refresh()
             self._refreshed_s = time.monotonic()
+
+
+def _nothing() -> None:
+    """Nothing needs to be read first."""

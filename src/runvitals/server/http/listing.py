@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, TypeVar
 
@@ -78,6 +78,29 @@ def page_of(
     """
     part, cursor = part_of(rows, key, page)
     return {plural: [shown(row) for row in part], "total": len(rows), "next": cursor}
+
+
+def sorted_page(
+    plural: str,
+    rows: Iterable[T],
+    key: Callable[[T], str],
+    page: PageRequest,
+    shown: Callable[[T], Any] = lambda row: row,
+    descending: bool = False,
+) -> dict[str, Any]:
+    """The requested page of a list that is in memory, in the order that the request chose.
+
+    Args:
+        key: what the rows are sorted by, which no two have in common. It is the cursor.
+    """
+    ordered = sorted(rows, key=key, reverse=descending)
+    first, after = 0, page.after
+    if after is not None:
+        first = sum(key(row) >= after if descending else key(row) <= after for row in ordered)
+    part = ordered[first : first + page.limit]
+    more = first + len(part) < len(ordered)
+    cursor = key(part[-1]) if part and more else None
+    return {plural: [shown(row) for row in part], "total": len(ordered), "next": cursor}
 
 
 def page_in_order(plural: str, rows: Sequence[Any], page: PageRequest) -> dict[str, Any]:

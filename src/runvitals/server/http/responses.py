@@ -27,7 +27,7 @@ RUN_ERRORS: ErrorResponses = {**INVALID_PARAMETER, **UNKNOWN_RUN}
 EDIT_ERRORS: ErrorResponses = {
     400: {"model": ErrorAnswer, "description": "The body is not valid JSON."},
     403: {"model": ErrorAnswer, "description": "Neither JSON nor a token."},
-    405: {"model": ErrorAnswer, "description": "Not on this machine's own journals."},
+    405: {"model": ErrorAnswer, "description": "Runs of this machine are not stopped."},
     409: {"model": ErrorAnswer, "description": "The run has ended; the name is taken."},
 }
 SHARED_ERRORS: ErrorResponses = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, runtime_checkable
 
 Also = Callable[[], None] | None
@@ -10,35 +10,32 @@ Also = Callable[[], None] | None
 
 @runtime_checkable
 class EditableLibrary(Protocol):
-    """A library whose runs and projects can be changed: that of a shared server.
+    """A library whose runs and projects can be changed.
 
     `number`: that of the run or project, as in `Library.open`. `also`: further writes, which happen with the
-    change or not at all.
+    change or not at all. `at_ms`: when the change was made, if that was before: a later one of the same fact
+    wins, and the run may be in the trash.
     """
 
-    async def stop(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """Record a user's request to end a run; raise UnknownRun, or ValueError if it has ended."""
-
-    async def delete(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+    async def delete(
+        self, run_id: str, number: int | None = None, also: Also = None, at_ms: int | None = None
+    ) -> None:
         """Move a run to the trash, or raise UnknownRun."""
 
-    async def restore(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+    async def restore(
+        self, run_id: str, number: int | None = None, also: Also = None, at_ms: int | None = None
+    ) -> None:
         """Restore a run from the trash, or raise UnknownRun."""
 
     async def edit(
-        self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
-    ) -> None:
-        """Set the name, notes, tags, group, job_type or project; raise UnknownRun or ValueError."""
-
-    async def set_sections(
         self,
         run_id: str,
-        sections: Mapping[str, Mapping[str, Any]],
+        values: dict[str, Any],
         number: int | None = None,
         also: Also = None,
-        removed: Mapping[str, Sequence[str]] | None = None,
+        at_ms: int | None = None,
     ) -> None:
-        """Set and remove keys of sections, such as the configuration; raise UnknownRun or ValueError."""
+        """Set the name, notes, tags, group, job_type, project or star; raise UnknownRun or ValueError."""
 
     async def tag(
         self,
@@ -57,3 +54,11 @@ class EditableLibrary(Protocol):
 
     async def delete_project(self, name: str, number: int | None = None, also: Also = None) -> int:
         """Move all runs of a project to the trash and return their number, or raise UnknownProject."""
+
+
+@runtime_checkable
+class StoppingLibrary(EditableLibrary, Protocol):
+    """A library that reaches the trainings of its runs: that of a shared server."""
+
+    async def stop(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+        """Record a user's request to end a run; raise UnknownRun, or ValueError if it has ended."""

@@ -3,7 +3,7 @@
 Each module checks one subject. `examination` runs all checks; `bundle` writes a support bundle.
 """
 
-from runvitals.tools.doctor.examination import Report, examine
+from runvitals.tools.doctor.examination import Examination, examine
 from runvitals.tools.doctor.finding import Check
 
-__all__ = ["Check", "Report", "examine"]
+__all__ = ["Check", "Examination", "examine"]

@@ -20,7 +20,7 @@ from runvitals.monitoring.environment import facts
 from runvitals.monitoring.settings.settings import SETTINGS, trace
 from runvitals.readers.journals.runs import RunList
 from runvitals.relay.engine.cursor import find_cursors
-from runvitals.tools.doctor.examination import Report
+from runvitals.tools.doctor.examination import Examination
 from runvitals.tools.doctor.scrubber import Scrubber, kept_tokens
 
 _ENDINGS = (".tar.gz", ".tgz", ".zip")
@@ -69,7 +69,7 @@ def check_name(path: str) -> None:
 
 
 def write(
-    path: str, report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
+    path: str, report: Examination, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
 ) -> list[str]:
     """Write a bundle that only its owner can read; return the names of its files.
 
@@ -101,7 +101,7 @@ def _add(tar: tarfile.TarFile, name: str, data: bytes) -> None:
 
 
 def _contents(
-    report: Report, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
+    report: Examination, values: Mapping[str, Any], directory: str, environ: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the text of each file by name, scrubbed."""
     headers = [str(text) for text in (values.get("openmetrics_headers") or {}).values()]

@@ -14,7 +14,7 @@ from runvitals.tools.doctor.finding import STATES, Check, State
 
 
 @dataclass(slots=True)
-class Report:
+class Examination:
     """The findings, and the reading they are based on."""
 
     findings: list[Check] = field(default_factory=list)
@@ -35,7 +35,7 @@ def examine(
     directory: str,
     environ: Mapping[str, str] = os.environ,
     on_finding: Callable[[Check], None] = lambda finding: None,
-) -> Report:
+) -> Examination:
     """Run all checks. Takes 2 to 3 s, longer if drivers or destinations are slow.
 
     Args:
@@ -49,7 +49,7 @@ def examine(
         >>> report.counts()
         {'PASS': 24, 'PARTIAL': 2, 'ABSENT': 21, 'FAIL': 0}
     """
-    report = Report()
+    report = Examination()
 
     def take(section: str, ask: Callable[[], Iterable[Check]]) -> None:
         for finding in _safely(section, ask):

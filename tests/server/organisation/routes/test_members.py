@@ -8,6 +8,7 @@ import pytest
 
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
+from tests.server.teams.routes.test_members import in_pages
 
 MEMBERS = "organisation/members"
 DAY = 86_400_000
@@ -45,6 +46,21 @@ def test_the_list_of_users(vision: AccountsServer) -> None:
     ]
     for name, status in (("ada", 403), (None, 401)):
         vision.ask(name, "GET", MEMBERS, status)
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("sort=org_role", ["olga", "ada", "bob", "eve", "mallory"]),
+        ("sort=access&descending=true", ["mallory", "ada", "olga", "eve", "bob"]),
+        ("sort=name&descending=true", ["olga", "mallory", "eve", "bob", "ada"]),
+        ("sort=last_active&org_role=member", ["ada", "bob", "eve", "mallory"]),
+    ],
+)
+def test_users_in_order(vision: AccountsServer, order: str, expected: list[str]) -> None:
+    for name, access in (("mallory", "viewer"), ("ada", "none")):
+        vision.ask("olga", "PATCH", f"{MEMBERS}/{name}", json={"access": access})
+    assert in_pages(vision, "olga", f"{MEMBERS}?{order}") == expected
 
 
 def test_a_billing_administrator_administers_the_organisation(vision: AccountsServer) -> None:

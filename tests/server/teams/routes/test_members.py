@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
+
+import pytest
 
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
@@ -25,6 +28,37 @@ def test_members_and_who_sees_their_addresses(vision: AccountsServer) -> None:
     assert [row["name"] for row in vision.ask("ada", "GET", f"{MEMBERS}?text=BO")["members"]] == ["bob"]
     vision.accounts.settings.put({"members_see_emails": True}, CLI, T0)
     assert vision.ask("eve", "GET", MEMBERS)["members"][0]["email"] == "ada@example.org"
+
+
+def in_pages(server: AccountsServer, asker: str, path: str) -> list[str]:
+    """The names of a list of members, page by page of two."""
+    names: list[str] = []
+    rest: str | None = ""
+    while rest is not None:
+        page = server.ask(asker, "GET", f"{path}&limit=2{rest}")
+        names += [row["name"] for row in page["members"]]
+        rest = None if page["next"] is None else f"&after={quote(page['next'])}"
+    return names
+
+
+@pytest.mark.parametrize(
+    ("order", "expected"),
+    [
+        ("sort=name", ["ada", "bob", "eve", "mia"]),
+        ("sort=name&descending=true", ["mia", "eve", "bob", "ada"]),
+        ("sort=role", ["eve", "bob", "mia", "ada"]),
+        ("sort=role&descending=true", ["ada", "mia", "bob", "eve"]),
+        ("sort=joined&descending=true", ["mia", "eve", "bob", "ada"]),
+        ("sort=last_active", ["eve", "mia", "ada", "bob"]),
+    ],
+)
+def test_members_in_order(vision: AccountsServer, order: str, expected: list[str]) -> None:
+    vision.user("mia")
+    vision.accounts.members.add("vision", "mia", "member", CLI, T0 + 1)
+    users = vision.accounts.users
+    for days, name in enumerate(("ada", "bob")):
+        users.note_seen(users.by_name(name).id, T0 + days * 86_400_000)
+    assert in_pages(vision, "bob", f"{MEMBERS}?{order}") == expected
 
 
 def test_members_as_csv(vision: AccountsServer) -> None:
@@ -151,4 +185,4 @@ def test_fifty_administrators_who_demote_each_other_leave_one(vision: AccountsSe
 def test_unknown_parameters_are_rejected(vision: AccountsServer) -> None:
     response = vision.ask("ada", "GET", f"{MEMBERS}?rol=viewer", 422)
     assert list(response["fields"]) == ["rol"]
-    assert "expected one of after, format" in response["error"]
+    assert "expected one of after, descending, format" in response["error"]

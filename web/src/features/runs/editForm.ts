@@ -1,4 +1,4 @@
-// The form for editing a run: name, notes, tags.
+// The form for editing a run: name, notes, tags, project.
 
 import type { RunDetail } from '../../base/api';
 import type { RunChanges } from '../../base/wire';
@@ -8,12 +8,14 @@ export interface Form {
   name: string;
   notes: string;
   tags: string;
+  project: string;
 }
 
-export const formOf = (run: Pick<RunDetail, 'id' | 'name' | 'notes' | 'tags'>): Form => ({
+export const formOf = (run: Pick<RunDetail, 'id' | 'name' | 'notes' | 'tags' | 'project'>): Form => ({
   name: run.name === run.id ? '' : run.name,
   notes: run.notes,
   tags: run.tags.join('\n'),
+  project: run.project,
 });
 
 /** Only the changed fields, so that other users' changes are kept. */
@@ -22,6 +24,7 @@ export function changesOf(before: Form, after: Form): RunChanges {
   if (after.name.trim() !== before.name) changes.name = after.name.trim();
   if (after.notes !== before.notes) changes.notes = after.notes;
   if (after.tags !== before.tags) changes.tags = tagsOf(after.tags);
+  if (after.project.trim() !== before.project) changes.project = after.project.trim();
   return changes;
 }
 

@@ -7,6 +7,8 @@ function row(id: string, more: Partial<RunRow> = {}): RunRow {
   return {
     id,
     verdict: null,
+    starred: false,
+    deleted_ms: null,
     project: 'digits',
     name: id,
     group: null,

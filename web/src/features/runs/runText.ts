@@ -2,10 +2,10 @@
 
 import type { RunDetail, RunEvent, RunRow, Source } from '../../base/api';
 import type { Pin } from '../../chart/plot';
-import { formatAgo } from '../../base/time';
-import { formatValue } from '../../base/units';
+import { count, formatValue } from '../../base/units';
 import { groupBy } from '../../base/groups';
-import type { Ending, Json, Rank } from '../../base/wire';
+import { formatAgo, formatMoment } from '../../base/time';
+import type { Ending, Json, Rank, Resume } from '../../base/wire';
 
 const SIGNALS: Record<number, string> = {
   1: 'SIGHUP',
@@ -96,6 +96,13 @@ export const pinsOf = (events: readonly RunEvent[]): Pin[] =>
   events
     .filter(isAlert)
     .map(({ time_ms, level, name, text, data }) => ({ x: time_ms, level, text: [data.title, text].filter((part) => typeof part === 'string' && part).join(': ') || name }));
+
+/** Where a training went on after a restart. */
+export const resumePinsOf = (resumes: readonly Resume[], byTime: boolean): Pin[] =>
+  resumes.map(({ t, step, after_step }) => {
+    const back = step <= after_step ? `, back from ${count(after_step)}` : '';
+    return { x: byTime ? t : step, level: 'info', text: `resumed at step ${count(step)}${back}, ${formatMoment(t)}` };
+  });
 
 export interface Missing {
   host: string;

@@ -27,6 +27,7 @@ from runvitals.relay.destination import (
 )
 from runvitals.relay.destinations.runvitals import msgpack
 from runvitals.relay.destinations.runvitals.compression import BodyCompressor
+from runvitals.relay.destinations.runvitals.edits import HANDLED, is_edit, send_edits
 from runvitals.relay.destinations.runvitals.envelopes import Part, split_batch, split_in_half
 from runvitals.relay.destinations.runvitals.uploads import FileUploads
 
@@ -74,6 +75,9 @@ class RunvitalsDestination(Destination):
 
     def deliver(self, batch: Batch) -> None:
         """Upload the files of a batch, then send its records; without any, a heartbeat."""
+        if is_edit(batch):
+            self._deliver_edits(batch)
+            return
         writer = batch.writer.name
         if self._in_trash:
             self._send_heartbeat(batch)  # shows whether the run was restored, without sending the batch
@@ -91,6 +95,11 @@ class RunvitalsDestination(Destination):
         if rejected:
             texts = dict.fromkeys(record.why for record in rejected)
             raise Rejected("; ".join(list(texts)[:_MAX_REASONS]), sum(map(_count_values, rejected)), rejected)
+
+    def _deliver_edits(self, batch: Batch) -> None:
+        rejected = send_edits(batch, _entity(batch), self._request_of_edit, _error_text)
+        if rejected:
+            raise Rejected("; ".join(dict.fromkeys(record.why for record in rejected)), 0, rejected)
 
     def _upload_files(self, batch: Batch) -> list[RejectedRecord]:
         """Upload the files that media records name, before the records.
@@ -226,7 +235,7 @@ class RunvitalsDestination(Destination):
     def _head(self, batch: Batch) -> dict[str, Any]:
         head = _identification(batch)
         if batch.writer.name not in self._introduced:
-            head["project"] = batch.run.project
+            head["project"] = batch.run.run.get("project") or batch.run.project
             head["about"] = self._about(batch)
         return head
 
@@ -264,6 +273,12 @@ class RunvitalsDestination(Destination):
         That a file cannot be stored concerns nothing else.
         """
         return self._request(method, path, body, headers, (*_HANDLED, *_NO_SPACE))
+
+    def _request_of_edit(
+        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+    ) -> ServerResponse:
+        """Send a request like `_request`, but return what refuses an edit and nothing else."""
+        return self._request(method, path, body, headers, HANDLED)
 
     def _request(
         self,
@@ -352,13 +367,19 @@ def _identification(batch: Batch) -> dict[str, Any]:
 
     Run ids are unique within a team, which the server may not remember.
     """
-    # Journals from before every file named it have it in the settings only.
-    entity = batch.run.entity or batch.run.settings.get("entity")
+    entity = _entity(batch)
     return {
         "run": batch.run.id,
         "writer": batch.writer.name,
-        **({"entity": entity} if isinstance(entity, str) and entity else {}),
+        **({} if entity is None else {"entity": entity}),
     }
+
+
+def _entity(batch: Batch) -> str | None:
+    """Return the team or user that has the run, if the run names one."""
+    # Journals from before every file named it have it in the settings only.
+    entity = batch.run.entity or batch.run.settings.get("entity")
+    return entity if isinstance(entity, str) and entity else None
 
 
 def _author(environ: Mapping[str, str]) -> dict[str, str]:

@@ -173,7 +173,7 @@ def _link_allows(link: GuestLink, action: Action, resource: Resource) -> bool:
     project = resource if isinstance(resource, Project) else resource.project
     if project.deleted or project.entity.deleted or resource.deleted or not project.entity.public_links:
         return False
-    if not _action_fits(action, resource):
+    if not _action_fits(action, resource) or (isinstance(resource, ProjectItem) and resource.draft):
         return False
     if link.kind == "project":
         return project.id == link.id
@@ -247,6 +247,12 @@ def _entity_allows(
     if _in_trash(resource, entity) and not _trash_allows(principal, action, resource, policies):
         return False
     project = _project_of(resource)
+    if isinstance(resource, ProjectItem):
+        if action in resource.shared and isinstance(principal, User):
+            viewer_may = principal.access is Access.VIEWER and rule.viewer is Grant.YES
+            return principal.access is Access.FULL or viewer_may
+        if resource.draft and not _own(principal, resource):
+            return False
     membership = _membership(principal, action, entity, project)
     if membership is not None:
         grant = rule.of(membership.role)

@@ -16,6 +16,9 @@ from runvitals.server.access.principals import Principal, User
 from runvitals.server.access.resources import Account, Organisation, Project, ProjectItem, Resource
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.reports.report_ids import report_number
+from runvitals.server.reports.shares import actions_of_share
+from runvitals.server.reports.storage.rows import ReportRow, ShareRole
 from runvitals.store.errors import NotFound
 
 MAX_NAME: Final = 256
@@ -42,7 +45,7 @@ class Address(NamedTuple):
 
 
 class NamedResources:
-    """Resources by the parameters of a path: `run`, `project`, `entity`, `team`, `user`."""
+    """Resources by the parameters of a path: `run`, `report`, `project`, `entity`, `team`, `user`."""
 
     def __init__(self, metadata_store: MetadataStore, directory: Directory) -> None:
         self._metadata_store = metadata_store
@@ -68,6 +71,8 @@ class NamedResources:
             if not self._directory.may(principal, Action.RUN_READ, run.resource):
                 return Named(None, run.what)
             return Named(run.resource.project, run.what, run.resource.id)
+        if "report" in path:
+            return self._report(principal, path["report"])
         if "project" in path:
             return self._project(principal, action, path["project"], path.get("entity"))
         for name, what in (("team", "team"), ("entity", "team or user")):
@@ -143,6 +148,40 @@ class NamedResources:
         if self._directory.may(principal, Action.RUN_CREATE, run):
             raise HTTPException(403, f"you may not write to the run {_quote(uid)}: it is somebody else's")
         return run
+
+    def _report(self, principal: Principal, text: str) -> Named:
+        what = f"report {_quote(text)}"
+        number = report_number(text)
+        reports = self._metadata_store.accounts.reports
+        try:
+            return Named(self.report_resource(principal, reports.get(number or 0)), what)
+        except (NotFound, UnknownProject):
+            return Named(None, what)
+
+    def report_resource(
+        self, principal: Principal, row: ReportRow, roles: Mapping[int, ShareRole] | None = None
+    ) -> ProjectItem:
+        """Return a report as decisions about a principal need it.
+
+        Args:
+            roles: all that the principal has by shares, by report; None: they are looked up.
+
+        Raises:
+            UnknownProject: its project was removed a moment ago.
+        """
+        role = None if roles is None else roles.get(row.id)
+        if roles is None and isinstance(principal, User):
+            role = self._metadata_store.accounts.reports.share_role(row.id, principal.id)
+        return ProjectItem(
+            "report",
+            row.id,
+            self._directory.project(row.project_id),
+            row.author_id,
+            row.service_account_id,
+            row.deleted_ms is not None,
+            row.is_draft,
+            actions_of_share(role, row.is_draft),
+        )
 
     def _project(self, principal: Principal, action: Action, name: str, entity: str | None) -> Named:
         what = f"project {_quote(name)}" if entity is None else f"project {_quote(f'{entity}/{name}')}"

@@ -18,8 +18,8 @@ from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.user_content.pictures import (
     MEDIA_TYPES,
-    Picture,
     PictureTooLarge,
+    ScaledPicture,
     TooManyPictures,
     UnreadablePicture,
     square_picture,
@@ -48,7 +48,7 @@ async def put_own_picture(
     """Set the picture of the account: the body is a PNG, JPEG, WebP or GIF of at most 5 MB."""
     accounts = access.accounts
 
-    def store(square: Picture) -> str:
+    def store(square: ScaledPicture) -> str:
         entity_id = accounts.users.get(owner.id).entity_id
         return accounts.pictures.put(entity_id, square.large, square.small, owner.actor, access.clock())
 
@@ -69,7 +69,7 @@ async def put_team_picture(
     """Set the picture of a team; see the picture of an account."""
     accounts = access.accounts
 
-    def store(square: Picture) -> str:
+    def store(square: ScaledPicture) -> str:
         team_id = accounts.teams.by_name(team).id
         return accounts.pictures.put(team_id, square.large, square.small, requester.actor, access.clock())
 
@@ -90,7 +90,7 @@ async def put_organisation_picture(
     """Set the picture of the organisation, which the sign-in page shows; see the picture of an account."""
     pictures = access.accounts.pictures
 
-    def store(square: Picture) -> str:
+    def store(square: ScaledPicture) -> str:
         return pictures.put_of_organisation(square.large, square.small, requester.actor, access.clock())
 
     return await _put(request, store, crop)
@@ -102,7 +102,7 @@ def remove_organisation_picture(access: TheAccess, requester: TheRequester) -> N
     access.accounts.pictures.remove_of_organisation(requester.actor, access.clock())
 
 
-async def _put(request: Request, store: Callable[[Picture], str], crop: str | None) -> StoredPicture:
+async def _put(request: Request, store: Callable[[ScaledPicture], str], crop: str | None) -> StoredPicture:
     """Store the body. `store` writes to the database, so it is called in a thread; it returns the digest."""
     media_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media_type not in MEDIA_TYPES:

@@ -7,8 +7,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from runvitals.model.errors import UnknownRun
+from runvitals.server.charts.overlay.axis import Axis, Extract
 from runvitals.server.charts.overlay.kept_means import KeptMeans
-from runvitals.server.charts.overlay.run_means import RunMeans
+from runvitals.server.charts.overlay.logged import read_logged
+from runvitals.server.charts.overlay.run_means import RunMeans, means_of_line, run_means
+from runvitals.server.charts.overlay.system import system_query
 from runvitals.server.library.run_library import NamedRun, RunView
 
 READING_S = 5.0
@@ -16,13 +19,49 @@ READING_S = 5.0
 Read = Callable[[NamedRun, RunView, Sequence[str]], Mapping[str, RunMeans]]
 
 
-@dataclass(slots=True)
-class GroupReading:
-    """The means of runs.
+@dataclass(frozen=True, slots=True)
+class MeansSource:
+    """Where the means of runs come from.
 
     Args:
         how: the axis, the part of it and the width; means that were read with the same are taken.
         read: returns the means of a run by key.
+    """
+
+    how: str
+    read: Read
+
+
+def logged_means(axis: Axis, part: Extract) -> MeansSource:
+    """Return the source of the means of what runs logged."""
+
+    def read(run: NamedRun, view: RunView, keys: Sequence[str]) -> dict[str, RunMeans]:
+        points = read_logged(run, view, keys, axis)
+        means = {key: run_means(of_key, axis, part) for key, of_key in points.items()}
+        return {key: of_key for key, of_key in means.items() if of_key is not None}
+
+    return MeansSource(f"logged {axis.kind}:{axis.metric} {part.first} {part.last} {part.points}", read)
+
+
+def system_means(runs: Sequence[NamedRun], keys: Sequence[str], axis: Axis, part: Extract) -> MeansSource:
+    """Return the source of the means of sampled metrics. Devices and hosts of a run are one line.
+
+    Raises:
+        ValueError: an invalid key.
+    """
+    query = system_query(runs, list(dict.fromkeys(keys)), axis, part)
+
+    def read(run: NamedRun, view: RunView, keys: Sequence[str]) -> dict[str, RunMeans]:
+        lines = query.lines(run, view)
+        means = {key: means_of_line(line.x, line.y, query.width) for key, line in lines.items()}
+        return {key: of_key for key, of_key in means.items() if of_key is not None}
+
+    return MeansSource(f"system {axis.kind} {part.first} {part.last} {query.width}", read)
+
+
+@dataclass(slots=True)
+class GroupReading:
+    """The means of runs.
 
     Attributes:
         means: by key and run.
@@ -30,8 +69,7 @@ class GroupReading:
     """
 
     kept: KeptMeans
-    how: str
-    read: Read
+    source: MeansSource
     means: dict[str, dict[str, RunMeans]] = field(default_factory=dict)
     unread: set[str] = field(default_factory=set)
     problems: dict[str, None] = field(default_factory=dict)
@@ -42,7 +80,7 @@ class GroupReading:
         began_s = time.monotonic()
         has_read = False
         for run in runs:
-            known = self.kept.of_run(run, keys, self.how)
+            known = self.kept.of_run(run, keys, self.source.how)
             unknown = [key for key in keys if key not in known]
             if unknown and has_read and time.monotonic() - began_s > READING_S:
                 self.unread.add(run.id)
@@ -53,11 +91,11 @@ class GroupReading:
                 await self._read(run, unknown)
 
     async def _read(self, run: NamedRun, keys: Sequence[str]) -> None:
-        keep = self.kept.keeper(run, self.how)
+        keep = self.kept.keeper(run, self.source.how)
 
         def work(view: RunView) -> Mapping[str, RunMeans]:
             noted = view.note_problems()
-            means = self.read(run, view, keys)
+            means = self.source.read(run, view, keys)
             self.problems |= {f"{run.id}: {problem}": None for problem in noted}
             return means
 

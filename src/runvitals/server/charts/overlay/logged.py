@@ -9,12 +9,10 @@ import numpy as np
 
 from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Grid, reduce
+from runvitals.server.charts.attempts import attempts_of_ranks
 from runvitals.server.charts.overlay.axis import Axis, Extract, Scale, scale_of
 from runvitals.server.charts.overlay.lines import KeyLines, Line, LinePart, combine_parts
-from runvitals.server.library.run_library import LoggedColumns, NamedRun, RunView
-
-Columns = tuple[Floats, Floats, Floats]
-"""Steps, times in ms UTC, values."""
+from runvitals.server.library.run_library import LoggedColumn, NamedRun, RunView
 
 
 class LoggedPoints(NamedTuple):
@@ -29,9 +27,12 @@ def read_logged(
 ) -> dict[str, list[LoggedPoints]]:
     """By name, what each process of a run logged."""
     names = [*keys, axis.metric] if axis.kind == "metric" else keys
-    by_process = join_ranks(view.logged_columns(dict.fromkeys(names)))
+    ranks = attempts_of_ranks(view.logged_columns(dict.fromkeys(names)))
+    # Over time nothing is replaced: earlier values are further left.
+    is_time = axis.kind in ("relative", "wall")
     points: dict[str, list[LoggedPoints]] = {}
-    for columns in by_process:
+    for rank in ranks:
+        columns = {key: one.all() if is_time else one.newest for key, one in rank.columns.items()}
         for key in keys:
             if key in columns:
                 deadline.check()
@@ -39,36 +40,7 @@ def read_logged(
     return points
 
 
-def join_ranks(processes: Sequence[LoggedColumns]) -> list[dict[str, Columns]]:
-    """Return the columns of each rank.
-
-    Where a later process resumed its work, perhaps from an earlier step, its values replace those of the one
-    before.
-    """
-    by_label: dict[str, dict[str, Columns]] = {}
-    for process in processes:
-        label = process.host if process.rank is None else f"rank {process.rank}"
-        of_rank = by_label.setdefault(label, {})
-        for key, columns in process.columns.items():
-            columns = _by_step(columns)
-            of_rank[key] = _join_resumed(of_rank[key], columns) if key in of_rank else columns
-    return list(by_label.values())
-
-
-def _by_step(columns: Columns) -> Columns:
-    order = np.argsort(columns[0], kind="stable")
-    return columns[0][order], columns[1][order], columns[2][order]
-
-
-def _join_resumed(before: Columns, after: Columns) -> Columns:
-    if not len(after[0]):
-        return before
-    kept = int(np.searchsorted(before[0], after[0][0], side="left"))
-    steps, times, values = (np.concatenate([old[:kept], new]) for old, new in zip(before, after, strict=True))
-    return steps, times, values
-
-
-def _values(run: NamedRun, columns: Mapping[str, Columns], key: str, axis: Axis) -> LoggedPoints:
+def _values(run: NamedRun, columns: Mapping[str, LoggedColumn], key: str, axis: Axis) -> LoggedPoints:
     steps, times, values = columns[key]
     if axis.kind == "step":
         return LoggedPoints(steps, values)
@@ -81,7 +53,7 @@ def _values(run: NamedRun, columns: Mapping[str, Columns], key: str, axis: Axis)
     return LoggedPoints(x[order], values[order])
 
 
-def _at_steps(other: Columns | None, steps: Floats) -> Floats:
+def _at_steps(other: LoggedColumn | None, steps: Floats) -> Floats:
     """Return the values that another name has at these steps; NaN where it has none."""
     if other is None or not len(other[0]):
         return np.full(len(steps), np.nan)

@@ -25,6 +25,11 @@ class MetricNames:
         self._logged |= view.logged_names()
         self._keys |= view.sampled_keys()
 
+    def join(self, other: MetricNames) -> None:
+        """Add those of other runs."""
+        self._logged |= other._logged
+        self._keys |= other._keys
+
     def as_json(self) -> dict[str, Any]:
         """Return the fields `logged` and `system` of `models.OverlayPlan`."""
         return {

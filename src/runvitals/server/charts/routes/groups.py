@@ -12,25 +12,21 @@ from fastapi.responses import Response
 from runvitals.base import deadline
 from runvitals.model.run_groups import MAX_BY, grouped_by
 from runvitals.server.access.permission import needs
-from runvitals.server.charts.overlay.axis import METRIC, Axis, Extract
+from runvitals.server.charts.overlay.axis import METRIC, Extract
 from runvitals.server.charts.overlay.group_members import GroupedRuns, group_runs
-from runvitals.server.charts.overlay.group_reading import GroupReading, Read
-from runvitals.server.charts.overlay.logged import read_logged
-from runvitals.server.charts.overlay.run_means import (
-    GroupLine,
-    RunMeans,
-    group_line,
-    means_of_line,
-    run_means,
-    shared_width,
+from runvitals.server.charts.overlay.group_reading import (
+    GroupReading,
+    MeansSource,
+    logged_means,
+    system_means,
 )
-from runvitals.server.charts.overlay.system import SystemQuery, system_query
+from runvitals.server.charts.overlay.run_means import GroupLine, RunMeans, group_line, shared_width
 from runvitals.server.charts.routes import group_models as models
 from runvitals.server.charts.routes.overlay import Place, in_time, requested_axis, requested_part
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
-from runvitals.server.library.run_library import NamedRun, RunView
+from runvitals.server.library.run_library import NamedRun
 from runvitals.server.runs.routes.parameters import TheFilter, TheLibrary
 from runvitals.server.services import services_of
 
@@ -123,14 +119,7 @@ async def group_logged(
     wide as a power of two.
     """
     axis = requested_axis(x, "step", "relative", "wall", "metric")
-
-    def read(run: NamedRun, view: RunView, unknown: Sequence[str]) -> dict[str, RunMeans]:
-        points = read_logged(run, view, unknown, axis)
-        means = {key: run_means(of_key, axis, part) for key, of_key in points.items()}
-        return {key: of_key for key, of_key in means.items() if of_key is not None}
-
-    how = f"logged {x} {part.first} {part.last} {part.points}"
-    return await _response(request, groups, keys, x, part, (how, read))
+    return await _response(request, groups, keys, x, part, logged_means(axis, part))
 
 
 @router.get("/system", response_model=models.GroupedOverlay, dependencies=[needs("filtered run:read")])
@@ -150,22 +139,11 @@ async def group_system(
 ) -> Response:
     """Sampled metrics of all runs that match, as means of groups. Devices and hosts of a run are one line."""
     axis = requested_axis(x, "relative", "wall")
-    query = _system_query(groups.runs, keys, axis, part)
-
-    def read(run: NamedRun, view: RunView, unknown: Sequence[str]) -> dict[str, RunMeans]:
-        lines = query.lines(run, view)
-        means = {key: means_of_line(line.x, line.y, query.width) for key, line in lines.items()}
-        return {key: of_key for key, of_key in means.items() if of_key is not None}
-
-    how = f"system {x} {part.first} {part.last} {query.width}"
-    return await _response(request, groups, keys, x, part, (how, read))
-
-
-def _system_query(runs: Sequence[NamedRun], keys: Sequence[str], axis: Axis, part: Extract) -> SystemQuery:
     try:
-        return system_query(runs, list(dict.fromkeys(keys)), axis, part)
+        source = system_means(groups.runs, keys, axis, part)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
+    return await _response(request, groups, keys, x, part, source)
 
 
 async def _response(
@@ -174,16 +152,11 @@ async def _response(
     keys: Sequence[str],
     x: str,
     part: Extract,
-    source: tuple[str, Read],
+    source: MeansSource,
 ) -> Response:
-    """The means of groups as a response.
-
-    Args:
-        source: the axis, the part of it and the width; and what reads the means of a run.
-    """
-    how, read = source
+    """The means of groups as a response."""
     names = list(dict.fromkeys(keys))
-    reading = GroupReading(services_of(request).kept_means, how, read)
+    reading = GroupReading(services_of(request).kept_means, source)
     await reading.of_runs(groups.runs, names)
 
     def encode() -> bytes:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, HTTPException, Query, Request
@@ -12,21 +12,19 @@ from starlette.concurrency import run_in_threadpool
 
 from runvitals.base import deadline
 from runvitals.journal.paths import check_run_id
-from runvitals.model.errors import UnknownRun
 from runvitals.model.filter import Filter
 from runvitals.server.access.permission import needs
 from runvitals.server.charts.overlay.axis import METRIC, Axis, Extract
 from runvitals.server.charts.overlay.lines import COLUMNS, KeyLines, grouped_lines, rows_of
-from runvitals.server.charts.overlay.logged import LoggedPoints, logged_lines, read_logged
 from runvitals.server.charts.overlay.plan import MetricNames
-from runvitals.server.charts.overlay.system import system_query
+from runvitals.server.charts.overlay.run_reading import RunReading
 from runvitals.server.charts.routes import overlay_models as models
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.open_streams import EventStream
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.http.router import Router
 from runvitals.server.http.workers import DEADLINE_S
-from runvitals.server.library.run_library import Library, NamedRun, RunView, TooMuch
+from runvitals.server.library.run_library import Library, NamedRun
 from runvitals.server.live import changed_runs
 from runvitals.server.live.changed_runs import ChangedRuns
 from runvitals.server.runs.routes.parameters import TheLibrary, requested_place
@@ -35,10 +33,6 @@ from runvitals.server.services import services_of
 T = TypeVar("T")
 router = Router(prefix="/overlay", responses=INVALID_PARAMETER)
 MAX_RUNS = 100
-MAX_POINTS = 2_000_000
-"""Points in one response: 40 MB of JSON."""
-MAX_VALUES = 20_000_000
-"""Logged values that one response may read."""
 _FARTHEST = 2.0**53
 
 RunIds = Annotated[
@@ -61,50 +55,21 @@ class RequestedRuns:
         self._library = library
         self._ids = list(dict.fromkeys(ids))
         self._place = place
-        self._began_s = time.monotonic()
-        self.found: list[NamedRun] = []
-        self.problems: dict[str, None] = {}
+        self.reading = RunReading(())
 
     async def find(self) -> list[NamedRun]:
         """Look the runs up."""
-        self.found = await self._library.named(
-            [run_id for run_id in self._ids if _can_be_id(run_id)], self._place
-        )
-        return self.found
-
-    async def read(self, work: Callable[[NamedRun, RunView], T], quick: bool = False) -> dict[str, T]:
-        """Return the result of `work` by run, of one after the other, so that other requests get their turn.
-
-        Raises:
-            TooSlow: all together took too long.
-        """
-        results = {}
-        for run in self.found:
-            if time.monotonic() - self._began_s > DEADLINE_S:
-                raise deadline.TooSlow
-            try:
-                results[run.id] = await run.opened.use(self._noting(work, run), quick)
-            except UnknownRun:
-                self.problems[f"run {run.id!r} was deleted a moment ago"] = None
-            except ValueError as error:
-                raise HTTPException(422, str(error)) from None
-        return results
-
-    def _noting(self, work: Callable[[NamedRun, RunView], T], run: NamedRun) -> Callable[[RunView], T]:
-        def noting(view: RunView) -> T:
-            noted = view.note_problems()
-            result = work(run, view)
-            self.problems |= {f"{run.id}: {problem}": None for problem in noted}
-            return result
-
-        return noting
+        ids = [run_id for run_id in self._ids if _can_be_id(run_id)]
+        found = await self._library.named(ids, self._place)
+        self.reading = RunReading(found)
+        return found
 
     def as_json(self) -> dict[str, Any]:
         """Return the fields `runs` and `missing`."""
         names = ("id", "name", "state", "started_ms", "end_ms")
-        ids = {run.id for run in self.found}
+        ids = {run.id for run in self.reading.runs}
         return {
-            "runs": [{name: getattr(run, name) for name in names} for run in self.found],
+            "runs": [{name: getattr(run, name) for name in names} for run in self.reading.runs],
             "missing": [run_id for run_id in self._ids if run_id not in ids],
         }
 
@@ -150,16 +115,6 @@ def requested_part(
 ThePart = Annotated[Extract, Depends(requested_part)]
 
 
-def _check_size(runs: RequestedRuns, keys: Sequence[str], part: Extract) -> None:
-    size = len(runs.found) * len(keys) * part.points
-    if size > MAX_POINTS:
-        raise HTTPException(
-            422,
-            f"{len(runs.found)} runs × {len(keys)} keys × {part.points} points are {size:,}; a response has "
-            f"at most {MAX_POINTS:,}: request fewer",
-        )
-
-
 def requested_axis(text: str, *kinds: str) -> Axis:
     """Return the axis of this name, or raise 422 if it is not of one of these kinds."""
     try:
@@ -175,7 +130,7 @@ def requested_axis(text: str, *kinds: str) -> Axis:
 async def overlay_plan(request: Request, runs: TheRuns) -> Response:
     """Which metrics some runs have."""
     names = MetricNames()
-    await runs.read(lambda run, view: names.add(view), quick=True)
+    await runs.reading.each(lambda run, view: names.add(view), quick=True)
     body = await run_in_threadpool(lambda: json_bytes({**runs.as_json(), **names.as_json()}))
     return await json_response(request, body)
 
@@ -203,27 +158,9 @@ async def overlay_logged(
     in every response with the same `width`. The value of a bucket is the mean of its values; of ranks, the
     mean of their means.
     """
-    _check_size(runs, keys, part)
     axis = requested_axis(x, "step", "relative", "wall", "metric")
-    total = 0
-
-    def read(run: NamedRun, view: RunView) -> dict[str, list[LoggedPoints]]:
-        nonlocal total
-        points = read_logged(run, view, keys, axis)
-        total += sum(len(values.y) for processes in points.values() for values in processes)
-        if total > MAX_VALUES:
-            raise TooMuch(
-                f"more than {MAX_VALUES:,} logged values would have to be read: request fewer runs or keys"
-            )
-        return points
-
-    values = await runs.read(read)
-
-    def read_lines() -> Iterator[KeyLines]:
-        for key in dict.fromkeys(keys):
-            by_run = {run: of_run[key] for run, of_run in values.items() if key in of_run}
-            yield logged_lines(key, by_run, axis, part)
-
+    with _as_422():
+        read_lines = await runs.reading.logged(keys, axis, part)
     return await _response(request, runs, read_lines, x, extremes, format)
 
 
@@ -254,20 +191,19 @@ async def overlay_system(
     `x=relative`, x is counted from the beginning of the bucket in which the run started. `min` and `max` are
     the extremes of all devices in a bucket.
     """
-    _check_size(runs, keys, part)
     axis = requested_axis(x, "relative", "wall")
+    with _as_422():
+        read_lines = await runs.reading.system(keys, axis, part)
+    return await _response(request, runs, read_lines, x, extremes, format)
+
+
+@contextmanager
+def _as_422() -> Iterator[None]:
+    """Raise 422 for a ValueError: an invalid parameter, or too much."""
     try:
-        query = system_query(runs.found, list(dict.fromkeys(keys)), axis, part)
+        yield
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
-    lines = await runs.read(query.lines)
-
-    def read_lines() -> Iterator[KeyLines]:
-        for key in query.keys:
-            of_key = [of_run[key] for of_run in lines.values() if key in of_run]
-            yield KeyLines(key, query.width, of_key)
-
-    return await _response(request, runs, read_lines, x, extremes, format)
 
 
 async def _response(
@@ -285,20 +221,18 @@ async def _response(
             {"key": key, "width": width, "groups": grouped_lines(lines, extremes)}
             for key, width, lines in read_lines()
         ]
-        return json_bytes({"x": x, **runs.as_json(), "keys": keys, "problems": list(runs.problems)})
+        return json_bytes({"x": x, **runs.as_json(), "keys": keys, "problems": list(runs.reading.problems)})
 
     def table() -> Response:
-        names = {run.id: run.name for run in runs.found}
+        names = {run.id: run.name for run in runs.reading.runs}
         return csv_response(COLUMNS, (row for lines in read_lines() for row in rows_of(lines, names)))
 
-    try:
+    with _as_422():
         if format == "csv":
             response = await in_time(table)
-            response.headers.update(problem_headers(runs.problems))
+            response.headers.update(problem_headers(runs.reading.problems))
             return response
         return await json_response(request, await in_time(encode))
-    except ValueError as error:
-        raise HTTPException(422, str(error)) from None
 
 
 async def in_time(work: Callable[[], T]) -> T:

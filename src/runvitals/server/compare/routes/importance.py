@@ -3,29 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import Query
 from fastapi.responses import Response
 from pydantic import Field
 from starlette.requests import Request
 
-from runvitals.model.run_groups import MAX_COLUMNS
-from runvitals.model.run_sort import RunSort
 from runvitals.server.access.permission import needs
 from runvitals.server.charts.routes.overlay import in_time
-from runvitals.server.compare.parameters import LEAST_RUNS, Row, importances
+from runvitals.server.compare.parameters import LEAST_RUNS, importances
+from runvitals.server.compare.run_rows import newest_rows, parameter_names
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
-from runvitals.server.library.run_library import Library
 from runvitals.server.runs.routes.list_parameters import fields_of
 from runvitals.server.runs.routes.parameters import TheFilter, TheLibrary
-from runvitals.server.runs.run_lists import ShownColumns
 
-MAX_RUNS = 1000
-_RUNS_AT_ONCE = 500
-_CONFIG = "config."
 router = Router(responses=INVALID_PARAMETER)
 
 
@@ -65,27 +59,10 @@ async def parameter_importance(
     values are shuffled, for runs that a tree has not learned from.
     """
     target = fields_of([of])[of]
-    choices = await library.choices(run_filter)
-    names = [choice.name for choice in choices if choice.name.startswith(_CONFIG) and len(choice.values) > 1]
-    names = names[: MAX_COLUMNS - 1]
-    rows = await _rows(library, run_filter, (target, *names))
+    names = await parameter_names(library, run_filter)
+    rows = await newest_rows(library, run_filter, (target, *names))
 
     def compute() -> bytes:
         return json_bytes(asdict(importances(rows, names, target)))
 
     return await json_response(request, await in_time(compute))
-
-
-async def _rows(library: Library, run_filter: TheFilter, fields: tuple[str, ...]) -> list[Row]:
-    rows: list[Row] = []
-    after: Any = None
-    newest = RunSort("started_ms", True)
-    while len(rows) < MAX_RUNS:
-        page = await library.page(
-            run_filter, newest, _RUNS_AT_ONCE, after, lambda key: False, ShownColumns(fields)
-        )
-        rows += page.columns
-        after = page.next
-        if after is None:
-            break
-    return rows

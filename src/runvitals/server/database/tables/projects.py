@@ -35,7 +35,14 @@ guest_link = Table(
     Column("created_ms", BigInteger, nullable=False),
     Column("expires_ms", BigInteger),
     Column("revoked_ms", BigInteger),
-    CheckConstraint("(project_id IS NULL) <> (run_id IS NULL)", name="one_target"),
+    Column("report_id", Integer, ForeignKey("report.id", ondelete="CASCADE"), index=True),
+    CheckConstraint(
+        " + ".join(
+            f"CASE WHEN {name} IS NULL THEN 0 ELSE 1 END" for name in ("project_id", "run_id", "report_id")
+        )
+        + " = 1",
+        name="one_target",
+    ),
     sqlite_autoincrement=True,
 )
 

@@ -99,13 +99,6 @@ def project_description(node: ProjectNode, info: Info) -> str:
     return context.access.accounts.owned_projects.get(node.number).description
 
 
-@PROJECT_READS.field("Project", "allViews")
-async def all_views(node: ProjectNode, info: Info, **_: Any) -> dict[str, Any]:
-    """Return none: `wandb.Api().reports()` finds no reports."""
-    end = {"endCursor": None, "hasNextPage": False, "hasPreviousPage": False, "startCursor": None}
-    return {"edges": [], "pageInfo": end, "totalCount": 0}
-
-
 @PROJECT_READS.field("Project", "user")
 def project_owner(node: ProjectNode, info: Info) -> UserNode | None:
     """Return the user who owns the project."""

@@ -12,8 +12,8 @@ from runvitals.server.http.router import Router
 from runvitals.server.runs.routes import models
 from runvitals.server.runs.routes.parameters import TheLibrary
 
-_CAPABILITIES = ("search", "statistics", "latest", "aggregate", "media")
-_EDIT_CAPABILITIES = ("stop", "delete", "edit", "views")
+_CAPABILITIES = ("search", "statistics", "latest", "aggregate", "media", "delete", "edit")
+_SHARED_CAPABILITIES = ("stop", "views")
 """Of a shared server only."""
 
 router = Router()
@@ -22,11 +22,11 @@ router = Router()
 @router.get("/about", response_model=models.About, dependencies=[needs("public")])
 async def about(request: Request, library: TheLibrary) -> Any:
     """Return this server's version, kind and capabilities."""
-    capabilities = [*_CAPABILITIES, *(_EDIT_CAPABILITIES if library.kind == "server" else ())]
+    shared = _SHARED_CAPABILITIES if library.kind == "server" else ()
     access = route_check(request)
     return {
         "version": runvitals.__version__,
         "kind": library.kind,
         "auth": "open" if access is None else access.mode(),
-        "capabilities": capabilities,
+        "capabilities": [*_CAPABILITIES, *shared],
     }

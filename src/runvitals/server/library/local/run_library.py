@@ -37,8 +37,10 @@ from runvitals.server.hosts.hosts import FleetHost, HostReading, HostRun, fleet
 from runvitals.server.http.cached_read import CachedRead
 from runvitals.server.http.workers import QUICK_THREADS, THOROUGH_THREADS, Workers
 from runvitals.server.library.local.hosts import host_runs, newest_runs, readings, recent_of
+from runvitals.server.library.local.journal_changes import JournalChanges, in_trash
 from runvitals.server.library.local.journal_run import JournalView
 from runvitals.server.library.local.journal_summaries import JournalSummaries
+from runvitals.server.library.local.run_edits import RunEdits
 from runvitals.server.library.run_library import (
     AggregatedSeries,
     Grouping,
@@ -68,6 +70,10 @@ class OpenedJournal:
     def _poll(self) -> None:
         self._reader.poll()
 
+    def read_again(self) -> None:
+        """Have the journal be read at the next use, because something was recorded."""
+        self._shared.invalidate()
+
     @property
     def nbytes(self) -> int:
         """The memory that it takes, estimated."""
@@ -90,8 +96,8 @@ class OpenedJournal:
             ) from None
 
 
-class JournalLibrary:
-    """All runs of a data folder; a `Library`.
+class JournalLibrary(JournalChanges):
+    """All runs of a data folder; a `Library` and an `EditableLibrary`.
 
     Args:
         directory: the data folder.
@@ -104,20 +110,34 @@ class JournalLibrary:
         self.directory = directory
         self.clock = clock
         self._list = RunList(directory)
+        self._edits = RunEdits(directory)
         self._runs: list[Run] = []
+        self._trash: list[Run] = []
         self._listed = CachedRead(self._list_runs)
         self._opened: dict[str, OpenedJournal] = {}
         self._summaries = JournalSummaries(directory)
         self._verdicts = JournalVerdicts(directory)
         self._reading = anyio.Lock()
         self._quick, self._thorough = Workers(QUICK_THREADS), Workers(THOROUGH_THREADS)
+        self._changing = Workers(1, goes_on=True)
 
     def _list_runs(self) -> None:
-        self._runs = self._list.runs(self.clock())
+        self._runs, self._trash = self._list.with_trash(self.clock())
 
-    async def runs(self) -> list[Run]:
-        """Return all runs, newest first."""
-        return await self._listed.use(lambda: self._runs, self._quick)
+    async def in_turn(self, work: Callable[[], T]) -> T:
+        """See `JournalChanges.in_turn`."""
+        result = await self._listed.change(work, self._changing)
+        for opened in self._opened.values():
+            opened.read_again()
+        return result
+
+    async def runs(self, deleted: bool = False) -> list[Run]:
+        """Return all runs, newest first.
+
+        Args:
+            deleted: those in the trash instead of the others.
+        """
+        return await self._listed.use(lambda: self._trash if deleted else self._runs, self._quick)
 
     async def projects(self, readable: ReadableRuns | None = None) -> list[dict[str, Any]]:
         """`models.ProjectSchema` for each project with runs, the one with the newest run first.
@@ -175,7 +195,7 @@ class JournalLibrary:
 
     async def _judged(self, run_filter: Filter, named: Iterable[str]) -> tuple[list[Run], int]:
         """Return all runs, with verdicts if the filter or a field needs them, and how many lack theirs."""
-        runs = await self.runs()
+        runs = await self.runs(run_filter.deleted)
         if run_filter.needs_findings or any(name in FINDING_FIELDS for name in named):
             return await self._judge(runs)
         return self._verdicts.add_to(runs), 0
@@ -243,6 +263,8 @@ class JournalLibrary:
         Raises:
             UnknownRun: there is no such run.
         """
+        if any(run.id == run_id for run in await self.runs(deleted=True)):
+            raise in_trash(run_id)
         opened = self._opened.pop(run_id, None)
         if opened is None:
             await run_in_threadpool(self._check, run_id)

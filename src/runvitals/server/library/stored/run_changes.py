@@ -20,7 +20,7 @@ T = TypeVar("T")
 
 
 class StoredChanges(ABC):
-    """The changes of a library: an `EditableLibrary`, which documents the methods.
+    """The changes of a library: a `StoppingLibrary`, which documents the methods.
 
     Attributes:
         clock: the time now, ms UTC.
@@ -53,7 +53,7 @@ class StoredChanges(ABC):
         return row
 
     async def stop(self, run_id: str, number: int | None = None, also: Also = None) -> None:
-        """See `EditableLibrary.stop`."""
+        """See `StoppingLibrary.stop`."""
 
         def work() -> None:
             row = self._row(run_id, number)
@@ -87,22 +87,43 @@ class StoredChanges(ABC):
 
         await self._change(work, also)
 
-    async def delete(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+    async def delete(
+        self, run_id: str, number: int | None = None, also: Also = None, at_ms: int | None = None
+    ) -> None:
         """See `EditableLibrary.delete`."""
-        runs = self._metadata_store.runs
-        await self._change(lambda: runs.delete([self._row(run_id, number).id], self.clock()), also)
 
-    async def restore(self, run_id: str, number: int | None = None, also: Also = None) -> None:
+        def work() -> bool:
+            row = self._row(run_id, number, deleted=at_ms is not None)
+            return self._metadata_store.runs.delete([row.id], self.clock(), at_ms) > 0
+
+        await self._change_if(work, also)
+
+    async def restore(
+        self, run_id: str, number: int | None = None, also: Also = None, at_ms: int | None = None
+    ) -> None:
         """See `EditableLibrary.restore`."""
-        runs = self._metadata_store.runs
-        await self._change(lambda: runs.restore([self._row(run_id, number, deleted=True).id]), also)
+
+        def work() -> bool:
+            row = self._row(run_id, number, deleted=True)
+            return self._metadata_store.runs.restore([row.id], self.clock(), at_ms) > 0
+
+        await self._change_if(work, also)
 
     async def edit(
-        self, run_id: str, values: dict[str, Any], number: int | None = None, also: Also = None
+        self,
+        run_id: str,
+        values: dict[str, Any],
+        number: int | None = None,
+        also: Also = None,
+        at_ms: int | None = None,
     ) -> None:
         """See `EditableLibrary.edit`."""
-        runs = self._metadata_store.runs
-        await self._change(lambda: runs.set_about(self._row(run_id, number).id, values, self.clock()), also)
+
+        def work() -> bool:
+            row = self._row(run_id, number, deleted=at_ms is not None)
+            return self._metadata_store.runs.set_about(row.id, values, self.clock(), at_ms)
+
+        await self._change_if(work, also)
 
     async def set_sections(
         self,
@@ -112,7 +133,7 @@ class StoredChanges(ABC):
         also: Also = None,
         removed: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        """See `EditableLibrary.set_sections`."""
+        """Set and remove keys of sections, such as the configuration; raise UnknownRun or ValueError."""
         runs = self._metadata_store.runs
         await self._change(
             lambda: runs.set_sections(self._row(run_id, number).id, sections, self.clock(), removed), also
@@ -141,6 +162,15 @@ class StoredChanges(ABC):
         """See `EditableLibrary.delete_project`."""
         projects = self._metadata_store.projects
         return await self._change(lambda: projects.delete(number or projects.id(name), self.clock()), also)
+
+    async def _change_if(self, work: Callable[[], bool], also: Also) -> None:
+        """Change something; `also` only if the work did, and was not superseded by a later change."""
+
+        def both() -> None:
+            if work() and also is not None:
+                also()
+
+        await self._change(both, None)
 
     async def _change(self, work: Callable[[], T], also: Also) -> T:
         def both() -> T:

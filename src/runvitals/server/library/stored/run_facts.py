@@ -133,6 +133,8 @@ def _run(
         author=row.author,
         service_account=row.service_account,
         defined_metrics=defined_metrics(sections.shared.get("metrics", {})),
+        starred=about.get("starred") is True,
+        deleted_ms=row.deleted_ms,
     )
 
 

@@ -18,7 +18,7 @@ from runvitals.server.accounts.routes.account_schema import AccessLevel, Billing
 from runvitals.server.accounts.storage.users import ListedUser, UserRow
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.csv_response import csv_response
-from runvitals.server.http.listing import ThePage, page_of
+from runvitals.server.http.listing import ThePage, sorted_page
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
@@ -28,6 +28,7 @@ CSV_COLUMNS = ("user_name", "email", "role", "access", "teams", "state", "last_a
 _INACTIVE_MS = 182 * DAY_MS
 _OWN = ("org_role", "access", "state")
 UserName = Annotated[str, Path(max_length=64)]
+Order = Literal["name", "org_role", "access", "billing_role", "last_active"]
 
 
 class MemberChanges(RequestBody):
@@ -100,9 +101,11 @@ def members(
     member_access: Annotated[AccessLevel | None, Query(alias="access")] = None,
     state: Literal["unverified", "active", "inactive", "suspended"] | None = None,
     team: Annotated[str | None, Query(max_length=64)] = None,
+    sort: Order = "name",
+    descending: bool = False,
     format: Annotated[Literal["json", "csv"], Query(description="csv: all of them.")] = "json",
 ) -> dict[str, Any] | Response:
-    """The users who fit all conditions, by name. `inactive`: not seen for half a year."""
+    """The users who fit all conditions. `inactive`: not seen for half a year."""
     conditions = {"org_role": org_role, "access": member_access, "state": state}
     members = [_to_schema(row, access.clock()) for row in access.accounts.users.listed()]
     members = [
@@ -114,7 +117,7 @@ def members(
     ]
     if format == "csv":
         return csv_response(CSV_COLUMNS, map(_to_csv, members))
-    listed = page_of("members", members, lambda member: member.name, page)
+    listed = sorted_page("members", members, lambda member: _place(member, sort), page, descending=descending)
     may = frozenset((Action.ORG_MEMBER_UPDATE, Action.ORG_INVITE, Action.BILLING_ASSIGN))
     return {**listed, "may": access.may_list(requester, Organisation(), may)}
 
@@ -256,6 +259,15 @@ def _to_schema(row: ListedUser, now_ms: int) -> OrgMemberSchema:
             "delete_after_ms": user.delete_after_ms,
         }
     )
+
+
+def _place(member: OrgMemberSchema, order: Order) -> str:
+    """Return where a user stands in an order; users who are equal in it stand by name."""
+    if order == "name":
+        return member.name
+    if order == "last_active":
+        return f"{member.last_seen_ms or 0:020} {member.name}"
+    return f"{getattr(member, order)} {member.name}"
 
 
 def _to_csv(member: OrgMemberSchema) -> dict[str, Any]:

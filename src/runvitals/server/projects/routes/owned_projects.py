@@ -107,11 +107,13 @@ def projects(
     requester: TheRequester,
     page: ThePage,
     deleted: Annotated[bool, Query(description="Those in the trash that the requester may restore.")] = False,
+    text: Annotated[str, Query(description="Part of the name.", max_length=200)] = "",
 ) -> dict[str, Any]:
     """The projects of a team or user that the requester may read, by name."""
     owner = access.directory.entity_named(entity)
     readable = [] if owner is None else readable_projects(access, requester, owner.id, deleted)
-    rows = sorted(readable, key=lambda row: row.name)
+    matching = (row for row in readable if text.casefold() in row.name.casefold())
+    rows = sorted(matching, key=lambda row: row.name)
     return page_of("projects", rows, lambda row: row.name, page, partial(project_json, entity))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Path, Request
+from fastapi import HTTPException, Path, Query, Request
 from starlette.concurrency import run_in_threadpool
 
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
@@ -33,9 +33,25 @@ router = Router()
 
 
 @router.get("/projects", response_model=list[models.ProjectSchema], dependencies=[needs("filtered run:read")])
-async def projects(library: TheLibrary, readable: TheReadableRuns) -> Any:
+async def projects(
+    library: TheLibrary,
+    readable: TheReadableRuns,
+    text: Annotated[str, Query(description="Words of `entity/name`.", max_length=200)] = "",
+    limit: Annotated[int | None, Query(ge=1, le=1000, description="None: all of them.")] = None,
+) -> Any:
     """The projects that have runs, the one with the newest run first."""
-    return await library.projects(readable)
+    words = text.casefold().split()
+    matching = [
+        project
+        for project in await library.projects(readable)
+        if all(word in _address(project).casefold() for word in words)
+    ]
+    return matching[:limit]
+
+
+def _address(project: dict[str, Any]) -> str:
+    """Return `entity/name`, by which a project is searched."""
+    return "/".join(part for part in (project.get("entity"), project["name"]) if part)
 
 
 @router.patch(

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 from fastapi import HTTPException, Request
 from pydantic import Field
 
-from runvitals.model.errors import AmbiguousName, UnknownRun
+from runvitals.model.errors import AmbiguousName, CannotWrite, UnknownRun
 from runvitals.server.access.actions import AUTHENTICATED
 from runvitals.server.access.permission import needs, recording, route_check
 from runvitals.server.http.bodies import RequestBody, ResponseBody
@@ -18,7 +18,7 @@ from runvitals.server.http.responses import EDIT_ERRORS, INVALID_PARAMETER
 from runvitals.server.http.router import Router
 from runvitals.server.library.editable_library import EditableLibrary
 from runvitals.server.runs.routes import models, runs
-from runvitals.server.runs.routes.parameters import TheEditableLibrary
+from runvitals.server.runs.routes.parameters import TheEditableLibrary, stopping_library
 
 MAX_RUNS: Final = 1000
 _PERMISSIONS: Final = {
@@ -117,7 +117,7 @@ async def _change_run(
         if error.status_code == 401:
             raise
         return str(error.detail)
-    except (UnknownRun, AmbiguousName, ValueError) as error:
+    except (UnknownRun, AmbiguousName, CannotWrite, ValueError) as error:
         return str(error)
     return None
 
@@ -146,5 +146,9 @@ async def _update(
         await library.tag(run, add, remove, number, recording(request, "run.update", fields=["tags"]))
 
 
+async def _stop(request: Request, library: EditableLibrary, run: str, number: int | None) -> Any:
+    return await runs.stop(request, stopping_library(request, library), run, number)
+
+
 Route = Callable[[Request, EditableLibrary, str, int | None], Awaitable[Any]]
-_OTHERS: Final[Mapping[str, Route]] = {"delete": runs.delete, "restore": runs.restore, "stop": runs.stop}
+_OTHERS: Final[Mapping[str, Route]] = {"delete": runs.delete, "restore": runs.restore, "stop": _stop}

@@ -58,6 +58,7 @@ class RunChanges(RequestBody):
     group: str | None = Field(None, max_length=256)
     job_type: str | None = Field(None, max_length=256)
     project: str | None = Field(None, max_length=256)
+    starred: bool | None = Field(None, description="For everyone who sees the run.")
     author: str | None = Field(
         None, max_length=64, description="On a server with accounts: a member of the run's team."
     )
@@ -153,6 +154,8 @@ class RunRowSchema(ResponseBody):
     verdict: RunVerdictSchema | None = Field(
         description="None until the run is judged; `/runs/{run}/findings` has the findings."
     )
+    starred: bool
+    deleted_ms: int | None = Field(description="When it was moved to the trash; None if it is not there.")
     may: list[str] | None = Field(
         None, description="What the requester may do with it: `run:stop`, …; left out in live events."
     )
@@ -327,6 +330,10 @@ class LoggedGroup(ResponseBody):
 
     host: str
     rank: int | None
+    replaced: bool = Field(
+        description="The training was resumed at an earlier step: other values of these steps were logged "
+        "later. Such groups are apart, unless `resolution` is `raw`."
+    )
     step: list[float]
     t: list[Number] = Field(description="ms UTC; of a bucket of steps, the time of its newest call.")
     n: list[int] | None
@@ -335,12 +342,22 @@ class LoggedGroup(ResponseBody):
     max: Values | None
 
 
+class ResumeSchema(ResponseBody):
+    """A training went on after a restart."""
+
+    after_t: float = Field(description="ms UTC: of the last value before it.")
+    after_step: float = Field(description="Of that value; may be higher than `step`.")
+    t: float = Field(description="ms UTC: of the first value after it.")
+    step: float
+
+
 class Logged(ResponseBody):
     """Logged values of a run, in groups of the same steps."""
 
     run: str
     cursor: str
     groups: list[LoggedGroup]
+    resumes: list[ResumeSchema] = Field(description="Empty if `resolution` is `raw`.")
     unmatched: list[str] = Field(description="Those of `keys` under which nothing was logged.")
     problems: list[str] = Field(description="Parts that could not be read.")
 

@@ -14,7 +14,7 @@ from runvitals.model.mongo_filter import MAX_LENGTH as MAX_JSON_LENGTH
 from runvitals.model.mongo_filter import BadFilter, parse_filters
 from runvitals.model.run_state import State
 from runvitals.server.http.errors import InvalidFields
-from runvitals.server.library.editable_library import EditableLibrary
+from runvitals.server.library.editable_library import EditableLibrary, StoppingLibrary
 from runvitals.server.library.run_library import Library, OpenedRun, SeriesSelection
 from runvitals.server.services import services_of
 
@@ -86,20 +86,13 @@ TheRun = Annotated[OpenedRun, Depends(opened_run)]
 def editable_library(request: Request, library: TheLibrary) -> EditableLibrary:
     """Return the library of the application, for a request that changes something.
 
-    Only a shared server has one: a journal belongs to the run that writes it. A page of another site can
-    make a browser send a form, but neither JSON nor an `Authorization` header, so one of them is required.
+    A page of another site can make a browser send a form, but neither JSON nor an `Authorization` header, so
+    one of them is required.
 
     Raises:
-        HTTPException: 405 if this server cannot change runs; 403 for a request that a page of another site
-            may have sent.
+        HTTPException: 403 for a request that a page of another site may have sent.
     """
-    if not isinstance(library, EditableLibrary):
-        raise HTTPException(
-            405,
-            f"{request.method} {request.url.path}: this server shows the journals of this machine, and only "
-            "GET is allowed; a shared one (`runvitals server`) can stop, delete and edit runs",
-            {"allow": "GET"},
-        )
+    assert isinstance(library, EditableLibrary)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type != "application/json" and "authorization" not in request.headers:
         raise HTTPException(
@@ -111,6 +104,25 @@ def editable_library(request: Request, library: TheLibrary) -> EditableLibrary:
 
 
 TheEditableLibrary = Annotated[EditableLibrary, Depends(editable_library)]
+
+
+def stopping_library(request: Request, library: TheEditableLibrary) -> StoppingLibrary:
+    """Return the library of the application, for a request that reaches a training.
+
+    Raises:
+        HTTPException: 405 on the local page, and what `editable_library` raises.
+    """
+    if not isinstance(library, StoppingLibrary):
+        raise HTTPException(
+            405,
+            f"{request.method} {request.url.path}: this server shows the journals of this machine; a "
+            "shared one (`runvitals server`) can stop runs",
+            {"allow": "GET"},
+        )
+    return library
+
+
+TheStoppingLibrary = Annotated[StoppingLibrary, Depends(stopping_library)]
 
 
 def selected_series(

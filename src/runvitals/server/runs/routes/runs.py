@@ -35,12 +35,23 @@ from runvitals.server.runs.routes.parameters import (
     TheFilter,
     TheLibrary,
     TheRun,
+    TheStoppingLibrary,
 )
 from runvitals.server.runs.run_lists import RunsPage, ShownColumns
 from runvitals.server.services import services_of
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
 """Keys whose newest values are listed with a run: the columns of the page's table."""
+LOCAL_ACTIONS = ("run:update", "run:move", "run:delete")
+"""What may be done with a run of this machine on its own page."""
+MadeBefore = Annotated[
+    int | None,
+    Query(
+        ge=0,
+        le=2**53,
+        description="When it was done, ms UTC, if that was before: of each fact the latest change stays.",
+    ),
+]
 _NOTE_CHARACTERS = 200
 _ERRORS_OF_CHANGES = {**INVALID_PARAMETER, **UNKNOWN_RUN, **EDIT_ERRORS}
 
@@ -92,7 +103,9 @@ async def list_runs(
         rows = _rows(page, requested)
         _add_goals(rows, page.runs, lines)
         following = page.next
-        if access is not None:
+        if access is None:
+            rows = [{**row, "may": LOCAL_ACTIONS} for row in rows]
+        else:
             may = access.may_of_runs(request, page.runs, run_filter.deleted)
             rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
         if following is not None and cursors is not None:
@@ -159,7 +172,7 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
 
     def read(view: RunView) -> bytes:
         details = view.run(library.clock())
-        may = [] if access is None else access.may_of_runs(request, [details])[0]
+        may = LOCAL_ACTIONS if access is None else access.may_of_runs(request, [details])[0]
         return json_bytes({**run_as_dict(details), "may": may})
 
     return await json_response(request, await run.use(read, quick=True))
@@ -171,7 +184,7 @@ async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Respons
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:stop")],
 )
-async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def stop(request: Request, library: TheStoppingLibrary, run: CheckedRunId, number: RunNumber) -> Any:
     """Request the end of a run: its training gets a KeyboardInterrupt, as if a user had pressed Ctrl-C."""
     try:
         await library.stop(run, number, recording(request, "run.stop"))
@@ -186,9 +199,15 @@ async def stop(request: Request, library: TheEditableLibrary, run: CheckedRunId,
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:delete")],
 )
-async def delete(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def delete(
+    request: Request,
+    library: TheEditableLibrary,
+    run: CheckedRunId,
+    number: RunNumber,
+    at_ms: MadeBefore = None,
+) -> Any:
     """Move a run to the trash. `POST /runs/{run}/restore` restores it until it is removed for good."""
-    await library.delete(run, number, recording(request, "run.delete"))
+    await library.delete(run, number, recording(request, "run.delete"), at_ms)
     return {"run": run, "done": "delete"}
 
 
@@ -198,9 +217,15 @@ async def delete(request: Request, library: TheEditableLibrary, run: CheckedRunI
     responses=_ERRORS_OF_CHANGES,
     dependencies=[needs("run:delete")],
 )
-async def restore(request: Request, library: TheEditableLibrary, run: CheckedRunId, number: RunNumber) -> Any:
+async def restore(
+    request: Request,
+    library: TheEditableLibrary,
+    run: CheckedRunId,
+    number: RunNumber,
+    at_ms: MadeBefore = None,
+) -> Any:
     """Restore a run from the trash."""
-    await library.restore(run, number, recording(request, "run.restore"))
+    await library.restore(run, number, recording(request, "run.restore"), at_ms)
     return {"run": run, "done": "restore"}
 
 
@@ -216,6 +241,7 @@ async def edit(
     run: CheckedRunId,
     number: RunNumber,
     changes: models.RunChanges,
+    at_ms: MadeBefore = None,
 ) -> Any:
     """Set a run's name, notes, tags, group, job type, project or author.
 
@@ -236,7 +262,7 @@ async def edit(
     if "project" in values:
         writes.append(recording(request, "run.move", project=values["project"]))
     try:
-        await library.edit(run, values, number, partial(_do_all, writes))
+        await library.edit(run, values, number, partial(_do_all, writes), at_ms)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
     return {"run": run, "done": "edit"}

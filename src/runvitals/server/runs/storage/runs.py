@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
@@ -29,6 +30,7 @@ from runvitals.server.runs.storage.run_places import RunPlace, find_sent, read_p
 from runvitals.server.runs.storage.run_rows import RunPage, RunRow, read_rows
 from runvitals.server.runs.storage.run_states import state_at
 from runvitals.server.runs.storage.run_tombstones import remember_purged
+from runvitals.server.runs.storage.run_trash import set_in_trash
 from runvitals.server.runs.storage.sections import SectionUpdate
 
 MAX_PAGE = 1000
@@ -207,18 +209,31 @@ class RunTable:
         with self._read_fields() as connection:
             return run_groups.groups_of(connection, run_filter, by, columns, now_ms)
 
-    def set_about(self, run_id: int, values: dict[str, Any], now_ms: int) -> None:
+    def set_about(self, run_id: int, values: dict[str, Any], now_ms: int, at_ms: int | None = None) -> bool:
         """Change a run's `run` section on behalf of a user: name, notes, group, job_type, project, tags.
 
         Overrides what journals have recorded so far, including records from before `now_ms` that arrive
         later.
 
+        Args:
+            at_ms: when it was changed, if that was before: what was set later stays.
+
+        Returns:
+            whether something was changed.
+
         Raises:
             ValueError: a value that cannot be stored.
             UnknownRun: there is no run with this id.
         """
-        checked = SectionUpdate(run_id, "run", values, now_ms).to_stored_form().values
-        self._database.write(lambda connection: _set_run_section(connection, {run_id: checked}, now_ms))
+        checked = SectionUpdate(run_id, "run", values, now_ms).to_stored_form()
+
+        def work(connection: Connection) -> bool:
+            if at_ms is None:
+                _set_run_section(connection, {run_id: checked.values}, now_ms)
+                return True
+            return sections.merge(connection, [replace(checked, time_ms=min(at_ms, now_ms))])
+
+        return self._database.write(work)
 
     def set_sections(
         self,
@@ -292,13 +307,22 @@ class RunTable:
             statement = select(run.c.id).where(conditions, run.c.deleted_ms.is_not(None))
             return set(connection.execute(statement).scalars())
 
-    def delete(self, run_ids: Iterable[int], now_ms: int) -> None:
-        """Move runs, or none, to the trash, which only `Filter(deleted=True)` lists; or raise UnknownRun."""
-        self._set(run_ids, deleted_ms=now_ms)
+    def delete(self, run_ids: Iterable[int], now_ms: int, at_ms: int | None = None) -> int:
+        """Move runs, or none, to the trash, which only `Filter(deleted=True)` lists; or raise UnknownRun.
 
-    def restore(self, run_ids: Iterable[int]) -> None:
-        """Undo `delete`; raise UnknownRun if one of them was purged, or never existed."""
-        self._set(run_ids, deleted_ms=None)
+        Args:
+            at_ms: when that was done, if it was before: a run that was restored later stays.
+
+        Returns:
+            how many were moved there.
+        """
+        ids = list(run_ids)
+        return self._database.write(lambda connection: set_in_trash(connection, ids, True, now_ms, at_ms))
+
+    def restore(self, run_ids: Iterable[int], now_ms: int, at_ms: int | None = None) -> int:
+        """Undo `delete`; raise UnknownRun if one of them was purged, or never existed. Arguments are its."""
+        ids = list(run_ids)
+        return self._database.write(lambda connection: set_in_trash(connection, ids, False, now_ms, at_ms))
 
     def trashed_before(self, before_ms: int) -> list[int]:
         """Return the ids of runs moved to the trash before a time, for `purge` after their samples."""

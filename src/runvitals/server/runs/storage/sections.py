@@ -130,8 +130,12 @@ class SectionTable:
         return sections
 
 
-def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
-    """Implements `SectionTable.merge` within a transaction, for checked updates."""
+def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> bool:
+    """Implements `SectionTable.merge` within a transaction, for checked updates.
+
+    Returns:
+        whether something was not superseded by what is there.
+    """
     # Projects before runs, as when writers are registered: otherwise two transactions could deadlock.
     projects = search_columns.ensure_named_projects(connection, updates)
     runs = lock_known_runs(connection, {update.run_id for update in updates})
@@ -156,3 +160,4 @@ def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> None:
     search_columns.write_texts(
         connection, documents, {key.run_id for key in changed if key.section in ("run", "config")}
     )
+    return bool(changed)

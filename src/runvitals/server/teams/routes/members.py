@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, cast
+from typing import Annotated, Any, Final, Literal, cast
 
 from fastapi import HTTPException, Query, Response
 from pydantic import ConfigDict, Field
@@ -18,7 +18,7 @@ from runvitals.server.accounts.routes.account_schema import AccessLevel
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.csv_response import csv_response
 from runvitals.server.http.errors import InvalidFields, checking
-from runvitals.server.http.listing import ThePage, page_of
+from runvitals.server.http.listing import ThePage, sorted_page
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.organisation.settings import with_defaults
@@ -39,6 +39,9 @@ _CSV_COLUMNS = (
     "last_active",
 )
 """Named as those of the organisation's members."""
+_ROLES: Final = tuple(Role)
+"""From the one that may least."""
+Order = Literal["name", "role", "last_active", "joined"]
 
 
 class TeamMemberChanges(RequestBody):
@@ -92,9 +95,11 @@ def team_members(
     page: ThePage,
     role: Annotated[Role | None, Query(description="Only with this role.")] = None,
     text: Annotated[str, Query(description="Part of the name or display name.", max_length=100)] = "",
+    sort: Order = "name",
+    descending: bool = False,
     format: Annotated[Literal["json", "csv"], Query(description="csv: all of them.")] = "json",
 ) -> dict[str, Any] | Response:
-    """The members of a team by name. Only who may manage members sees e-mail addresses."""
+    """The members of a team. Only who may manage members sees e-mail addresses."""
     part = text.casefold()
     rows = [
         row
@@ -114,7 +119,7 @@ def team_members(
         member.picture = pictures.get(row.user_id)
         return member
 
-    listed = page_of("members", rows, lambda row: row.name, page, with_picture)
+    listed = sorted_page("members", rows, lambda row: _place(row, sort), page, with_picture, descending)
     return {**listed, "may": access.may_list(requester, entity_of(access, team), TEAM_ACTIONS)}
 
 
@@ -217,6 +222,17 @@ def _existing(access: AccessControl, requester: Requester, team: TeamRow, name: 
         return access.accounts.members.get(team.name, name)
     except NotFound:
         access.hide(requester, f"member {name!r}")
+
+
+def _place(row: MemberRow, order: Order) -> str:
+    """Return where a member stands in an order; members that are equal in it stand by name."""
+    places = {
+        "name": "",
+        "role": f"{_ROLES.index(Role(row.role))} {row.custom_role or ''} ",
+        "last_active": f"{row.last_seen_ms or 0:020} ",
+        "joined": f"{row.created_ms:020} ",
+    }
+    return places[order] + row.name
 
 
 def _to_csv(member: MemberSchema) -> dict[str, Any]:

@@ -218,6 +218,8 @@ class ServerSource:
                 for name in names:
                     self._logged[name] = {}
                 for group in response["groups"]:
+                    if group.get("replaced"):
+                        continue  # an older server replaces nothing
                     for name, values in group["series"].items():
                         lines = self._logged.setdefault(name, {})
                         steps, times = lines.setdefault(

@@ -1,14 +1,16 @@
 // The values that a run logged: the list of their names, and the points of the charts in view.
 
 import { get, reasonOf, runPath, type LoggedRow, type RunKey } from '../../../base/api';
-import { appendRow, fromLogged, loggedUpTo, processLabel, type LoggedLines } from '../../../chart/loggedPoints';
+import { appendRow, fromLogged, loggedUpTo, mergedResumes, processLabel, type LoggedLines } from '../../../chart/loggedPoints';
 import { areConstant } from './constants';
 import { keyGlob, NAMES_PAGE } from './seriesList';
-import type { Logged } from '../../../base/wire';
+import type { Logged, Resume } from '../../../base/wire';
 
 export const MAX_POINTS = 1000;
 /** Live rows that may be appended to a response before it is requested again. */
 const MAX_APPENDED = MAX_POINTS / 3;
+/** Until the points of a training that went back to an earlier step are requested again. */
+const RESUMED_MS = 3000;
 /** Charts with new rows are drawn together, once in this time. */
 const DRAWN_MS = 1000;
 /** Names in one request: its address has a limit. */
@@ -29,6 +31,7 @@ export class LoggedData {
   /** The same up to the time of a replay. */
   #cut = new Map<string, LoggedLines>();
   until: number | null = null;
+  #resumes: Resume[] = [];
   #charts = new Map<string, number>();
   #requested = new Set<string>();
   #appended = 0;
@@ -55,6 +58,11 @@ export class LoggedData {
     const cut = loggedUpTo(lines, this.until);
     this.#cut.set(name, cut);
     return cut;
+  }
+
+  /** When the training went on after a restart, as far as the loaded names tell. */
+  get resumes(): readonly Resume[] {
+    return this.#resumes.filter(({ t }) => this.until === null || t <= this.until);
   }
 
   /** Whether the loaded points of a name tell nothing: see `areConstant`. */
@@ -103,8 +111,8 @@ export class LoggedData {
         const lines = this.#lines.get(name);
         if (!lines) continue;
         const points = lines.get(processLabel(row));
-        if (points) appendRow(points, row, value);
-        else this.#request([name]); // a new process
+        if (!points) this.#request([name]); // a new process
+        else if (!appendRow(points, row, value) && row.step < points.x[points.x.length - 1]!) this.#later('resumed', RESUMED_MS, () => this.#reload());
       }
     }
     this.#appended += rows.length;
@@ -168,7 +176,9 @@ export class LoggedData {
       const keys = names.slice(i, i + NAMES_PER_REQUEST);
       await this.#try(async () => {
         const params = { keys, max_points: MAX_POINTS };
-        const points = fromLogged(await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal));
+        const answer = await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal);
+        const points = fromLogged(answer);
+        this.#resumes = mergedResumes([...this.#resumes, ...answer.resumes]);
         for (const name of keys) this.#lines.set(name, points.get(name) ?? new Map());
         this.#cut.clear();
         this.version += 1;

@@ -36,6 +36,21 @@ export async function changeRuns(runs: readonly RunKey[], action: Action, change
   return outcome;
 }
 
+/** Delete runs in the trash for good: on the page of a machine only. */
+export async function removeRuns(runs: readonly RunKey[]): Promise<Outcome> {
+  const outcome: Outcome = { done: [], failed: [] };
+  for (let at = 0; at < runs.length; at += MAX_AT_ONCE) {
+    const some = runs.slice(at, at + MAX_AT_ONCE);
+    const { kept } = await send<{ kept: Record<string, string> }>('POST', 'trash/remove', { runs: some.map(({ id }) => id) });
+    for (const run of some) {
+      const error = kept[run.id];
+      if (error === undefined) outcome.done.push(run);
+      else outcome.failed.push({ run, error });
+    }
+  }
+  return outcome;
+}
+
 /** All runs that match, from the server page by page. */
 export async function allRuns(params: Params): Promise<Selected[]> {
   const found: Selected[] = [];

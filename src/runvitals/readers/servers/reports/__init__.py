@@ -1,0 +1,1 @@
+"""Reports on a server: text and live panels, written by programs."""

@@ -1,0 +1,1 @@
+"""Reports as W&B's clients write and read them: their specification, and ours."""

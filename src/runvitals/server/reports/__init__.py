@@ -1,0 +1,1 @@
+"""Reports: pages of text and live panels on which teams say what they found."""

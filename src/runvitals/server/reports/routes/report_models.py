@@ -1,0 +1,142 @@
+"""The bodies of requests and responses about reports."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.reports import document
+from runvitals.server.reports.markdown_blocks import MAX_MARKDOWN
+from runvitals.server.reports.routes.block_models import Blocks, ReportBlock
+from runvitals.server.reports.templates import Template
+
+Title = Annotated[str, Field(min_length=1, max_length=document.MAX_TITLE)]
+Description = Annotated[str, Field(max_length=document.MAX_DESCRIPTION)]
+ReportNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
+Revision = Annotated[int, Field(ge=1, le=2**31 - 1)]
+
+
+class NewReport(RequestBody):
+    """A report to be created: of blocks, of Markdown, or as another report or a template."""
+
+    title: Title | None = Field(None, description="Left out: that of `from`.")
+    description: Description = ""
+    blocks: Blocks = []
+    markdown: str | None = Field(
+        None, max_length=MAX_MARKDOWN, description="Instead of blocks: each of its elements becomes one."
+    )
+    source: ReportNumber | Template | None = Field(
+        None,
+        alias="from",
+        description="Instead of blocks: those of this report that you may read, or of a template.",
+    )
+    publish: bool = Field(False, description="Show it to readers of the project at once.")
+
+
+class ReportChanges(RequestBody):
+    """Changes of a report. What is left out does not change."""
+
+    revision: Revision = Field(description="That the changes were made to.")
+    title: Title | None = None
+    description: Description | None = None
+    blocks: Blocks | None = Field(None, description="All blocks of the report.")
+
+
+class DuplicatedReport(RequestBody):
+    """Where the copy of a report is created, and what it is called."""
+
+    entity: str | None = Field(
+        None, max_length=64, description="Left out, with `project`: where the report is."
+    )
+    project: str | None = Field(None, max_length=256)
+    title: Title | None = None
+
+
+class PublishedRevision(RequestBody):
+    """The revision that readers see from now on."""
+
+    revision: Revision
+
+
+class ReportRights(ResponseBody):
+    """What the requester may do with a report."""
+
+    update: bool
+    delete: bool
+    share: bool
+    share_public: bool
+    comment: bool
+    follow: bool
+
+
+class ListedReport(ResponseBody):
+    """A report in a list."""
+
+    id: int
+    slug: str = Field(description="Of its page: `/{entity}/{project}/reports/{slug}--{id}`.")
+    entity: str
+    project: str
+    author: str | None = Field(description="None: the author's account was deleted.")
+    service_account: str | None
+    title: str
+    description: str
+    state: Literal["draft", "published"]
+    revision: int = Field(description="Of the working copy.")
+    published_revision: int | None
+    published_ms: int | None
+    created_ms: int
+    changed_ms: int
+    deleted_ms: int | None
+    unpublished_changes: bool
+    starred: bool
+    followed: bool
+
+
+class ReportsPage(ResponseBody):
+    """A page of reports, the one that changed last first."""
+
+    reports: list[ListedReport]
+    total: int
+    next: str | None
+
+
+class ReportSchema(ListedReport):
+    """A report with its blocks."""
+
+    shown_revision: int = Field(description="That the blocks are of.")
+    blocks: list[ReportBlock]
+    html: dict[str, str] = Field(description="The blocks of text as HTML, by their ids.")
+    may: ReportRights
+
+
+class MergedReport(ReportSchema):
+    """A report after a change."""
+
+    others: list[str] = Field(description="Blocks that others changed since the revision of the request.")
+
+
+class ReportConflictSchema(ResponseBody):
+    """A block, or the `title` or `description`, that others changed too. None: it was removed."""
+
+    id: str
+    current: Any
+    yours: Any
+
+
+class ReportVersionSchema(ResponseBody):
+    """A version of a report."""
+
+    revision: int
+    author: str | None = Field(description="None: a service account, or the author's account was deleted.")
+    created_ms: int
+    is_published: bool = Field(description="It is or was what readers see.")
+
+
+class ReportVersionsPage(ResponseBody):
+    """A page of versions, the newest first: of each author the last of ten minutes."""
+
+    versions: list[ReportVersionSchema]
+    total: int
+    next: str | None
