@@ -57,6 +57,7 @@ from runvitals.server.reports.storage.comments import ReportCommentTable
 from runvitals.server.reports.storage.files import ReportFileTable
 from runvitals.server.reports.storage.frozen_panels import FrozenPanelTable
 from runvitals.server.reports.storage.notices import ReportNoticeTable
+from runvitals.server.reports.storage.pins import ReportPinTable
 from runvitals.server.reports.storage.readers import ReportReaderTable
 from runvitals.server.reports.storage.report_table import ReportTable
 from runvitals.server.reports.storage.share_table import ReportShareTable
@@ -82,7 +83,7 @@ class AccountStore:
             service_accounts, keys, invitations, join_requests, project_members, saved_views, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
             login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets,
-            audit_webhook, mail_drafts, reports, report_comments, report_notices, report_files,
+            audit_webhook, mail_drafts, reports, report_comments, report_notices, report_pins, report_files,
             report_readers, report_shares, frozen_panels: the tables, by what they hold.
         ending_access: what ends soon, from several tables.
     """
@@ -127,6 +128,7 @@ class AccountStore:
         self.report_comments = ReportCommentTable(database)
         self.report_notices = ReportNoticeTable(database)
         self.report_shares = ReportShareTable(database)
+        self.report_pins = ReportPinTable(database)
         self.report_files = ReportFileTable(database)
         self.frozen_panels = FrozenPanelTable(database)
         self.report_readers = ReportReaderTable(database)

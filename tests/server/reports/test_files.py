@@ -86,3 +86,14 @@ def test_copies_keep_images_after_the_report_is_gone(digits: AccountsServer) -> 
         assert client.get(f"reports/{copy['id']}/files/{stored['file']}").status_code == 200
     digits.accounts.reports.purge(copy["id"])
     assert files.collect() == 1
+
+
+def test_files_of_reports_count_as_storage_of_their_project(digits: AccountsServer) -> None:
+    report = create(digits, publish=True)
+    upload(digits, report, picture())
+    [project] = digits.ask("ada", "GET", "storage/vision")["projects"]
+    assert project["reports"] > 0
+    assert (project["reports"] <= project["bytes"], project["trash"]) == (True, 0)
+    digits.ask("bob", "DELETE", f"reports/{report['id']}", 204)
+    [project] = digits.ask("ada", "GET", "storage/vision")["projects"]
+    assert project["trash"] == project["reports"]

@@ -58,6 +58,8 @@ const RUN: Parameters = {
   speed: NUMBER,
   finding: null,
   q: null,
+  regex: FLAG,
+  context: /^(0|2|5|10|20)$/,
   level: null,
   alerts: null,
   events: /^all$/,

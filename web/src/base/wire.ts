@@ -256,6 +256,7 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
+            reports: number;
         };
         /** @description Why a statement is cancelled. */
         Cancellation: {
@@ -310,6 +311,16 @@ export interface components {
             delete: boolean;
             resolve: boolean;
         };
+        /** @description Fields of runs. */
+        ComparedFields: {
+            /** @description The newest 1,000 that match, the newest first. */
+            runs: components["schemas"]["PlacedRun"][];
+            /** @description Whether there may be older ones, which are left out. */
+            more: boolean;
+            /** @description The metric by which the runs are judged. */
+            goal: components["schemas"]["GoalMetric"] | null;
+            fields: components["schemas"]["FieldColumn"][];
+        };
         /** @description Some runs side by side. */
         ComparedRuns: {
             /** @description In the requested order. */
@@ -320,6 +331,8 @@ export interface components {
             /** @description Facts that are not listed, because there are too many. */
             left_out: number;
             statistics: components["schemas"]["StatisticRow"][];
+            /** @description The metric by which the runs are judged. */
+            goal: components["schemas"]["GoalMetric"] | null;
         };
         /** @description A password or passkey that proves who makes the request. */
         Confirmation: {
@@ -559,6 +572,7 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
+            reports: number;
             bytes: number;
         };
         /** @description A page of teams and users, the largest first. */
@@ -611,6 +625,14 @@ export interface components {
             revoked_ms: number | null;
             key: string;
             user: string;
+        };
+        /** @description A field of each run. */
+        FieldColumn: {
+            name: string;
+            /** @description In the order of `runs`; None: a run has none. */
+            values: (number | string | null)[];
+            /** @description In how many runs it is NaN or infinite, which is None here. */
+            not_finite: number;
         };
         /** @description Whether a filter can be read. */
         FilterCheck: {
@@ -2010,6 +2032,13 @@ export interface components {
             }[] | null;
             exceptions?: components["schemas"]["AlertExceptionChange"][] | null;
         };
+        /** @description A run whose fields are listed. */
+        PlacedRun: {
+            id: string;
+            name: string;
+            entity: string | null;
+            project: string;
+        };
         /** @description A plan, with its limits. */
         Plan: {
             name: string;
@@ -2098,6 +2127,8 @@ export interface components {
             location?: string | null;
             links?: components["schemas"]["ProfileLink"][] | null;
             intro?: string | null;
+            /** @description Ids of reports in the order in which the page shows them. */
+            pinned_reports?: number[] | null;
             hide_teams?: boolean | null;
             default_entity?: string | null;
             default_visibility?: ("" | "team" | "organisation" | "public" | "open") | null;
@@ -2132,7 +2163,8 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
-            /** @description Of runs in the trash, which the others include. */
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
             trash: number;
             bytes: number;
         };
@@ -3039,6 +3071,7 @@ export interface components {
             intro_html: string;
             links: components["schemas"]["ShownLink"][];
             pinned_projects: string[];
+            pinned_reports: components["schemas"]["ListedReport"][];
             projects: {
                 [key: string]: Json;
             }[];
@@ -3072,6 +3105,8 @@ export interface components {
             intro?: string | null;
             links?: components["schemas"]["TeamLink"][] | null;
             pinned_projects?: string[] | null;
+            /** @description Ids of reports in the order in which the page shows them. */
+            pinned_reports?: number[] | null;
         };
         /** @description A page of the projects of a team. */
         TeamProjectsPage: {
@@ -3230,6 +3265,7 @@ export interface components {
             projects: {
                 [key: string]: Json;
             }[];
+            pinned_reports: components["schemas"]["ListedReport"][];
             may: string[];
         };
         /** @description Users whose name begins so. */
@@ -3706,6 +3742,8 @@ export interface components {
         /** @description The value of a series that decided, and what it is compared with. */
         Evidence: {
             key: string;
+            /** @description The series in words. */
+            name: string;
             host: string;
             value: number;
             unit: string;
@@ -5041,6 +5079,7 @@ export type Code = components['schemas']['Code'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
 export type CommentChanges = components['schemas']['CommentChanges'];
 export type CommentRights = components['schemas']['CommentRights'];
+export type ComparedFields = components['schemas']['ComparedFields'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
@@ -5079,6 +5118,7 @@ export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
 export type FetchedKey = components['schemas']['FetchedKey'];
+export type FieldColumn = components['schemas']['FieldColumn'];
 export type FilterCheck = components['schemas']['FilterCheck'];
 export type FiringNotification = components['schemas']['FiringNotification'];
 export type FiringsPage = components['schemas']['FiringsPage'];
@@ -5214,6 +5254,7 @@ export type PasskeysPage = components['schemas']['PasskeysPage'];
 export type PasswordChange = components['schemas']['PasswordChange'];
 export type PaymentMethod = components['schemas']['PaymentMethod'];
 export type PersonalChange = components['schemas']['PersonalChange'];
+export type PlacedRun = components['schemas']['PlacedRun'];
 export type Plan = components['schemas']['Plan'];
 export type PlanAssignment = components['schemas']['PlanAssignment'];
 export type PlanForm = components['schemas']['PlanForm'];

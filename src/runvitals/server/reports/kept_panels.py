@@ -10,6 +10,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from runvitals.server.reports.document import Document, panels_of
+from runvitals.server.reports.kept_lines import KeptLines
 from runvitals.server.reports.panels import ShownPanel, panels_in
 from runvitals.server.reports.run_sets import KeptRunSets
 
@@ -28,16 +29,18 @@ class KeptPanels:
 
     Attributes:
         run_sets: the runs of run sets, for a moment.
+        lines: the lines of panels, as long.
     """
 
     def __init__(self, now_ms: Callable[[], int]) -> None:
         self.run_sets = KeptRunSets(now_ms)
+        self.lines = KeptLines()
         self._kept: LRUCache[tuple[int, int], _RevisionPanels] = LRUCache(_KEPT_BYTES, lambda kept: kept.size)
 
-    def panel(
-        self, report_id: int, revision: int, panel_id: str, read: Callable[[int, int], Document]
-    ) -> ShownPanel | None:
-        """Return a panel of a revision; None if it has none with this id.
+    def panels(
+        self, report_id: int, revision: int, read: Callable[[int, int], Document]
+    ) -> Mapping[str, ShownPanel]:
+        """Return the panels of a revision by their ids, in their order.
 
         Args:
             read: returns the document of a report's revision.
@@ -50,4 +53,4 @@ class KeptPanels:
             kept = _RevisionPanels(1000 + size, {panel.id: panel for panel in panels_in(document)})
             if kept.size <= _KEPT_BYTES:
                 self._kept[key] = kept
-        return kept.by_id.get(panel_id)
+        return kept.by_id

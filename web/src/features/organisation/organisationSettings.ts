@@ -75,6 +75,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       ]),
       on('allow_public_projects', 'Allow public projects'),
       on('allow_public_links', 'Allow public links'),
+      { kind: 'list', name: 'embed_origins', title: 'Sites that may show reports in frames', text: 'One per line, such as https://wiki.example.org.' },
       on('personal_entities', 'Users have projects of their own', 'Off: new projects belong to teams. Present ones stay where they are.'),
       choice('personal_visibility', 'New projects of users are', [
         ['team', 'Private'],

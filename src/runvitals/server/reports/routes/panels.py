@@ -71,13 +71,14 @@ def requested_panel(
     revision = None if draft else row.published_revision
     if revision is None:
         access.require(requester, Action.REPORT_UPDATE, report, f"the working copy of report {row.id}")
-    shown = services.kept_panels.panel(
-        row.id, revision or row.head_revision, panel, access.accounts.reports.document
+    panels = services.kept_panels.panels(
+        row.id, revision or row.head_revision, access.accounts.reports.document
     )
+    shown = panels.get(panel)
     if shown is None:
         raise HTTPException(404, f"the report has no panel {panel!r}")
     reader = reader_of(services, requester, report, revision is not None)
-    return RequestedPanel(report, shown, reader, frozen_panels(services))
+    return RequestedPanel(report, shown, reader.with_panels(panels.values()), frozen_panels(services))
 
 
 def panel_to_freeze(request: Request, report: TheReport, panel: PanelId) -> RequestedPanel:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final, Literal, NamedTuple
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, case, delete, func, or_, select
 
 from runvitals.server.database.database import Database, add_rows, ensure_ids
-from runvitals.server.database.tables.reports import report_file
-from runvitals.server.database.tables.runs import stored_file
+from runvitals.server.database.tables.reports import report, report_file
+from runvitals.server.database.tables.runs import project, stored_file
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.store.errors import LimitReached
 
@@ -16,6 +16,15 @@ FileKind = Literal["image", "frozen"]
 MAX_FILES: Final = 1000
 MAX_BYTES: Final = 1_000_000_000
 """Of all files of a report."""
+
+
+class ReportStorage(NamedTuple):
+    """Bytes of files of the reports of a project. `trash`: of those in the trash, which `bytes` includes."""
+
+    project_id: int
+    project: str
+    bytes: int
+    trash: int
 
 
 class ReportFileTable:
@@ -78,6 +87,24 @@ class ReportFileTable:
         """Take a file from a report. Its content is removed with the last who has it."""
         same = delete(report_file).where(report_file.c.report_id == report_id, report_file.c.digest == sha256)
         self._database.write(lambda connection: connection.execute(same))
+
+    def storage(self, entity_id: int | None) -> list[ReportStorage]:
+        """Return how much files of reports take, by project of a team or user.
+
+        Each content counts once in a report: copies of a report count again.
+        """
+        is_trashed = or_(report.c.deleted_ms.is_not(None), project.c.deleted_ms.is_not(None))
+        size = report_file.c.bytes
+        statement = (
+            select(project.c.id, project.c.name, func.sum(size), func.sum(case((is_trashed, size), else_=0)))
+            .join(report, report.c.project_id == project.c.id)
+            .join(report_file, report_file.c.report_id == report.c.id)
+            .where(project.c.entity_id == entity_id)
+            .group_by(project.c.id, project.c.name)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(statement).all()
+        return [ReportStorage(number, name, int(size), int(trash)) for number, name, size, trash in rows]
 
     def copy(self, source_id: int, report_id: int) -> None:
         """Give a report the files of another one."""

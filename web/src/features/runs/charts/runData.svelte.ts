@@ -21,9 +21,9 @@ const RECENT_MS = 30_000;
 /** Between two drawings of charts with live samples: never shorter, and longer where a sample is less than a pixel of the time axis. */
 const DRAWN_MS = 1000;
 const MAX_DRAWN_MS = 5000;
-const AXIS_PIXELS = 600;
+const AXIS_PIXELS = 400;
 /** Charts are drawn in one task for so long. */
-const TASK_MS = 8;
+const TASK_MS = 25;
 
 export class RunData {
   run = $state.raw<RunDetail | null>(null);
@@ -393,7 +393,8 @@ export class RunData {
   #take(news: News): void {
     // News are the same for everyone: what this user may do is known from the response.
     if (news.run) {
-      this.run = { ...news.run, may: this.run?.may ?? null };
+      const { may = null, events, ranks } = this.run ?? {};
+      this.run = { ...news.run, may, events: kept(events, news.run.events), ranks: kept(ranks, news.run.ranks) };
       this.#drawLive();
     }
     if (news.reload) this.#later('reload', 0, () => void this.#reloadAll());
@@ -418,3 +419,6 @@ export class RunData {
     this.#drawLive();
   }
 }
+
+/** What is equal stays the same, so that charts are not drawn for it again. */
+const kept = <T>(before: T | undefined, after: T): T => (JSON.stringify(before) === JSON.stringify(after) ? before! : after);
