@@ -94,3 +94,27 @@ def test_many_runs_are_compared_by_the_lines_in_view(page: Browser, folder: Path
     )
     click(page, rare, facts)
     page.wait(f"[...document.querySelectorAll('{facts} th')].some(e => e.innerText === 'only')")
+
+
+def test_charts_over_a_logarithmic_axis(page: Browser, folder: Path) -> None:  # noqa: F811
+    trainer = Trainer(folder, "long", start_ms=now_ms() - 120_000, project="long")
+    for step in range(20_000):
+        trainer.log(now_ms() - 120_000 + step, step, loss=9.0 if step == 7 else (step + 1) ** -0.5)
+    trainer.close()
+    page.open("/projects/long")
+    page.wait("document.querySelector('figure canvas')")
+    page.evaluate(
+        "[...document.querySelectorAll('main label')].find(e => e.innerText.trim() === 'log x').click()"
+    )
+    page.wait("location.search.includes('logx=1')")
+    page.wait("performance.getEntriesByType('resource').some(e => /overlay.logged.*scale=log/.test(e.name))")
+    page.wait("!document.querySelector('[aria-busy=true]')")
+    keep_picture(page, "log-x")
+    page.evaluate("document.querySelector('.plot[role=img]').focus()")
+    page.press("+")
+    page.wait("location.search.includes('from=')")
+    low, high = (
+        float(page.evaluate(f"new URLSearchParams(location.search).get('{end}')")) for end in ("from", "to")
+    )
+    assert 0 < low < high
+    keep_picture(page, "log-x-zoomed")
