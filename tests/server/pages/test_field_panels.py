@@ -44,7 +44,7 @@ def test_panels_show_the_fields_of_all_runs(page: Browser, folder: Path) -> None
     page.wait(f"document.querySelectorAll('[data-panel=axes] svg path').length === {RUNS}")
     assert "1 lacks a finite value on an axis" in page.text("[data-panel=axes] p.note")
     assert "summary.val/loss: 1 of 24 not finite" in page.text("[data-panel=axes]")
-    assert "bright is better" in page.text("[data-panel=axes]")
+    assert "yellow is better" in page.text("[data-panel=axes]")
     page.wait("document.querySelector('[data-panel=causes] tbody tr')")
     assert page.text("[data-panel=causes] tbody td").startswith("lr")
     assert "r² 1.00, n 23" in page.text("[data-panel=dots]")
@@ -84,7 +84,7 @@ def test_many_runs_are_compared_by_the_lines_in_view(page: Browser, folder: Path
     page.wait(f"document.querySelector('{facts} tbody th.section')")
     assert page.evaluate(f"document.querySelectorAll('{facts} tbody tr').length") < 60
     assert int(page.evaluate(f"document.querySelector('{facts} table').getAttribute('aria-rowcount')")) > 200
-    assert "bright is better: lower" in page.text("main")
+    assert "yellow is better: lower" in page.text("main")
     keep_picture(page, "compare-many")
 
     page.evaluate(f"document.querySelector('{facts}').scrollTop = 1e6")
