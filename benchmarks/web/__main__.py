@@ -1,10 +1,11 @@
 """Speed of the page in Chromium: first chart, all charts in view, zoom, live view, bytes and memory.
 
-    scripts/bench web [--quick] [--only fleet|day|live|workspace] [--no-peers]
+    scripts/bench web [--quick] [--only fleet|day|live|watch|workspace] [--no-peers]
 
     fleet      4 hosts × 8 GPUs × 2 h, about 10 million values, from journals and from a server's store
     day        60 metrics × 24 h at 1 s, beside pages with the same series in ECharts and in Plotly
     live       64 devices × 8 metrics, and an hour of samples, played faster than they would come
+    watch      home, runs, hosts and a run of 8 GPUs at 1 Hz: layout shift, processor time, memory
     workspace  50 runs × 24 charts of a project, live
 
 Every figure is the median of several loads without the browser's cache. Times are those of the browser's own
@@ -18,9 +19,15 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from benchmarks.web import day, fleet, live, workspace
+from benchmarks.web import day, fleet, live, watch, workspace
 
-SCENARIOS = {"fleet": fleet.measure, "day": day.measure, "live": live.measure, "workspace": workspace.measure}
+SCENARIOS = {
+    "fleet": fleet.measure,
+    "day": day.measure,
+    "live": live.measure,
+    "watch": watch.measure,
+    "workspace": workspace.measure,
+}
 
 
 def main() -> None:

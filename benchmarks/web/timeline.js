@@ -5,7 +5,7 @@
 // the browser itself reports.
 (() => {
   const drawn = new Set();
-  const timeline = { first: null, all: null, last: 0, charts: 0, longTasks: [], inputs: [] };
+  const timeline = { first: null, all: null, last: 0, charts: 0, longTasks: [], inputs: [], shift: 0, shifts: [] };
   window.timeline = timeline;
 
   const afterPaint = (work) => requestAnimationFrame(() => setTimeout(() => work(performance.now()), 0));
@@ -56,5 +56,10 @@
 
   const observe = (type, how, take) => new PerformanceObserver((list) => list.getEntries().forEach(take)).observe({ type, buffered: true, ...how });
   observe('longtask', {}, ({ startTime, duration }) => timeline.longTasks.push([startTime, duration]));
+  observe('layout-shift', {}, ({ value, hadRecentInput, sources, startTime }) => {
+    if (hadRecentInput) return;
+    timeline.shift += value;
+    timeline.shifts.push([startTime, value, ...sources.map(({ node }) => node?.outerHTML?.slice(0, 120) ?? node?.textContent)]);
+  });
   observe('event', { durationThreshold: 16 }, ({ name, startTime, duration }) => timeline.inputs.push([name, startTime, duration]));
 })();

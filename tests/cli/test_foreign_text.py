@@ -42,7 +42,7 @@ TRIED = {
     "logout",
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
-    "project", "files", "leet", "usage", "alerts", "automations", "artifact", "sweep", "agent",
+    "project", "files", "leet", "usage", "alerts", "automations", "artifact", "sweep", "agent", "report",
 }  # fmt: skip
 SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
 
@@ -189,6 +189,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["project", "list", EVIL], ["project", "create", f"{EVIL}/{EVIL}"],
         ["files", EVIL], ["files", "abc", "--names", EVIL],
         ["alerts", "check", EVIL, EVIL], ["alerts", "mute", EVIL, EVIL], ["usage", "--by", EVIL],
+        ["report", "export", EVIL], ["report", "export", EVIL, "--format", "md"],
         ["sweep", EVIL], ["sweep", "--pause", EVIL], ["agent", EVIL], ["agent", EVIL, "--count", EVIL],
         ["artifact", "put", EVIL, "--name", EVIL], ["artifact", "get", EVIL], ["artifact", "ls", EVIL],
         ["run", "--", EVIL], [EVIL], ["whoami", EVIL], ["doctor"], ["doctor", "--json"],

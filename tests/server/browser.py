@@ -23,6 +23,7 @@ from tests.patience import PATIENCE_S
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 _KEY_CODES = {
+    "Tab": 9,
     "Enter": 13,
     "Escape": 27,
     " ": 32,
@@ -199,7 +200,7 @@ class Browser:
         text: str = self.wait(f"document.querySelector({json.dumps(selector)})?.innerText")
         return text
 
-    def mouse(self, kind: str, x: float, y: float, clicks: int = 0) -> None:
+    def mouse(self, kind: str, x: float, y: float, clicks: int = 0, shift: bool = False) -> None:
         """`mouseMoved`, `mousePressed` or `mouseReleased`, at a place in the window."""
         button = "none" if kind == "mouseMoved" and not clicks else "left"
         self.call(
@@ -210,6 +211,7 @@ class Browser:
             button=button,
             clickCount=clicks,
             buttons=int(clicks > 0),
+            modifiers=8 * shift,
         )
 
     def press(self, key: str, alt: bool = False, shift: bool = False) -> None:

@@ -1,5 +1,6 @@
 import { mount } from 'svelte';
 import App from './App.svelte';
+import { markBrokenImages } from './base/brokenImages';
 import 'uplot/dist/uPlot.min.css';
 import './app.css';
 
@@ -7,6 +8,8 @@ import './app.css';
 window.addEventListener('vite:preloadError', ({ payload }) => {
   payload.message = 'A part of the page could not be loaded: the server does not respond, or was updated. Reload the page.';
 });
+
+markBrokenImages();
 
 const show = (): unknown => mount(App, { target: document.getElementById('app')! });
 if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', show);

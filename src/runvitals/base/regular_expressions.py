@@ -11,8 +11,11 @@ MAX_LENGTH = 500
 _MAX_MEMORY = 1 << 20
 
 
-def finder(pattern: str) -> Callable[[str], bool]:
+def finder(pattern: str, max_length: int = MAX_LENGTH) -> Callable[[str], bool]:
     """Return a test whether a regular expression is found in a text.
+
+    Args:
+        max_length: of expressions that users send the default.
 
     Raises:
         ValueError: an invalid expression, or one that is too long or too large.
@@ -23,9 +26,9 @@ def finder(pattern: str) -> Callable[[str], bool]:
     """
     import re2  # of the extra `server`
 
-    if len(pattern) > MAX_LENGTH:
+    if len(pattern) > max_length:
         raise ValueError(
-            f"the regular expression {pattern[:60]}… is too long; expected at most {MAX_LENGTH} characters"
+            f"the regular expression {pattern[:60]}… is too long; expected at most {max_length} characters"
         )
     options = re2.Options()
     options.log_errors = False

@@ -29,6 +29,7 @@ _SHOWN = (
 _STATEMENT = ["id", "number", "month", "of", "state", "total"]
 _LINE = ["project", "what", "quantity", "amount"]
 _STATEMENTS = 200
+_SMALL = 0.005
 _WITH_NAME = 2  # words
 
 
@@ -100,7 +101,7 @@ def _statements(api: AccountApi, words: list[str], month: str | None) -> str:
             [
                 inert(line["project"] or ""),
                 inert(" ".join(filter(None, (line["category"], line["model"], line["text"])))),
-                f"{line['quantity']:.2f} {line['unit']}",
+                f"{_figure(line['quantity'])} {line['unit']}",
                 _money(line["amount"], statement["currency"]),
             ]
             for line in api.every(path, "lines", (), number=number)
@@ -163,4 +164,9 @@ def _as_table(report: dict[str, Any]) -> str:
 def _cell(value: float | None, name: str) -> str:
     if value is None:
         return "-"
-    return str(value) if name in ("runs", "requests") else f"{value:.2f}"
+    return str(value) if name in ("runs", "requests") else _figure(value)
+
+
+def _figure(value: float) -> str:
+    """Return a number with two decimals; a small one is not shown as none."""
+    return "<0.01" if 0 < value < _SMALL else f"{value:.2f}"

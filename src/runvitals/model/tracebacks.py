@@ -17,15 +17,22 @@ _MOST_ODD: Final = 20  # lines of other origin within a traceback
 # Exceptions of launchers that only say that one of their processes has failed.
 _OF_LAUNCHERS: Final = ("ChildFailedError", "ProcessExitedException", "CalledProcessError")
 # How reports of fatal errors begin, and what lines that are such reports contain.
-_BEGINS: Final = re.compile(
+_BEGINNINGS: Final = (
     r"Fatal Python error: .+|terminate called after throwing an instance of .+|\bwhat\(\):\s*.+"
     r"|free\(\): invalid .+|slurmstepd: error: .+|thread '.*' panicked at .+|panic: .+"
 )
-_CONTAINS: Final = re.compile(
+_CONTENTS: Final = (
     r"\b(?:double free or corruption|corrupted size vs\. prev_size|CUDA error: |NCCL (?:error|WARN) "
-    r"|oom[-_ ]kill|Assertion [`'].+ failed|bus error|segmentation fault)",
-    re.IGNORECASE,
+    r"|oom[-_ ]kill|Assertion [`'].+ failed|bus error|segmentation fault)"
 )
+_BEGINS: Final = re.compile(_BEGINNINGS)
+_CONTAINS: Final = re.compile(_CONTENTS, re.IGNORECASE)
+_LEVELS: Final = (
+    r"\b(?:ERROR|FATAL|CRITICAL|SEVERE)\b|^\[?[EF]\d{4} \d\d:\d\d:\d\d"
+    r"|\blevel\W{1,4}(?:error|fatal|critical)\b|^(?i:error|fatal)(?:\[\w+\])?: "
+)
+ERROR_LINE: Final = rf"Traceback \(most recent call last\):|{_LEVELS}|{_BEGINNINGS}|(?i:{_CONTENTS})"
+"""A line that reports an error, for RE2: a traceback begins, a logger says so, or a program ends."""
 
 
 class FoundException(NamedTuple):

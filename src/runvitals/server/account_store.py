@@ -53,7 +53,14 @@ from runvitals.server.projects.storage.owned_projects import OwnedProjectTable
 from runvitals.server.projects.storage.project_members import ProjectMemberTable
 from runvitals.server.projects.storage.project_redirects import ProjectRedirectTable
 from runvitals.server.projects.storage.saved_views import SavedViewTable
+from runvitals.server.reports.storage.comments import ReportCommentTable
+from runvitals.server.reports.storage.files import ReportFileTable
+from runvitals.server.reports.storage.frozen_panels import FrozenPanelTable
+from runvitals.server.reports.storage.notices import ReportNoticeTable
+from runvitals.server.reports.storage.pins import ReportPinTable
+from runvitals.server.reports.storage.readers import ReportReaderTable
 from runvitals.server.reports.storage.report_table import ReportTable
+from runvitals.server.reports.storage.share_table import ReportShareTable
 from runvitals.server.runs.storage.run_authors import set_author
 from runvitals.server.runs.storage.user_runs import AccountContents, UserRun, account_contents, runs_of_user
 from runvitals.server.sign_on.storage.jwt_issuers import JwtIssuerTable
@@ -76,7 +83,8 @@ class AccountStore:
             service_accounts, keys, invitations, join_requests, project_members, saved_views, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
             login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets,
-            audit_webhook, mail_drafts, reports: the tables, by what they hold.
+            audit_webhook, mail_drafts, reports, report_comments, report_notices, report_pins, report_files,
+            report_readers, report_shares, frozen_panels: the tables, by what they hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -117,6 +125,13 @@ class AccountStore:
         self.idempotent_requests = IdempotentRequestTable(database)
         self.team_secrets = TeamSecretTable(database)
         self.reports = ReportTable(database)
+        self.report_comments = ReportCommentTable(database)
+        self.report_notices = ReportNoticeTable(database)
+        self.report_shares = ReportShareTable(database)
+        self.report_pins = ReportPinTable(database)
+        self.report_files = ReportFileTable(database)
+        self.frozen_panels = FrozenPanelTable(database)
+        self.report_readers = ReportReaderTable(database)
 
     def in_one_transaction(self, work: Callable[[], T]) -> T:
         """As `MetadataStore.in_one_transaction`."""

@@ -23,6 +23,7 @@ from runvitals.readers.journals.run_handle import now_ms
 from runvitals.server import routes as api
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
 from runvitals.server.access.permission import needs
+from runvitals.server.artifacts.routes import local_artifacts
 from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
 from runvitals.server.findings.run_findings import JudgedViews
@@ -71,7 +72,8 @@ def create_app(
         >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
     """
     app = application(local_services(JournalLibrary(directory or data_dir(), clock)), static)
-    app.router.routes[:0] = _checked_routes(local_trash.router, ())
+    for router in (local_trash.router, local_artifacts.router):
+        app.router.routes[:0] = _checked_routes(router, ())
     app.add_middleware(LoopbackOnly)
     return app
 

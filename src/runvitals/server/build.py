@@ -61,6 +61,7 @@ from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outbound.fetcher import Fetcher
 from runvitals.server.outside_services import OutsideServices
+from runvitals.server.reports.kept_panels import KeptPanels
 from runvitals.server.server_access import Entrances
 from runvitals.server.services import SharedServices
 from runvitals.server.shared_server import IngestFastPath, SharedServer
@@ -255,6 +256,7 @@ def _services_of(
         usage_reports=reports,
         statements=Statements(metadata_store, clock),
         payments=payment_provider(outside.fetcher, os.environ),
+        kept_panels=KeptPanels(clock),
         door_recorder=door_recorder,
         project_rules=project_rules,
         mlflow_door=MlflowDoor(store, metadata_store),

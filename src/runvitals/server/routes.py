@@ -18,6 +18,7 @@ from runvitals.server.http.routes import about
 from runvitals.server.projects.routes import projects
 from runvitals.server.runs.routes import (
     bulk,
+    console,
     live,
     metric_definitions,
     records,
@@ -34,6 +35,7 @@ for resource in (
     run_lists,  # before the routes of one run, whose id could be `groups`
     runs,
     bulk,
+    console,
     records,
     media,
     artifacts,

@@ -88,7 +88,8 @@ class Entrances:
     def for_browsers(self, app: ASGIApp) -> ASGIApp:
         """Return the page and the API with authentication."""
         guarded = SameOrigin(self._authenticate(app, browsers=True))
-        return self._behind_proxies(RequestIds(SecurityHeaders(guarded)))
+        framed = SecurityHeaders(guarded, lambda: self._directory.policies().embed_origins)
+        return self._behind_proxies(RequestIds(framed))
 
     def _authenticate(self, app: ASGIApp, browsers: bool) -> RequesterMiddleware:
         tokens = (

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from runvitals.server.live.feed import RunFeeds
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.outside_services import OutsideServices
+    from runvitals.server.reports.kept_panels import KeptPanels
     from runvitals.server.usage.payments import PaymentProvider
     from runvitals.server.usage.reports import UsageReports
     from runvitals.server.usage.statements import Statements
@@ -80,6 +81,7 @@ class SharedServices(Services):
         clock: the time now, ms UTC.
         files: the files that runs send; None: they are not accepted.
         payments: None: nothing is paid on the page.
+        kept_panels: what requests for panels of reports share.
     """
 
     library: StoredLibrary
@@ -99,6 +101,7 @@ class SharedServices(Services):
     usage_reports: UsageReports
     statements: Statements
     payments: PaymentProvider | None
+    kept_panels: KeptPanels
     door_recorder: DoorRecorder
     project_rules: ProjectRules
     mlflow_door: MlflowDoor

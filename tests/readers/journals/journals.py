@@ -100,6 +100,10 @@ class Trainer:
         event = {"t": time_ms, "name": "marker", "level": "info", "text": text}
         assert self.journal.json(frames.EVENT, event)
 
+    def printed(self, time_ms: int, text: str, stream: int = 1) -> None:
+        head = bytes([stream]) + time_ms.to_bytes(8, "little")
+        assert self.journal.record(frames.CONSOLE, head + text.encode())
+
     def info(self, time_ms: int, **sections: Any) -> None:
         assert self.journal.json(frames.INFO, {"t": time_ms, **sections})
 

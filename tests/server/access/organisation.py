@@ -12,6 +12,7 @@ import httpx
 
 from runvitals.server.account_store import AccountStore
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.reports.storage.rows import ReportAuthor
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.patience import PATIENCE_S
 from tests.server.serving import Served, serving
@@ -32,6 +33,7 @@ class ServedOrganisation:
 
     Attributes:
         keys: the secret of a key with all rights, by user or service account.
+        reports: ids of published reports by project and author, such as `team-bob`.
     """
 
     def __init__(self, served: Served) -> None:
@@ -41,6 +43,7 @@ class ServedOrganisation:
         self.accounts: AccountStore = served.metadata_store.accounts
         self.users: dict[str, int] = {}
         self.keys: dict[str, str] = {}
+        self.reports: dict[str, int] = {}
         self._create()
 
     def headers(self, who: str | None) -> dict[str, str]:
@@ -60,6 +63,13 @@ class ServedOrganisation:
     def rights_changed(self) -> None:
         """Have the server notice a change that was made directly in its database."""
         self.served.app.services.access.rights_changed()
+
+    def add_report(self, project: str, author: str) -> None:
+        """Publish a report of a user in a project."""
+        reports, project_id = self.accounts.reports, self.metadata_store.projects.id(project)
+        document = {"title": f"Report of {author}", "description": "", "blocks": []}
+        report = reports.create(project_id, document, ReportAuthor(self.users[author]), NOW)
+        self.reports[f"{project}-{author}"] = reports.publish(report.id, 1, NOW).id
 
     def _create(self) -> None:
         for name in ("rita", "alice", "bob", "carol", "vera", "otto"):

@@ -137,6 +137,11 @@ def _new_sweep(served: ServedOrganisation) -> dict[str, str]:
     return {"sweep": served.metadata_store.sweeps.sweeps.create(new, NOW).name}
 
 
+def _reports_restored(served: ServedOrganisation) -> None:
+    for number in served.reports.values():
+        served.accounts.reports.restore(number)
+
+
 def _shows_address(response: httpx.Response) -> bool:
     return response.status_code == 200 and "dan@lab.example" in response.text
 
@@ -184,6 +189,13 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "artifact:read": Call("GET", _ARTIFACT),
     "artifact:download": Call("GET", f"{_ARTIFACT}/content?path=weights.bin"),
+    "report:read": Call("GET", "/reports/{report}"),
+    "report:create": Call("POST", f"{_PROJECT}/reports", {"title": "Report {number}", "publish": True}),
+    "report:update": Call("PATCH", "/reports/{report}", {"revision": "1", "description": "cell"}),
+    "report:delete": Call("DELETE", "/reports/{report}", None, _reports_restored),
+    "report:follow": Call("PUT", "/reports/{report}/follow"),
+    "report:share_public": Call("POST", "/reports/{report}/links", {}),
+    "report:comment": Call("POST", "/reports/{report}/comments", {"text": "Why {number}?"}),
     "sweep:control": Call("POST", f"{_SWEEP}/pause", prepare=_new_sweep),
     "sweep:delete": Call("DELETE", _SWEEP, prepare=_new_sweep),
     "workspace:read": Call("GET", "/views?project={project}&entity={entity}"),
@@ -236,7 +248,6 @@ ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 
 LATER: Final = {
     "registry": "the registry of models",
-    "report": "reports",
     "org:bucket_manage": "a bucket of one's own",
 }
 """Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""

@@ -62,6 +62,7 @@ WITH_BODY: Final = (
 )
 """What is sent only by those who may not do it: it needs a body, which is checked after the rights."""
 SETTINGS: Final[dict[str, dict[str, Any]]] = {
+    "no links": {"allow_public_links": False},
     "anonymous_read": {"anonymous_access": "read"},
     "members_create_teams": {"team_creation": "members"},
     "team_admins_edit_privacy": {"team_admins_edit_privacy": True},

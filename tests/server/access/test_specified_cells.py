@@ -67,6 +67,9 @@ def cells(served: ServedOrganisation) -> Iterator[Walk]:
         accounts.owned_projects.update(store.projects.id(f"voice-{level}"), CLI, NOW, visibility=level)
     served.add_run("moved-bob", "carols", TEAM, "bob")
     accounts.owned_projects.update(store.projects.id("carols"), CLI, NOW, owner_id=served.users["carol"])
+    for level in VISIBILITIES:
+        for author in ("bob", "carol"):
+            served.add_report(level, author)
     _log_artifact(served)
     served.rights_changed()
     with httpx.Client(base_url=f"{served.url}/api/v1", timeout=PATIENCE_S) as client:
@@ -137,7 +140,11 @@ def check(cells: Walk, row: dict[str, str], call: Call, on: str) -> list[str]:
     problems = []
     for own in (True, False) if decided == "own" and who == "carol" else (who == "selma",):
         target = target_of(row, on, own)
+        if "{report}" in call.path:
+            target["report"] = str(cells.served.reports[target["run"]])
         with ExitStack() as switches:
+            if on == "report without links":
+                switches.enter_context(cells.switched("no links"))
             if decided.startswith("if "):
                 if allowed(cells, who, call, target):
                     problems.append(f"allowed without {decided[3:]}")

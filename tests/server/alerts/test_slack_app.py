@@ -81,7 +81,7 @@ def test_a_channel_of_a_team_and_an_own_one(people: People) -> None:
         assert back(ada, begun(ada)) == "/vision/-/settings/integrations?slack=%23training"
     [destinations] = ada.get(TEAM).json()["slack_destinations"]
     assert (destinations["channel"], destinations["shown"]) == ("#training", "hooks.slack.com/…/efgh")
-    assert back(ada, begun(ada, "/account/slack/install")) == "/-/settings/alerts?slack=%23training"
+    assert back(ada, begun(ada, "/account/slack/install")) == "/-/settings/notifications?slack=%23training"
     assert ada.get("/account/alerts").json()["slack"]["shown"] == "hooks.slack.com/…/efgh"
 
 
@@ -142,7 +142,7 @@ def test_an_administrator_sets_the_app(people: People) -> None:
     # The secret stays where it is left out, for the same id only.
     assert rita.put(SETTINGS, json={"client_id": "17.42"}).status_code == 200
     assert rita.put(SETTINGS, json={"client_id": "17.43"}).status_code == 422
-    assert back(ada, begun(ada, "/account/slack/install")) == "/-/settings/alerts?slack=%23training"
+    assert back(ada, begun(ada, "/account/slack/install")) == "/-/settings/notifications?slack=%23training"
     assert rita.delete(SETTINGS, headers=JSON).status_code == 204
     assert ada.post("/account/slack/install", json={}).status_code == 409
     assert not people.accounts.settings.all()["slack_client_secret"]

@@ -158,14 +158,15 @@ def test_a_slow_client_is_disconnected_and_continues_later(tmp_path: Path, train
     run(slow)
 
 
-def test_streams_of_a_deleted_run_end(tmp_path: Path, training: Training) -> None:
+def test_streams_of_a_deleted_run_say_so_and_end(tmp_path: Path, training: Training) -> None:
     async def deleted() -> None:
         opened = Opened(tmp_path, tells=False)
         client = RunFeeds(anyio.Event()).stream(opened, follower())
         await news(client)
         opened.gone = True
         with anyio.fail_after(PATIENCE_S):
-            assert [event async for event in client if b"data" in event] == []
+            events = [event async for event in client if b"data" in event]
+            assert events == [b"event: deleted\ndata: {}\n\n"]
 
     run(deleted)
 

@@ -421,9 +421,7 @@ def test_a_member_sees_no_settings_and_a_stranger_no_organisation(page: Browser,
         "General",
         "Members",
         "Roles",
-        "Alerts",
-        "Rules",
-        "Automations",
+        "Notifications",
     ]
     assert page.evaluate("document.querySelectorAll('button[aria-label^=Actions]').length") == 1
     page.open("/-/organisation/members")

@@ -58,10 +58,16 @@ def keep_picture(page: Browser, name: str) -> None:
         page.screenshot(Path(folder, f"{name}.png"))
 
 
+def from_menu(page: Browser, name: str, text: str) -> None:
+    """Choose what the menu of a rule or automation has."""
+    click(page, f'[aria-label="Actions for {name}"]')
+    click(page, "[role=menu] button", text)
+
+
 def test_an_automation_is_created_tried_and_edited(page: Browser, people: People) -> None:
     signed_in(page, "ada")
-    page.open("/vision/-/settings/automations")
-    shown(page, "No automations yet.")
+    page.open("/vision/-/settings/automations")  # as the page was called
+    shown(page, "Nothing is set yet.")
     click(page, "main button", "New automation")
     fill(page, "Name", "told", "dialog")
     fill(page, "Run name", "(", "dialog")
@@ -71,31 +77,34 @@ def test_an_automation_is_created_tried_and_edited(page: Browser, people: People
     assert field(page, "Name")["value"] == "told"
     fill(page, "Run name", "^resnet", "dialog")
     click(page, "dialog button", "Save")
-    shown(page, "A run is failed or crashed", "table")
-    click(page, "main button", "Preview")
+    shown(page, "A run is failed or crashed")
+    shown(page, "all projects; runs like ^resnet")
+    from_menu(page, "told", "Preview")
     shown(page, "would have acted 0 times")
-    click(page, "main button", "Test")
+    from_menu(page, "told", "Test")
     shown(page, "an example is finished", "section:last-of-type")
     page.wait(
-        "[...document.querySelectorAll('main button')].find(e => e.innerText === 'Refresh').click() ||"
-        " document.querySelector('main details')?.textContent.includes('this server sends no mail')"
+        "[...document.querySelectorAll('section:last-of-type button')]"
+        ".find(e => e.innerText === 'Refresh').click() ||"
+        " document.querySelector('section details')?.textContent.includes('this server sends no mail')"
     )
     click(page, "main button", "Send again")
     shown(page, "It will be sent again.")
-    click(page, "main button", "Edit")
+    from_menu(page, "told", "Edit …")
+    page.wait("document.querySelector('dialog')")
     assert field(page, "Run name")["value"] == "^resnet"
     fill(page, "Name", "told all", "dialog")
     click(page, "dialog button", "Save")
-    shown(page, "told all", "table")
-    click(page, "main button", "Switch off")
+    page.wait("document.querySelector('[aria-label=\"Actions for told all\"]')")
+    from_menu(page, "told all", "Switch off")
     shown(page, "off", "table .tag")
     page.resize(390, 800)
-    check(page, "/vision/-/settings/automations", AXE)
+    check(page, "/vision/-/settings/notifications", AXE)
     keep_picture(page, "automations")
-    click(page, "main button", "Delete")
+    from_menu(page, "told all", "Delete …")
     fill(page, "Type told all to confirm", "told all", "dialog")
     click(page, "dialog button", "Delete")
-    shown(page, "No automations yet.")
+    shown(page, "Nothing is set yet.")
 
 
 def idle_run(people: People) -> RegisteredWriter:
@@ -119,8 +128,8 @@ def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, 
     writer, store = idle_run(people), people.served.metadata_store
     page.resize(1280, 900)
     signed_in(page, "ada")
-    page.open("/vision/-/settings/rules")
-    shown(page, "No rules yet.")
+    page.open("/vision/-/settings/notifications")
+    shown(page, "Nothing is set yet.")
     page.wait("document.querySelector('[aria-label=\"Choose GPU idle for 15 minutes\"]')")
     click(page, "main button", "New rule")
     fill(page, "Name", "idle", "dialog")
@@ -149,7 +158,7 @@ def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, 
     keep_picture(page, "rule-preview-phone")
     page.wait("document.querySelector('dialog').scrollWidth <= 390")  # once the chart is drawn anew
     click(page, "dialog button", "Switch on")
-    shown(page, "gpu.*.gpu < 5 for 1m", "table")
+    shown(page, "gpu.*.gpu < 5 for 1m")
 
     [rule] = store.alerts.rules.of_entity(people.accounts.teams.by_name("vision").id)
     at_ms = people.now_ms - 60_000
@@ -164,28 +173,27 @@ def test_a_rule_is_tried_on_past_runs_and_its_firings_are_listed(page: Browser, 
     store.alerts.firings.add(fired, event, None, [notification])
     page.wait(
         "[...document.querySelectorAll('main button')].find(e => e.innerText === 'Refresh').click() ||"
-        " document.querySelector('main details')?.textContent.includes('this server sends no mail')"
+        " document.querySelector('section details')?.textContent.includes('this server sends no mail')"
     )
-    click(page, "main button", "Mute")
+    from_menu(page, "idle", "Mute …")
     click(page, "dialog button", "Mute")
-    shown(page, "muted until", "table")
-    check(page, "/vision/-/settings/rules", AXE)
-    shown(page, "firing: 1 series", "table")
-    shown(page, "gpu.0.gpu is 1.5 on node1", "section:nth-of-type(2)")
+    shown(page, "muted until")
+    check(page, "/vision/-/settings/notifications", AXE)
+    shown(page, "firing: 1 series")
+    shown(page, "gpu.0.gpu is 1.5 on node1")
     keep_picture(page, "rules-phone")
     page.resize(1280, 900)
     keep_picture(page, "rules")
     click(page, "main button", "Send again")
     shown(page, "It will be sent again.")
-    click(page, "main button", "Unmute")
-    click(page, "main button", "Switch off")
+    from_menu(page, "idle", "Unmute")
+    shown(page, "idle is no longer muted.")
+    from_menu(page, "idle", "Switch off")
     shown(page, "off", "table .tag")
-    click(page, "main button", "Delete")
+    from_menu(page, "idle", "Delete …")
     fill(page, "Type idle to confirm", "idle", "dialog")
     click(page, "dialog button", "Delete")
-    shown(page, "No rules yet.")
-    page.resize(390, 800)
-    check(page, "/-/settings/rules", AXE)
+    shown(page, "Nothing is set yet.")
 
 
 def test_a_user_and_a_team_choose_their_alerts(page: Browser, people: People) -> None:
@@ -195,24 +203,24 @@ def test_a_user_and_a_team_choose_their_alerts(page: Browser, people: People) ->
     people.rights_changed()
     page.resize(390, 800)
     signed_in(page, "ada")
-    check(page, "/vision/-/settings/alerts", AXE)
+    check(page, "/vision/-/settings/notifications", AXE)
     click(page, "[aria-label='Run crashed: E-mail']")
     page.wait(
         "fetch('/api/v1/teams/vision/alerts').then(a => a.json()).then(({events}) => events.crashed.email)"
     )
 
     as_user(page, "bob")
-    check(page, "/-/settings/alerts", AXE)
+    check(page, "/-/settings/notifications", AXE)
     switch(page, "Quiet hours")
     page.wait("document.querySelectorAll('[type=time]').length === 2")
     click(page, "[aria-label='Run finished: E-mail']")
     page.wait("fetch('/api/v1/account/alerts').then(a => a.json()).then(({events}) => events.finished.email)")
     fill(page, "Project", "vision/none")
-    click(page, "main button", "Add")
+    click(page, "main button[type=submit]", "Add")
     page.wait("document.querySelector('[aria-invalid=true]') === document.activeElement")
     assert "there is no project" in field(page, "Project")["error"]
     fill(page, "Project", "vision/muted")
-    click(page, "main button", "Add")
+    click(page, "main button[type=submit]", "Add")
     shown(page, "You get no alerts of vision/muted.")
     assert page.evaluate("document.querySelectorAll('[type=time]').length") == 2  # not saved, and still there
     click(page, "main button", "Save")

@@ -73,10 +73,10 @@ def test_the_operator_sets_the_app_of_slack_and_a_channel_comes_back(page: Brows
     assert field(page, "Client secret")["value"] == ""
     assert not page.evaluate("document.body.innerHTML.includes('the-secret')")
     looks_right(page, "/-/organisation/slack", "organisation-slack")
-    page.open("/-/settings/alerts?slack=%23training")
+    page.open("/-/settings/notifications?slack=%23training")
     shown(page, "#training is connected.")
     shown(page, "Choose a channel at Slack")
-    page.open("/-/settings/alerts?slack_error=it%20was%20cancelled")
+    page.open("/-/settings/notifications?slack_error=it%20was%20cancelled")
     shown(page, "Slack was not connected: it was cancelled")
     page.open("/-/organisation/slack")
     click(page, "main button", "Remove")
@@ -112,7 +112,7 @@ def test_a_team_adds_channels_and_leads_severities_to_them(page: Browser, people
     assert not page.evaluate("document.body.innerHTML.includes('our-secret-topic')")
     looks_right(page, INTEGRATIONS, "integrations")
 
-    page.open("/vision/-/settings/alerts")
+    page.open("/vision/-/settings/notifications")
     team = people.accounts.teams.by_name("vision").id
     for target in ("Slack: #runs", "ntfy: On call"):  # without waiting in between
         switch(page, target)
@@ -123,8 +123,10 @@ def test_a_team_adds_channels_and_leads_severities_to_them(page: Browser, people
         return sorted(target.partition(":")[0] for target in routes.get("info", ()))
 
     eventually(lambda: routed() == ["apprise", "slack"])
-    looks_right(page, "/vision/-/settings/alerts", "routes")
-    assert page.evaluate("document.querySelectorAll('main section:last-of-type input:checked').length") == 2
+    looks_right(page, "/vision/-/settings/notifications", "routes")
+    sections = "[...document.querySelectorAll('main section')]"
+    routes = f"{sections}.find(e => e.innerText.startsWith('Rules that name'))"
+    assert page.evaluate(f"{routes}.querySelectorAll('input:checked').length") == 2
 
     page.open(INTEGRATIONS)
     click(page, "button[aria-label='Delete On call']", "Delete")

@@ -183,7 +183,7 @@ def test_a_team_without_runs_says_so(page: Browser, people: People) -> None:
 
 def test_rules_and_automations_about_findings_are_made_in_forms(page: Browser, people: People) -> None:
     signed_in(page, "ada")
-    page.open("/vision/-/settings/rules")
+    page.open("/vision/-/settings/notifications")
     click(page, "main button", "New rule")
     fill(page, "Name", "hangs", "dialog")
     choose(page, "finding")
@@ -196,7 +196,7 @@ def test_rules_and_automations_about_findings_are_made_in_forms(page: Browser, p
     picture(page, "rule-form")
     click(page, "dialog button", "Switch on")
     shown(page, "finding hang or idle, warning or worse")
-    page.open("/vision/-/settings/automations")
+    page.open("/vision/-/settings/notifications")
     click(page, "main button", "New automation")
     fill(page, "Name", "stop hangs", "dialog")
     choose(page, "finding.opened")

@@ -6,6 +6,9 @@ from typing import Any
 
 import pytest
 
+from runvitals.model.durations import DAY_MS
+from runvitals.server.background.account_trash import AccountTrash
+from runvitals.server.reports.storage.rows import UnknownReport
 from tests.server.accounts_server import AccountsServer
 from tests.server.reports.documents import REPORTS, create, panels, text
 
@@ -70,7 +73,8 @@ def test_changes_of_two_people_to_one_block_are_a_conflict(digits: AccountsServe
     [
         ([text("aaaa", "1"), text("aaaa", "2")], "two blocks have the id 'aaaa'"),
         ([text(f"b{number:05}", "") for number in range(2001)], "2000"),
-        ([text(f"b{number:05}", "x" * 100_000) for number in range(22)], "at most 2,097,152"),
+        ([text(f"b{number:05}", "x" * 20_000) for number in range(105)], "at most 2,097,152"),
+        ([text("aaaa", "x" * 20_001)], "20000"),
         ([{"id": "aaaa", "kind": "script", "text": "1"}], "kind"),
         ([{**text("aaaa", "1"), "style": "x"}], "style"),
         ([panels(run_sets=["other"])], "'other'"),
@@ -93,3 +97,26 @@ def test_the_trash(digits: AccountsServer) -> None:
     assert digits.ask("eve", "GET", path)["title"] == "Rates"
     recorded = digits.actions(action="report.*", outcome="ok")
     assert recorded == ["report.create", "report.publish", "report.delete", "report.restore"]
+
+
+def test_the_trash_is_emptied_after_its_time(digits: AccountsServer) -> None:
+    old, new = create(digits, publish=True), create(digits, publish=True)
+    digits.ask("bob", "DELETE", f"reports/{old['id']}", 204)
+    digits.clock.now_ms += 10 * DAY_MS
+    digits.ask("bob", "DELETE", f"reports/{new['id']}", 204)
+    digits.clock.now_ms += 21 * DAY_MS
+    AccountTrash(digits.metadata_store, lambda runs: None).empty(digits.clock.now_ms)
+    digits.ask("bob", "POST", f"reports/{old['id']}/restore", 404, json={})
+    digits.ask("bob", "POST", f"reports/{new['id']}/restore", json={})
+
+
+def test_a_purged_project_takes_its_reports_with_it(digits: AccountsServer) -> None:
+    report = create(digits, publish=True)
+    digits.ask("eve", "PUT", f"reports/{report['id']}/star", 204)
+    digits.ask("eve", "POST", f"reports/{report['id']}/comments", 201, json={"text": "Why?"})
+    digits.ask("ada", "DELETE", "entities/vision/projects/digits", 202)
+    digits.ask("bob", "GET", f"reports/{report['id']}", 404)
+    AccountTrash(digits.metadata_store, lambda runs: None).empty(digits.clock.now_ms + 31 * DAY_MS)
+    with pytest.raises(UnknownReport):
+        digits.accounts.reports.get(report["id"])
+    assert digits.accounts.report_comments.of_report(report["id"]) == []

@@ -167,3 +167,18 @@ def test_a_long_text_is_refused() -> None:
     html_of("a" * MAX_CHARACTERS, PROXIED)
     with pytest.raises(ValueError, match="at most 20000"):
         html_of("a" * (MAX_CHARACTERS + 1), PROXIED)
+
+
+def test_formulas_and_callouts_are_marked_for_the_page() -> None:
+    links = ImageLinks(bytes(32))
+    assert html_of("So $a_b$ of $5 and $6", links) == (
+        '<p>So <code class="math inline">a_b</code> of $5 and $6</p>\n'
+    )
+    assert html_of("$$\n\\frac{a}{b}\n$$", links) == (
+        '<pre><code class="math block">\\frac{a}{b}</code></pre>\n'
+    )
+    assert html_of("$$<script>x</script>$$", links).count("<script") == 0
+    assert html_of("> [!WARNING]\n> Do *not*.", links) == (
+        '<blockquote class="callout warning">\n<p>Do <em>not</em>.</p>\n</blockquote>\n'
+    )
+    assert "class" not in html_of("> [!OTHER] x", links)

@@ -13,9 +13,11 @@ import pytest
 from runvitals.journal.paths import run_dir
 from runvitals.journal.reader import read_run
 from runvitals.model.metrics import DEFINITIONS
+from runvitals.model.state import SILENT_MS
 from runvitals.monitoring.settings.settings import resolve
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.run_handle import OpenRun
+from runvitals.readers.journals.runs import RunList
 from runvitals.tools.simulate import KINDS, Profile, Simulation, at_once, begin
 from tests.readers.journals.journals import T0
 
@@ -167,3 +169,22 @@ def test_a_simulation_that_is_written_at_once_counts_as_running_until_its_end(tm
     simulation.end("stopped")
     assert set(states[1:]) == {"running"}
     assert OpenRun(RunReader("sim", str(tmp_path)), clock=lambda: now_ms).state == "stopped"
+
+
+def test_lists_show_it_as_running_however_much_is_written(tmp_path: Path) -> None:
+    simulation = new_simulation(tmp_path)
+    runs, now_ms, states = RunList(str(tmp_path)), END_MS, set()
+    go_on = at_once(simulation, threading.Event(), lambda: now_ms)
+
+    def wait(tick: int) -> bool:
+        nonlocal now_ms
+        now_ms += 10
+        if tick % 25 == 24:
+            run = runs.run("sim", now_ms + SILENT_MS // 2)
+            assert run is not None
+            states.add(run.state)
+        return go_on(tick) and tick < 3000
+
+    simulation.play(wait)
+    simulation.end("stopped")
+    assert states == {"running"}

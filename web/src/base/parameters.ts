@@ -58,9 +58,12 @@ const RUN: Parameters = {
   speed: NUMBER,
   finding: null,
   q: null,
+  regex: FLAG,
+  context: /^(0|2|5|10|20)$/,
   level: null,
   alerts: null,
   events: /^all$/,
+  version: null,
 };
 
 /** By page; those that are not here have parameters of several views, and are not checked. */

@@ -1,6 +1,7 @@
 // The current view: the address bar as state. Every view has an address, so it can be shared as a link.
 
 import { isEntityName } from './names';
+import { own } from './own';
 
 export type Tab = 'charts' | 'system' | 'overview' | 'logs' | 'files' | 'artifacts' | 'alerts';
 const TABS: readonly string[] = ['charts', 'system', 'overview', 'logs', 'files', 'artifacts', 'alerts'] satisfies Tab[];
@@ -10,22 +11,34 @@ const RENAMED_TABS: Record<string, Tab> = { logged: 'charts', console: 'logs' };
 /** Pages that need no account: they lead to one. */
 export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'reset', 'device', 'mute'] as const;
 export type Entry = (typeof ENTRIES)[number];
-export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'alerts', 'rules', 'security', 'keys', 'teams', 'usage', 'account'] as const;
+export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'notifications', 'security', 'keys', 'teams', 'usage', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
 export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'slack', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
-export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'alerts', 'rules', 'automations', 'integrations', 'usage', 'audit'] as const;
+export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'notifications', 'integrations', 'usage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 export const BILLING_TABS = ['plan', 'usage', 'lost-time', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
+/** What pages of settings were called before: links to them still work. */
+const RENAMED_SETTINGS: Record<string, 'notifications'> = { alerts: 'notifications', rules: 'notifications', automations: 'notifications' };
 export type BillingTab = (typeof BILLING_TABS)[number];
 
-export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'findings', 'sweeps', 'artifacts', 'settings'] as const;
+export const PROJECT_TABS = ['overview', 'workspace', 'runs', 'reports', 'findings', 'sweeps', 'artifacts', 'settings'] as const;
 export type ProjectTab = (typeof PROJECT_TABS)[number];
+
+/** A report: its id, as the end of the address has it. `editing`: its editor. */
+export interface ReportRoute {
+  page: 'report';
+  entity: string;
+  project: string;
+  id: string;
+  editing: boolean;
+}
 
 /** Pages of a server with accounts. */
 export type AccountRoute =
   | { page: 'entry'; entry: Entry }
   | { page: 'project'; entity: string; project: string; tab: ProjectTab }
+  | ReportRoute
   | { page: 'settings'; tab: SettingsTab }
   | { page: 'organisation'; tab: OrganisationTab }
   | { page: 'billing'; tab: BillingTab }
@@ -85,7 +98,7 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   if (first === '-' && parts.length <= 3) {
     const entry = ENTRIES.find((name) => name === second);
     if (entry && third === undefined) return { page: 'entry', entry };
-    const settings = SETTINGS_TABS.find((name) => name === (third ?? 'profile'));
+    const settings = SETTINGS_TABS.find((name) => name === settingsName(third ?? 'profile'));
     if (second === 'settings' && settings) return { page: 'settings', tab: settings };
     const organisation = ORGANISATION_TABS.find((name) => name === (third ?? 'members'));
     if (second === 'organisation' && organisation) return { page: 'organisation', tab: organisation };
@@ -95,12 +108,18 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   }
   if (first === undefined || !isEntityName(first)) return null;
   if (parts.length === 1) return { page: 'entity', name: first };
-  const team = TEAM_TABS.find((name) => name === (fourth ?? 'general'));
+  const team = TEAM_TABS.find((name) => name === settingsName(fourth ?? 'general'));
   if (second === '-' && third === 'settings' && parts.length <= 4 && team) return { page: 'team', team: first, tab: team };
+  const report = third === 'reports' && fourth !== undefined ? /--([^-]+)$/.exec(fourth)?.[1] : undefined;
+  if (second !== '-' && report !== undefined && parts.length <= 5 && (parts[4] ?? 'edit') === 'edit') {
+    return { page: 'report', entity: first, project: second!, id: report, editing: parts.length === 5 };
+  }
   const tab = PROJECT_TABS.find((name) => name === (third ?? 'overview'));
   if (second !== '-' && parts.length <= 3 && tab) return { page: 'project', entity: first, project: second!, tab };
   return null;
 }
+
+const settingsName = (name: string): string => own(RENAMED_SETTINGS, name) ?? name;
 
 const OF_MLFLOW = /^#\/experiments\/([^/?]+)(?:\/runs\/([^/?]+))?/;
 
@@ -136,6 +155,11 @@ export function runHref(run: { id: string; entity: string | null; project: strin
   return `${before}/runs/${encodeURIComponent(run.id)}${tab === null ? '' : `/${tab}`}`;
 }
 
+/** The page of a report, or its editor. */
+export function reportHref(report: { entity: string; project: string; slug: string; id: number }, editing = false): string {
+  return `${projectHref(report.project, report.entity, 'reports')}/${encodeURIComponent(`${report.slug}--${report.id}`)}${editing ? '/edit' : ''}`;
+}
+
 export const hostHref = (name: string): string => `/hosts/${encodeURIComponent(name)}`;
 
 /** Ids are unique in a team only: if all runs are of the same one, the address names it. */
@@ -164,6 +188,7 @@ export function accountTitle(route: AccountRoute): string {
   if (route.page === 'organisation') return 'Organisation';
   if (route.page === 'billing') return 'Billing';
   if (route.page === 'project') return `${route.entity}/${route.project}`;
+  if (route.page === 'report') return 'Report';
   return route.page === 'team' ? `${route.team}: settings` : route.name;
 }
 

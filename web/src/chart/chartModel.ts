@@ -1,6 +1,6 @@
 // A chart as its pages describe it: lines over an axis, wherever they come from.
 
-import type { Line, Range } from './points';
+import type { Line, Points, Range } from './points';
 import type { Pin } from './plot';
 import type { ChartOptions } from './viewState';
 import type { Axis } from './xAxis';
@@ -10,6 +10,15 @@ export interface Mark extends Range {
   level: 'critical' | 'warning';
   text: string;
   href: string;
+}
+
+/** A row of the strip below a plot, over the same axis. */
+export interface StripRow {
+  label: string;
+  unit: string;
+  /** The value at its upper edge. */
+  top: number;
+  points: Points;
 }
 
 export interface ChartModel {
@@ -39,6 +48,7 @@ export interface ChartModel {
   /** Times that are shaded. */
   spans?: readonly Range[];
   marks?: readonly Mark[];
+  strip?: readonly StripRow[];
   /** Addresses of the same values as CSV: as many as are shown, and all samples. */
   tables: { shown: string; all: string } | null;
   /** The shown points as CSV, where no address has them: the page computed them. */

@@ -102,6 +102,17 @@ class ApiConnection:
         except ServerError as error:
             raise _to_unknown_run(error) from None
 
+    def get_file(self, path: str) -> bytes:
+        """Return the response body of a GET of a whole file.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        response = self._request("GET", path, None, {**self._headers, "Accept": "*/*"})
+        if response.status != 200:
+            raise self._refusal("GET", path, response)
+        return _unpack(response)
+
     def get_range(self, path: str, parameters: Parameters, first: int, end: int) -> bytes:
         """Some bytes of a file: from `first` to before `end`.
 

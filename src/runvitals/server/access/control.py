@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Final, Literal, NoReturn
@@ -31,16 +31,24 @@ from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.enforcement.moved_resources import check_moved
 from runvitals.server.access.enforcement.named_resources import NamedResources
 from runvitals.server.access.enforcement.refusals import Refusals, beyond_key
-from runvitals.server.access.identification.authentication import CHECKS_KEY
+from runvitals.server.access.identification.authentication import CHECKS_KEY, NOTHING_FOR_GUESTS
 from runvitals.server.access.identification.authenticator import is_loopback_client
-from runvitals.server.access.principals import Anonymous, KeyScope, Operator, Principal, ServiceAccount, User
+from runvitals.server.access.principals import (
+    Anonymous,
+    KeyScope,
+    Operator,
+    Principal,
+    ServiceAccount,
+    User,
+    is_report_guest,
+)
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Project, ProjectItem, Resource
 from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.same_origin import is_for_loopback
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.reports.storage.rows import ReportRow
+from runvitals.server.reports.storage.rows import ReportRow, ShareRole
 from runvitals.store.errors import NotFound
 
 _MAX_CHECKS: Final = 8
@@ -142,6 +150,8 @@ class AccessControl:
         if decision is Decision.HIDDEN:
             self.hide(requester, what)
         if decision is Decision.DENIED:
+            if is_report_guest(requester.principal):
+                raise _nothing_for_guests()
             if isinstance(requester.principal, Anonymous):
                 raise unauthenticated()
             about_key = beyond_key(requester.principal, action)
@@ -163,9 +173,11 @@ class AccessControl:
         self.require(requester, action, ProjectItem("workspace", 0, project), what, changes=False)
         return project
 
-    def report_resource(self, principal: Principal, row: ReportRow) -> ProjectItem:
+    def report_resource(
+        self, principal: Principal, row: ReportRow, roles: Mapping[int, ShareRole] | None = None
+    ) -> ProjectItem:
         """As `NamedResources.report_resource`."""
-        return self._resources.report_resource(principal, row)
+        return self._resources.report_resource(principal, row, roles)
 
     def hide(self, requester: Requester, what: str) -> NoReturn:
         """Answer as if there were no such resource."""
@@ -264,6 +276,10 @@ class AccessControl:
         async def check(requester: Requester) -> None:
             if permission == PUBLIC:
                 return
+            if is_report_guest(requester.principal):
+                may_be_read = permission == Action.REPORT_READ.value and request.method in _SAFE_METHODS
+                if not may_be_read:
+                    raise _nothing_for_guests()
             if isinstance(requester.principal, Operator):
                 _check_before_accounts(permission, or_else)
                 return
@@ -393,6 +409,10 @@ class PasswordChangeRequired(DetailedError):
 def unauthenticated() -> HTTPException:
     """401: neither a session nor a valid key."""
     return HTTPException(401, "sign in, or send `Authorization: Bearer KEY`", {"www-authenticate": "Bearer"})
+
+
+def _nothing_for_guests() -> HTTPException:
+    return HTTPException(404, NOTHING_FOR_GUESTS)
 
 
 def _check_before_accounts(permission: str, or_else: str | None) -> None:

@@ -115,10 +115,16 @@ class ServiceAccount:
 
 @dataclass(frozen=True, slots=True)
 class GuestLink:
-    """A link that lets anyone read one thing: `kind` is `project`, `run` or `report`."""
+    """A link that lets anyone read one thing: `kind` is `project`, `run` or `report`.
+
+    Attributes:
+        maker: id of the user who made a link to a report: its panels show no other projects than that user
+            may read.
+    """
 
     kind: Literal["project", "run", "report"]
     id: int
+    maker: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +147,8 @@ class CommandLine:
 
 
 Principal = User | ServiceAccount | GuestLink | Anonymous | Operator | CommandLine
+
+
+def is_report_guest(principal: Principal) -> bool:
+    """Return whether somebody came with a link to a report, which leads to what it shows and nothing else."""
+    return isinstance(principal, GuestLink) and principal.kind == "report"

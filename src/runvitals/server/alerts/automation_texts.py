@@ -52,6 +52,8 @@ def _what(facts: EventFacts) -> str:
         "registry.link": f"{version} was linked to {facts.collection}",
         "finding": f"{name}: {facts.rule}",
         "device.silent": f"{name}: nothing arrives of {_silent_part(facts)}",
+        "report.published": f"{facts.author} published “{one_line(facts.title)}”",
+        "report.commented": f"{facts.author} commented on “{one_line(facts.title)}”",
         "usage.threshold": f"the plan is used to {facts.percent} % ({values.get('usage_category')})",
     }
     if facts.kind.startswith("finding."):

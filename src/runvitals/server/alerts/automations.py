@@ -29,6 +29,18 @@ MAX_COOLDOWN_H: Final = 168
 _MAX_PATTERN: Final = 200
 _MAX_ACTIONS: Final = 10
 _MAX_WINDOW: Final = 100
+_PLAIN_WORDS: Final = {
+    "`int`": "a whole number",
+    "`float`": "a number",
+    "`str`": "a text",
+    "`bool`": "true or false",
+    "`array`": "a list",
+    "`object`": "an object",
+    "of length >=": "with at least",
+    "of length <=": "with at most",
+    ">=": "of at least",
+    "<=": "of at most",
+}
 _PATH: Final = re.compile(r" - at `\$\.?([^`]*)`$")
 
 Pattern = Annotated[str, Meta(max_length=_MAX_PATTERN)]
@@ -164,6 +176,18 @@ class ClosedFinding(_Part, tag="finding.closed", frozen=True):
     severity: FindingSeverity = "warning"
 
 
+class ReportPublished(_Part, tag="report.published", frozen=True):
+    """A report was published, for the first time or anew. `title`: a regular expression."""
+
+    title: Pattern = ""
+
+
+class ReportCommented(_Part, tag="report.commented", frozen=True):
+    """Somebody commented on a report. `title`: of the report, a regular expression."""
+
+    title: Pattern = ""
+
+
 Event = (
     StateReached
     | TagAdded
@@ -178,6 +202,8 @@ Event = (
     | UsageThreshold
     | OpenedFinding
     | ClosedFinding
+    | ReportPublished
+    | ReportCommented
 )
 MetricEvent = MetricThreshold | MetricChange | MetricZScore
 
@@ -303,6 +329,7 @@ class EventFacts:
     percent: int = 0
     finding: str = ""
     finding_severity: str = ""
+    title: str = ""
     automation_id: int | None = None
     values: Mapping[str, Any] = field(default_factory=dict)
 
@@ -319,9 +346,9 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
         text = str(error)
         where = _PATH.search(text)
         field = where[1] if where else "event"
-        raise InvalidAutomation(field, _PATH.sub("", text) + _allowed_kinds(field)) from None
+        raise InvalidAutomation(field, _plain(_PATH.sub("", text)) + _allowed_kinds(field)) from None
     for name, part in (("event", automation.event), ("filter", automation.filter)):
-        for attribute in ("tag", "collection", "type", "alias", "name", "host", "run_name"):
+        for attribute in ("tag", "collection", "type", "alias", "name", "host", "title", "run_name"):
             is_pattern = name == "event" or attribute == "run_name"
             pattern = getattr(part, attribute, "") if is_pattern else ""
             if pattern:
@@ -333,9 +360,25 @@ def automation_of(definition: Mapping[str, Any]) -> Automation:
         raise InvalidAutomation(
             "actions", "only an automation about runs can stop or tag a run or run a command"
         )
+    of_runs = automation.filter.run_name or automation.filter.tag
+    if isinstance(automation.event, (ReportPublished, ReportCommented)) and of_runs:
+        raise InvalidAutomation("filter", "a report has no run; expected projects and author only")
     if isinstance(automation.event, UsageThreshold) and automation.filter != AutomationFilter():
         raise InvalidAutomation("filter", "the usage of a team belongs to no run; expected no filter")
     return automation
+
+
+def _plain(text: str) -> str:
+    """Return an error of msgspec in plain English.
+
+    >>> _plain("Expected `int` >= 1"), _plain("Expected `array` of length >= 1")
+    ('expected a whole number of at least 1', 'expected a list with at least 1')
+    >>> _plain("Expected `float`, got `str`")
+    'expected a number, got a text'
+    """
+    for words, plain in _PLAIN_WORDS.items():
+        text = text.replace(words, plain)
+    return text[:1].lower() + text[1:]
 
 
 def _check_findings(ids: Iterable[str]) -> None:
@@ -405,6 +448,8 @@ def _is_meant(event: Event, facts: EventFacts) -> bool:
         pairs = ((event.name, facts.rule),)
     elif isinstance(event, DeviceSilent):
         pairs = ((event.host, facts.host),)
+    elif isinstance(event, (ReportPublished, ReportCommented)):
+        pairs = ((event.title, facts.title),)
     return all(_has_match(pattern, text) for pattern, text in pairs)
 
 

@@ -16,6 +16,7 @@ from runvitals.server.alerts.storage.alert_settings import AlertException, Scope
 from runvitals.server.alerts.storage.inbox import EventOfRun
 from runvitals.server.alerts.texts import one_line
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.reports.audience import may_read_report
 from runvitals.server.teams.storage.invitations import InvitationRow
 from runvitals.server.teams.storage.join_requests import JoinRequestRow
 
@@ -93,6 +94,11 @@ class Inbox:
     def _others(self, user_id: int, now_ms: int) -> list[InboxItem]:
         items = []
         for row in self._store.alerts.inbox.notifications_of(user_id, now_ms - KEPT_MS, MAX_ITEMS):
+            accounts = self._store.accounts
+            if row.report_id is not None and not may_read_report(
+                accounts, self._directory, user_id, row.report_id
+            ):
+                continue
             title, text = title_of(row.text)
             item = InboxItem(
                 f"notification:{row.id}",

@@ -11,6 +11,9 @@ MAX_BYTES: Final = 16 * 1024
 NAMES: Final = (
     "event_type",
     "event_author",
+    "report_id",
+    "report_path",
+    "report_title",
     "entity_name",
     "project_name",
     "alias",

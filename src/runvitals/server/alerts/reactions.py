@@ -68,6 +68,8 @@ def notifications_of(
         payload["project_id"] = event.project_id
     if event.run:
         payload |= {"path": f"/{event.team}/{event.project}/runs/{event.run}", "link": "Open the run"}
+    elif event.data.get("report_path"):
+        payload |= {"path": event.data["report_path"], "link": "Open the report"}
     first = Notification(
         "",
         facts.kind,
@@ -95,7 +97,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
     found = data.get("found") or {}
     values = {
         "event_type": event.kind,
-        "event_author": event.author,
+        "event_author": str(data.get("author", "")) or event.author,
         "entity_name": event.team,
         "project_name": project,
         "run_id": event.run,
@@ -107,6 +109,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         "usage_category": str(data.get("category", "")).replace("_", " "),
         "metric_name": data.get("metric_name", ""),
         "metric_value": data.get("metric_value", ""),
+        **{name: str(data.get(name, "")) for name in ("report_id", "report_title", "report_path")},
         **_values_of_finding(found),
         **_values_of_artifact(collection, version),
     }
@@ -117,7 +120,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         event.time_ms,
         project,
         event.name,
-        event.author,
+        str(data.get("author", "")) or event.author,
         event.tags,
         state=str(data.get("state", "")),
         tag=str(data.get("tag", "")),
@@ -129,6 +132,7 @@ def facts_of(event: RaisedEvent) -> EventFacts:
         percent=int(data.get("percent", 0)),
         finding=str(found.get("id", "")),
         finding_severity=str(found.get("severity", "info")),
+        title=str(data.get("report_title", "")),
         automation_id=event.automation_id,
         values=values,
     )
@@ -157,6 +161,8 @@ def _subject(event: RaisedEvent) -> str:
     data = event.data
     if event.kind == "usage.threshold":  # each category and percentage
         return f"usage:{event.team_id}:{data.get('category', '')}:{data.get('percent', 0)}"
+    if data.get("report_id"):
+        return f"report:{data['report_id']}:{event.key}"  # each publication and comment
     if data.get("found"):  # each finding of a run
         return f"run:{event.run_number}:{data['found'].get('id', '')}"
     if data.get("collection"):

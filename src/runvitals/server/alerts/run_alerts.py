@@ -178,7 +178,7 @@ class RunAlerts:
                 continue
             text = _digest(alerts)
             key = f"digest:{_target(user_id, channel)}:{alerts[-1].id}"
-            payload = {"path": "/-/settings/alerts", "link": "Your alerts"}
+            payload = {"path": "/-/settings/notifications", "link": "Your alerts"}
             about, *others = {alert.run_id for alert in alerts}
             if channel == "email" and about is not None and not others:
                 payload["mute"] = MuteLink(user_id, about).text(self._key)

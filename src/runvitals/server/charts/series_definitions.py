@@ -5,9 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from runvitals.model.metrics import SUBJECTS, mlflow
+from runvitals.model.metrics.labels import labels
 from runvitals.readers.journals.key_filter import find, unit
 
 _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}
+_MAIN_KEYS = {
+    metric.chart: metric.key for metrics in reversed(SUBJECTS.values()) for metric in reversed(metrics)
+}
+"""Of each chart, the template of its first metric."""
 
 
 def definition(key: str) -> dict[str, Any]:
@@ -29,6 +34,21 @@ def definition(key: str) -> dict[str, Any]:
         "text": metric.text,
         "source": metric.source,
     }
+
+
+def series_name(key: str) -> str:
+    """Return a series in words, with its key where its chart has other metrics before it.
+
+    Example:
+        >>> [series_name(key) for key in ("gpu.3.powerWatts", "network.sentMBps", "train/loss")]
+        ['GPU power, device 3', 'Network (network.sentMBps)', 'train/loss']
+    """
+    match = find(key)
+    if match is None:
+        return key
+    if _MAIN_KEYS[match.metric.chart] != match.metric.key:
+        return f"{match.metric.chart} ({key})"
+    return ", ".join([match.metric.chart, *(f"{label} {value}" for label, value in labels(match))])
 
 
 def mlflow_name(key: str, host_memory: bool) -> dict[str, Any] | None:

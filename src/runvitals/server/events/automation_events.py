@@ -32,6 +32,8 @@ FINDING_OPENED: Final = "finding.opened"
 FINDING_CLOSED: Final = "finding.closed"
 USAGE_THRESHOLD: Final = "usage.threshold"
 ARTIFACT_ALIAS: Final = "artifact.alias"
+REPORT_PUBLISHED: Final = "report.published"
+REPORT_COMMENTED: Final = "report.commented"
 
 
 class RunReached(NamedTuple):

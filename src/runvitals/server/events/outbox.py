@@ -68,6 +68,7 @@ class Notification:
             the link; `level` is `info`, `warning` or `error`; `values` are those of a payload template.
         team_id: the team whose administrators see whether it arrived.
         automation_id: the automation that caused it.
+        due_ms: when it is sent; None: at once.
     """
 
     dedupe_key: str
@@ -79,6 +80,7 @@ class Notification:
     created_ms: int = 0
     team_id: int | None = None
     automation_id: int | None = None
+    due_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,8 +151,8 @@ def add(connection: Connection, new: Notification) -> bool:
         "team_id": new.team_id,
         "automation_id": new.automation_id,
         "created_ms": new.created_ms,
-        "next_ms": new.created_ms,
-        "give_up_ms": new.created_ms + GIVE_UP_MS,
+        "next_ms": new.created_ms if new.due_ms is None else new.due_ms,
+        "give_up_ms": (new.due_ms or new.created_ms) + GIVE_UP_MS,
         "tries": 0,
         "state": "pending",
     }

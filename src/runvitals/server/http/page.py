@@ -14,7 +14,7 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import Receive, Scope, Send
 
 FOLDER = os.path.join(os.path.dirname(os.path.dirname(__file__)), "static")
-_OF_GUESTS = "-/shared"
+_OF_GUESTS = ("-/shared", "-/embed/")
 _NOT_BUILT = """This installation of runvitals has no page: it runs from sources and the page was never built.
 
 Build it with `python hatch_build.py`, or install the package: `pip install '.[server]'`.

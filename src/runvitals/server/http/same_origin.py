@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
+from starlette.concurrency import run_in_threadpool
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -41,23 +43,39 @@ _OWN_HEADERS = {
 """The headers of responses whose routes choose one of these policies."""
 
 
+EMBEDDED: Final = "/-/embed/"
+"""Beginning of the addresses of pages that other sites may frame, as far as the organisation allows it."""
+
+
+def _no_sites() -> tuple[str, ...]:
+    return ()
+
+
 class SecurityHeaders:
     """Middleware that adds security headers to responses.
 
     A page loads only its own files, other sites cannot frame or read it, and nothing keeps what the API
     responds, unless the route says how.
+
+    Args:
+        framing_sites: returns the origins of sites that may frame pages below `EMBEDDED`; it is called in a
+            thread.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, framing_sites: Callable[[], Sequence[str]] = _no_sites) -> None:
         self.app = app
+        self._framing_sites = framing_sites
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Add the headers to the response."""
+        usual = _HEADERS
+        if scope["type"] == "http" and scope["path"].startswith(EMBEDDED):
+            usual = _framed_by(await run_in_threadpool(self._framing_sites))
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
                 sent = list(message.get("headers", ()))
-                headers = next((_OWN_HEADERS[pair] for pair in sent if pair in _OWN_HEADERS), _HEADERS)
+                headers = next((_OWN_HEADERS[pair] for pair in sent if pair in _OWN_HEADERS), usual)
                 own = [pair for pair in sent if pair[0] not in _HEADERS]
                 message["headers"] = [*own, *headers.items()]
                 if scope["path"].startswith("/api/") and all(name != b"cache-control" for name, _ in own):
@@ -65,6 +83,16 @@ class SecurityHeaders:
             await send(message)
 
         await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+def _framed_by(sites: Sequence[str]) -> dict[bytes, bytes]:
+    """Return the headers of a page that these sites may frame."""
+    if not sites:
+        return _HEADERS
+    policy = _POLICY.replace("frame-ancestors 'none'", f"frame-ancestors {' '.join(sites)}")
+    headers = {**_HEADERS, _CSP: policy.encode("ascii")}
+    del headers[b"x-frame-options"]  # it can name no sites
+    return headers
 
 
 class SameOrigin:

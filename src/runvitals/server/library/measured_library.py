@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Final, Protocol
 if TYPE_CHECKING:
     from runvitals.server.files.storage.storage_places import StoredRunPlace
 
-KINDS: Final = ("samples", "console", "media", "files", "artifacts")
+KINDS: Final = ("samples", "console", "media", "files", "artifacts", "reports")
 
 
 @dataclass(slots=True)
 class ProjectStorage:
-    """Bytes of a project. `trash`: those of runs in the trash, which the others include."""
+    """Bytes of a project. `trash`: those of runs and reports in the trash, which the others include."""
 
     project_id: int
     project: str
@@ -23,6 +23,7 @@ class ProjectStorage:
     media: int = 0
     files: int = 0
     artifacts: int = 0
+    reports: int = 0
     trash: int = 0
 
     @property
@@ -32,7 +33,7 @@ class ProjectStorage:
 
     @property
     def by_kind(self) -> dict[str, int]:
-        """Samples, output, media, files and artifacts."""
+        """Samples, output, media, files, artifacts, and files of reports."""
         return {kind: getattr(self, kind) for kind in KINDS}
 
 

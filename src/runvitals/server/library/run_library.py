@@ -275,6 +275,9 @@ class RunView(Protocol):
     def console(self, max_bytes: int) -> tuple[bool, list[ConsolePiece]]:
         """Return whether older output was left out, and the newest: at most `max_bytes`, or one piece."""
 
+    def console_pieces(self) -> Iterator[ConsolePiece]:
+        """Yield all output that is kept: of each process in order, not of all."""
+
     def media_keys(self) -> list[MediaKey]:
         """Return the names under which media were logged, in order of first use."""
 

@@ -23,6 +23,7 @@ reconnects.
 """
 CHECK_INTERVAL_S = 15.0
 """How often a run is read even if nothing arrived for it: its state may have become lost."""
+_DELETED = b"event: deleted\ndata: {}\n\n"
 log = logging.getLogger("runvitals.server")
 _Events = MemoryObjectSendStream[bytes]
 
@@ -90,7 +91,7 @@ class RunFeed:
                 if self._clients and not self._closing.is_set():
                     await self._publish_news()
         except UnknownRun:
-            pass  # it is in the trash or was deleted: its streams end
+            self._publish(_DELETED)  # it may also be in the trash: its streams end
         except Exception:
             log.exception("failed to follow a run; its event streams are closed")
         finally:

@@ -5,6 +5,7 @@
     run       the run's facts, in the first event and whenever they change: as `GET /runs/{run}`
     reload    true if too much is new for one event: request the series again
 
+When the run is deleted, an event named `deleted` comes last.
 A comment comes every 15 s while nothing is new. The id of an event is the position in the run. A client that
 reconnects with it (`Last-Event-ID`, which browsers send automatically) misses nothing and gets nothing twice,
 even if the server was restarted.

@@ -170,5 +170,5 @@ def digest(texts: Sequence[Mapping[str, str]]) -> Message:
     for number, text in enumerate(texts):
         shown = text["text"].partition(_END)[0] if number < _MAX_DIGEST_TEXTS else ""
         paragraphs.append(f"{text['subject']}\n\n{shown[:_MAX_DIGEST_TEXT]}".rstrip())
-    link = Link("Choose which alerts you get", "/-/settings/alerts")
+    link = Link("Choose which alerts you get", "/-/settings/notifications")
     return Message("digest", one_line(f"{len(texts)} messages: {subjects}"), tuple(paragraphs), link)

@@ -14,6 +14,7 @@ from runvitals.server.outbound.policy import outbound_policy, proxy_address
 _MAX_NETWORKS: Final = 50
 _MAX_HOSTS: Final = 50
 _HOST: Final = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", re.ASCII)
+_ORIGIN: Final = re.compile(r"https?://[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?(:[0-9]{1,5})?", re.ASCII)
 _MAX_FEATURES: Final = 100
 _MAX_FEATURE_NAME: Final = 64
 
@@ -86,6 +87,17 @@ def _hosts(value: Any) -> list[str]:
     return sorted({host.lower() for host in value})
 
 
+def _origins(value: Any) -> list[str]:
+    valid = isinstance(value, list) and len(value) <= _MAX_HOSTS
+    if not valid or not all(
+        isinstance(origin, str) and _ORIGIN.fullmatch(origin.lower()) for origin in value
+    ):
+        raise ValueError(
+            f"expected a list of at most {_MAX_HOSTS} origins of sites, such as https://wiki.example.org"
+        )
+    return sorted({origin.lower() for origin in value})
+
+
 def _domains(value: Any) -> list[str]:
     if not isinstance(value, list) or not all(isinstance(domain, str) for domain in value):
         raise ValueError("expected a list of domains")
@@ -155,6 +167,7 @@ SETTINGS: Final[dict[str, SettingRule]] = {
     "webhook_http": SettingRule([], check=_hosts),
     "outbound_allow": SettingRule([], check=_networks),
     "outbound_proxy": SettingRule("", longest=300, check=_proxy),
+    "embed_origins": SettingRule([], check=_origins),
     "beta_features": SettingRule({}, check=_features),
 }
 
@@ -187,6 +200,7 @@ SECURITY_SETTINGS: Final = frozenset(
         "webhook_http",
         "outbound_allow",
         "outbound_proxy",
+        "embed_origins",
     )
 )
 """Settings of whose changes all administrators get a mail."""

@@ -21,8 +21,10 @@ MAX_TITLE: Final = 256
 MAX_DESCRIPTION: Final = 2000
 MAX_QUERIES: Final = 50
 """Metrics that one panel reads."""
-MAX_TEXT: Final = 100_000
+MAX_TEXT: Final = 20_000
 """Characters of one block."""
+_MAX_WORDS: Final = 100_000
+"""Characters that searches look at."""
 
 Document = dict[str, Any]
 """`title`, `description` and `blocks`, as JSON; blocks are as `routes.block_models` has them."""
@@ -63,7 +65,7 @@ def words_of(document: Document) -> str:
     texts += [block["text"] for block in document["blocks"] if block["kind"] == "text"]
     texts += [block["caption"] for block in document["blocks"] if block["kind"] == "image"]
     texts += [panel["title"] for _, panel in panels_of(document)]
-    return shorten("\n".join(text for text in texts if text).lower(), MAX_TEXT)
+    return shorten("\n".join(text for text in texts if text).lower(), _MAX_WORDS)
 
 
 def check_json(value: object, depth: int = 10) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -10,11 +10,12 @@ from runvitals.model.filter import ReadableRuns
 from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.findings.run_findings import FindingSource
 from runvitals.server.library.run_library import Library
+from runvitals.server.reports.kept_panels import KeptPanels
 from runvitals.server.reports.panel_items import PanelItems
 from runvitals.server.reports.panel_lines import PanelLines
 from runvitals.server.reports.panel_runs import UNREADABLE, PanelRuns
 from runvitals.server.reports.panels import WHOLE, PanelExtract, ShownPanel
-from runvitals.server.reports.run_sets import KeptRunSets, ProjectFinder
+from runvitals.server.reports.run_sets import ProjectFinder
 
 _OF_ITEMS: Final = frozenset(
     ("media", "findings", "console", "importance", "parallel", "config_diff", "code_diff")
@@ -52,18 +53,20 @@ class PanelReader:
     Attributes:
         readable: the runs that they may read; None: all.
         find_project: finds the project of a run set.
+        panels: of the same page, which will be requested too.
     """
 
     library: Library
     findings: FindingSource
     kept_means: KeptMeans
-    kept_run_sets: KeptRunSets
+    kept: KeptPanels
     readable: ReadableRuns | None
     find_project: ProjectFinder
+    panels: Sequence[ShownPanel] = ()
 
-    def with_runs(self, readable: ReadableRuns | None) -> PanelReader:
-        """Return the same with other rights."""
-        return replace(self, readable=readable)
+    def with_panels(self, panels: Iterable[ShownPanel]) -> PanelReader:
+        """Return the same for a panel that a page shows among these."""
+        return replace(self, panels=tuple(panels))
 
     async def read(self, panel: ShownPanel, requested: PanelExtract = WHOLE) -> PanelAnswer:
         """Return what a panel shows now. What is wrong with the panel is its `problem`.
@@ -78,7 +81,7 @@ class PanelReader:
             for run_set in panel.run_sets:
                 runs.add(
                     run_set,
-                    await self.kept_run_sets.shown_runs(
+                    await self.kept.run_sets.shown_runs(
                         self.library, run_set, self.readable, self.find_project
                     ),
                 )
@@ -90,7 +93,7 @@ class PanelReader:
                 source = PanelItems(panel, runs, self.library, self.findings)
                 encode = await source.read()
             else:
-                source = PanelLines(panel, runs, self.kept_means)
+                source = PanelLines(panel, runs, self.kept_means, self.kept.lines, self.panels)
                 encode = await source.read(requested)
         except ValueError as error:
             return PanelAnswer(_saying(about, str(error)), tuple(runs.projects))

@@ -186,13 +186,3 @@ class PanelItems:
             for query in self._panel.queries
             if query.get("name") is not None
         ]
-
-
-def media_files(answer_items: Sequence[dict[str, Any]]) -> set[str]:
-    """Return the SHA-256 of all files that media name."""
-    return {
-        item["sha256"]
-        for record in answer_items
-        for item in record["items"]
-        if isinstance(item.get("sha256"), str)
-    }

@@ -16,6 +16,7 @@ from runvitals.server.charts.overlay.plan import MetricNames
 from runvitals.server.charts.overlay.run_means import GroupLine, RunMeans, group_line, shared_width
 from runvitals.server.charts.overlay.run_reading import RunReading
 from runvitals.server.library.run_library import NamedRun, RunView, SeriesSelection
+from runvitals.server.reports.kept_lines import KeptLines, LineQuery
 from runvitals.server.reports.panel_runs import PanelGroup, PanelRuns
 from runvitals.server.reports.panels import PanelExtract, PanelMetric, ShownPanel, Source, is_recorded
 
@@ -32,15 +33,27 @@ class PanelLines:
 
     Args:
         kept: means of runs that other panels have read.
+        kept_lines: lines that other panels have read.
+        others: panels of the same page, which will be requested too.
 
     Attributes:
         problems: parts that could not be read, each once.
     """
 
-    def __init__(self, panel: ShownPanel, runs: PanelRuns, kept: KeptMeans) -> None:
+    def __init__(
+        self,
+        panel: ShownPanel,
+        runs: PanelRuns,
+        kept: KeptMeans,
+        kept_lines: KeptLines,
+        others: Sequence[ShownPanel],
+    ) -> None:
         self._panel = panel
         self._runs = runs
         self._kept = kept
+        self._kept_lines = kept_lines
+        self._others = others
+        self._names: tuple[list[str], list[str]] = [], []
         self.problems: dict[str, None] = {}
 
     async def read(self, requested: PanelExtract) -> Encode:
@@ -52,7 +65,8 @@ class PanelLines:
         """
         names = names_of(self._runs)
         system = {_PLACEHOLDER.sub("*", about["key"]): about for about in names["system"]}
-        metrics = self._panel.metrics(names["logged"], list(system))
+        self._names = names["logged"], list(system)
+        metrics = self._panel.metrics(*self._names)
         shown = {
             "logged": [metric.name for metric in metrics if metric.source == "logged"],
             "system": _described(metrics, system),
@@ -84,21 +98,28 @@ class PanelLines:
         keys = list(by_key)
         if not keys:
             return lambda: ()
-        reading = RunReading(self._runs.named)
-        if source == "logged":
-            read_lines = await reading.logged(keys, axis, part)
-        else:
-            read_lines = await reading.system(keys, axis, part)
-        self.problems |= reading.problems
+        query = LineQuery(tuple(shown for _, shown in self._runs.shown), source, axis, part)
+        ahead = [_key(metric) for metric in self._ahead(source)]
+        lines_of_runs, problems = await self._kept_lines.read(query, self._runs.named, keys, ahead)
+        self.problems |= problems
         means = await self._means(source, keys, axis, part) if self._runs.groups else {}
 
         def lines() -> Iterable[tuple[str, list[dict[str, Any]]]]:
-            for key_lines in read_lines():
+            for key_lines in lines_of_runs:
                 yield by_key[key_lines.key], _as_json(key_lines)
             for key, of_runs in means.items():
                 yield by_key[key], _group_lines(self._runs.groups, of_runs, part.points)
 
         return lines
+
+    def _ahead(self, source: Source) -> list[PanelMetric]:
+        """Return the metrics of the next panels that show the same part of the same runs."""
+        mine = self._panel
+        places = [place for place, panel in enumerate(self._others) if panel.id == mine.id]
+        next_ones = self._others[places[0] + 1 :] if places else ()
+        alike = [panel for panel in next_ones if panel.shows_alike(mine)]
+        metrics = [metric for panel in alike for metric in panel.metrics(*self._names)]
+        return [metric for metric in dict.fromkeys(metrics) if metric.source == source]
 
     async def _means(
         self, source: Source, keys: Sequence[str], axis: Axis, part: Extract

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from runvitals.model.run_groups import GroupValue
 from runvitals.server.library.run_library import NamedRun
-from runvitals.server.reports.run_sets import RunSet, ShownRuns
+from runvitals.server.reports.run_sets import PanelRunSet, ShownRuns
 
 UNREADABLE: Final = "This panel's runs were deleted or you may not read them."
 NOTHING: Final = "No runs match."
@@ -27,7 +27,7 @@ class PanelGroup:
 
     id: str
     label: str
-    run_set: RunSet
+    run_set: PanelRunSet
     runs: tuple[NamedRun, ...]
 
 
@@ -42,13 +42,13 @@ class PanelRuns:
         is_unreadable: a run set may not be read.
     """
 
-    runs: list[tuple[RunSet, NamedRun, ShownRuns]] = field(default_factory=list)
+    runs: list[tuple[PanelRunSet, NamedRun, ShownRuns]] = field(default_factory=list)
     groups: list[PanelGroup] = field(default_factory=list)
-    shown: list[tuple[RunSet, ShownRuns]] = field(default_factory=list)
+    shown: list[tuple[PanelRunSet, ShownRuns]] = field(default_factory=list)
     missing: int = 0
     is_unreadable: bool = False
 
-    def add(self, run_set: RunSet, shown: ShownRuns) -> None:
+    def add(self, run_set: PanelRunSet, shown: ShownRuns) -> None:
         """Add the runs of a run set."""
         if shown.project is None:
             self.is_unreadable = True
@@ -85,7 +85,7 @@ class PanelRuns:
         return runs + [_group(group) for group in self.groups]
 
 
-def _run(run_set: RunSet, run: NamedRun, shown: ShownRuns) -> dict[str, Any]:
+def _run(run_set: PanelRunSet, run: NamedRun, shown: ShownRuns) -> dict[str, Any]:
     assert shown.project is not None
     return {
         "id": run.id,
@@ -118,7 +118,7 @@ def _group(group: PanelGroup) -> dict[str, Any]:
     }
 
 
-def _groups(run_set: RunSet, shown: ShownRuns) -> list[PanelGroup]:
+def _groups(run_set: PanelRunSet, shown: ShownRuns) -> list[PanelGroup]:
     by_id = {run.id: run for run in shown.runs}
     groups = []
     for members in shown.groups:

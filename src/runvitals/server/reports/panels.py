@@ -10,10 +10,13 @@ from runvitals.base.regular_expressions import finder
 from runvitals.readers.journals.globs import glob
 from runvitals.server.charts.overlay.axis import METRIC, Axis, Extract
 from runvitals.server.reports.document import Document, panels_of
-from runvitals.server.reports.run_sets import RunSet
+from runvitals.server.reports.run_sets import PanelRunSet
 
 Source = Literal["logged", "system"]
 USUAL_POINTS: Final = 300
+_WITH_LINES: Final = frozenset(
+    ("line", "bar", "scatter", "histogram", "percentile", "scalar", "table", "system")
+)
 MOST_MATCHES: Final = 50
 """Metrics of one pattern, as on the page."""
 
@@ -53,7 +56,7 @@ class ShownPanel:
 
     id: str
     kind: str
-    run_sets: tuple[RunSet, ...]
+    run_sets: tuple[PanelRunSet, ...]
     settings: Mapping[str, Any] = field(default_factory=dict)
     queries: tuple[Mapping[str, Any], ...] = ()
     zoom: tuple[float, float] | None = None
@@ -64,6 +67,18 @@ class ShownPanel:
     def is_by_device(self) -> bool:
         """Whether each device and rank has a line."""
         return self.settings.get("scope") == "devices"
+
+    def shows_alike(self, other: ShownPanel) -> bool:
+        """Return whether another panel shows the same part of the same runs."""
+        return (
+            self.kind in _WITH_LINES
+            and self.frozen_ms is None
+            and self.run_sets == other.run_sets
+            and (self.zoom, self.is_by_device, self.settings.get("x") or "step")
+            == (other.zoom, other.is_by_device, other.settings.get("x") or "step")
+            and {query["source"] for query in self.queries} == {query["source"] for query in other.queries}
+            and all(query.get("name") is not None for query in self.queries)
+        )
 
     def axis(self, metrics: Sequence[PanelMetric]) -> Axis:
         """Return its x-axis. Samples of the system have no steps, so a panel with some is over time.
@@ -138,7 +153,7 @@ def panels_in(document: Document) -> Iterator[ShownPanel]:
 
 
 def _panel(block: Mapping[str, Any], panel: Mapping[str, Any]) -> ShownPanel:
-    run_sets = {run_set["id"]: RunSet.of(run_set) for run_set in block["run_sets"]}
+    run_sets = {run_set["id"]: PanelRunSet.of(run_set) for run_set in block["run_sets"]}
     zoom = panel.get("zoom")
     return ShownPanel(
         panel["id"],

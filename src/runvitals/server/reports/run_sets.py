@@ -29,7 +29,7 @@ _KEPT_MS: Final = 2000
 
 
 @dataclass(frozen=True, slots=True)
-class RunSet:
+class PanelRunSet:
     """The runs that panels show, as a report names them.
 
     Attributes:
@@ -50,7 +50,7 @@ class RunSet:
     colors: Mapping[str, int] = field(default_factory=dict, hash=False, compare=False)
 
     @classmethod
-    def of(cls, stored: Mapping[str, Any]) -> RunSet:
+    def of(cls, stored: Mapping[str, Any]) -> PanelRunSet:
         """Return a run set as documents store it."""
         chosen = stored.get("runs")
         return cls(
@@ -79,9 +79,9 @@ ProjectFinder = Callable[[str, str], "PanelProject | None"]
 """Returns the project of an entity with this name, which may be a former one; None: there is none."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class ShownRuns:
-    """The runs of a run set that a reader may read.
+    """The runs of a run set that a reader may read. It equals itself alone.
 
     Attributes:
         place: the project, with what may be read of it; None: the project may not be read, or there is none.
@@ -113,7 +113,11 @@ class KeptRunSets:
         self._locks: WeakValueDictionary[Hashable, anyio.Lock] = WeakValueDictionary()
 
     async def shown_runs(
-        self, library: Library, run_set: RunSet, readable: ReadableRuns | None, find_project: ProjectFinder
+        self,
+        library: Library,
+        run_set: PanelRunSet,
+        readable: ReadableRuns | None,
+        find_project: ProjectFinder,
     ) -> ShownRuns:
         """Return the runs of a run set that may be read.
 
@@ -135,7 +139,7 @@ class KeptRunSets:
 
 
 async def _find(
-    library: Library, run_set: RunSet, project: PanelProject, readable: ReadableRuns | None
+    library: Library, run_set: PanelRunSet, project: PanelProject, readable: ReadableRuns | None
 ) -> ShownRuns:
     place = Filter(project=project.project, entity=project.entity, readable=readable)
     run_filter = replace(place, terms=_terms(run_set))
@@ -161,7 +165,7 @@ async def _find(
     return ShownRuns(project, place, run_filter, tuple(runs), missing, groups, metrics)
 
 
-def _terms(run_set: RunSet) -> tuple[Term, ...]:
+def _terms(run_set: PanelRunSet) -> tuple[Term, ...]:
     if run_set.runs is None:
         return parse(run_set.filter)
     return (Term(Labelled("id", tuple(TextPattern(run) for run in run_set.runs))),)
@@ -171,7 +175,7 @@ def _without(group: GroupMembers, hidden: frozenset[str]) -> GroupMembers:
     return replace(group, runs=tuple(run for run in group.runs if run not in hidden))
 
 
-async def _matching(library: Library, run_set: RunSet, run_filter: Filter) -> Sequence[str]:
+async def _matching(library: Library, run_set: PanelRunSet, run_filter: Filter) -> Sequence[str]:
     """Return the ids of the first runs that match."""
     sort = RunSort.parse(run_set.sort or _NEWEST)
     count = run_set.limit + len(run_set.hidden)

@@ -30,6 +30,10 @@ def storage_of(
             project = projects[project_id]
             project.files, project.media, project.artifacts = files.files, files.media, files.artifacts
             project.trash += files.trash
+    for row in metadata_store.accounts.report_files.storage(entity_id):
+        project = projects.setdefault(row.project_id, ProjectStorage(row.project_id, row.project))
+        project.reports += row.bytes
+        project.trash += row.trash
     return sorted(projects.values(), key=lambda project: (-project.bytes, project.project))
 
 

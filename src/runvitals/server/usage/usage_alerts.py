@@ -20,6 +20,7 @@ PERCENT: Final = (85, 100)
 AMOUNTS: Final = (200, 450, 700, 1000)
 """Charges of a month, in the organisation's currency, at which they get one."""
 Kind = Literal["percent", "amount"]
+_SMALL: Final = 0.05
 _LARGEST: Final = 3
 
 
@@ -151,7 +152,7 @@ class _Telling:
         unit, share = self._unit(use), use.share
         end = f"The month ends on {self._month.last.isoformat()}."
         largest = "; ".join(
-            f"{self._names.get(('project', number or 0), 'without a project')} {value:.1f} {unit}"
+            f"{self._names.get(('project', number or 0), 'without a project')} {_figure(value)} {unit}"
             for number, value in use.largest[:_LARGEST]
         )
         refuses = use.limit is not None and use.limit.refuse_new_runs
@@ -177,9 +178,14 @@ class _Telling:
         limit = use.limit_units
         of_limit = "" if limit is None else f" of {limit:g}"
         category = use.category.replace("_", " ")
-        return f"{name} has used {use.quantity:.1f}{of_limit} {self._unit(use)} ({category})"
+        return f"{name} has used {_figure(use.quantity)}{of_limit} {self._unit(use)} ({category})"
 
     def _unit(self, use: Use) -> str:
         if use.category == CHARGES:
             return self._currency
         return "GB" if use.category == STORAGE else UNITS[use.category]
+
+
+def _figure(value: float) -> str:
+    """Return a quantity with one decimal; a small one has a digit that is not 0."""
+    return f"{value:.1f}" if value == 0 or value >= _SMALL else f"{value:.1g}"

@@ -14,6 +14,7 @@ from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
+from mdit_py_plugins.dollarmath import dollarmath_plugin
 
 from runvitals.server.user_content import image_links
 from runvitals.server.user_content.image_links import ImageLinks
@@ -26,10 +27,14 @@ _ATTRIBUTES: Final = {
     "img": {"src", "alt", "title", "width", "height"},
     "code": {"class"},
     "ol": {"start"},
+    "blockquote": {"class"},
 }
 _REL: Final = "nofollow noopener noreferrer ugc"
 _IMG: Final = re.compile(r"<img[\s/>]", re.IGNORECASE)
 _LANGUAGE: Final = re.compile(r"language-[\w+#.-]{1,40}")
+_MATH: Final = ("math inline", "math block")
+_CALLOUT: Final = re.compile(r"\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \n]*")
+_CALLOUTS: Final = frozenset(f"callout {name}" for name in ("note", "tip", "important", "warning", "caution"))
 _PIXELS: Final = re.compile(r"([0-9]{1,4})(?:px)?")
 _PERCENT: Final = re.compile(r"([0-9]{1,3})%")
 _MAX_PIXELS: Final = 2000
@@ -53,8 +58,10 @@ def render(markdown: str, images: ImageLinks, mentions: Collection[str]) -> str:
 
 
 def _checked_attribute(tag: str, name: str, value: str) -> str | None:
+    if name == "class" and tag == "blockquote":
+        return value if value in _CALLOUTS else None
     if name == "class":
-        return value if _LANGUAGE.fullmatch(value) else None
+        return value if value in _MATH or _LANGUAGE.fullmatch(value) else None
     if name in ("width", "height"):
         return _length(value, percent=name == "width")
     if name == "start":
@@ -100,6 +107,28 @@ class _Renderer(RendererHTML):
         if not _IMG.match(raw):
             return html.escape(raw)
         return _image(_attributes(raw), environment["images"], in_link="in_link" in tokens[index].meta)
+
+    def math_inline(
+        self,
+        tokens: Sequence[Token],
+        index: int,
+        options: OptionsDict,
+        environment: MutableMapping[str, Any],
+    ) -> str:
+        """Return the TeX of a formula, which the page draws."""
+        return f'<code class="math inline">{html.escape(tokens[index].content)}</code>'
+
+    math_inline_double = math_inline
+
+    def math_block(
+        self,
+        tokens: Sequence[Token],
+        index: int,
+        options: OptionsDict,
+        environment: MutableMapping[str, Any],
+    ) -> str:
+        """As `math_inline`, of a formula with lines of its own."""
+        return f'<pre><code class="math block">{html.escape(tokens[index].content.strip())}</code></pre>\n'
 
 
 class _ImageTag(HTMLParser):
@@ -166,6 +195,21 @@ def _show_tasks(state: StateCore) -> None:
             text.content = ("☐ " if task[1] == " " else "☑ ") + text.content[task.end() :]
 
 
+def _mark_callouts(state: StateCore) -> None:
+    """`[!NOTE]` at the beginning of a quote makes it a callout."""
+    for quote, paragraph, inline in zip(state.tokens, state.tokens[1:], state.tokens[2:], strict=False):
+        starts_quote = quote.type == "blockquote_open" and paragraph.type == "paragraph_open"
+        if not starts_quote or not inline.children or inline.children[0].type != "text":
+            continue
+        first = inline.children[0]
+        callout = _CALLOUT.match(first.content)
+        if callout is not None:
+            quote.attrs["class"] = f"callout {callout[1].lower()}"
+            first.content = first.content[callout.end() :]
+            if not first.content and len(inline.children) > 1 and inline.children[1].type == "softbreak":
+                del inline.children[:2]
+
+
 def _link_mentions(state: StateCore) -> None:
     for inline in state.tokens:
         if inline.type == "inline" and inline.children:
@@ -202,8 +246,16 @@ def _parser() -> MarkdownIt:
     parser = MarkdownIt("commonmark", {"html": True}, renderer_cls=_Renderer)
     parser.enable(["table", "strikethrough"])
     parser.disable("html_block")  # so that all raw HTML goes through `html_inline`
+    parser.use(
+        dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True
+    )
+    # Ours instead of those of the plugin, which are functions without clean HTML.
+    for name in ("math_inline", "math_inline_double", "math_block"):
+        parser.renderer.rules.pop(name, None)
+        parser.renderer.rules[name] = getattr(parser.renderer, name)
     parser.core.ruler.push("lower_headings", _lower_headings)
     parser.core.ruler.push("show_tasks", _show_tasks)
+    parser.core.ruler.push("mark_callouts", _mark_callouts)
     parser.core.ruler.push("mark_images_in_links", _mark_images_in_links)
     parser.core.ruler.push("link_mentions", _link_mentions)
     return parser

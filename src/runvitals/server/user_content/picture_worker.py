@@ -1,8 +1,9 @@
-"""Decodes one picture in a process of its own: `python -I -m … [CROP]`.
+"""Decodes one picture in a process of its own: `python -I -m … [CROP | whole]`.
 
 Decoders of images have had many faults, and a small file can decode to gigabytes. So this process has limits
 on memory and CPU time, writes no file, and knows no secrets. The picture comes on stdin, two WebP files go to
-stdout, each after its length. It exits with `UNREADABLE` or `TOO_MANY_PIXELS` if the picture is at fault.
+stdout, each after its length: squares of two sizes, or with `whole` one of the whole picture. It exits with
+`UNREADABLE` or `TOO_MANY_PIXELS` if the picture is at fault.
 """
 
 from __future__ import annotations
@@ -18,7 +19,12 @@ if TYPE_CHECKING:
 FORMATS: Final = ("PNG", "JPEG", "WEBP", "GIF")
 MAX_PIXELS: Final = 40_000_000
 SIZES: Final = (512, 64)
+MAX_WIDTH: Final = 2560
+"""And height, of whole pictures."""
+WHOLE: Final = "whole"
 LENGTH: Final = struct.Struct(">I")
+SIZE: Final = struct.Struct(">HH")
+"""Width and height, before a whole picture."""
 UNREADABLE: Final = 3
 TOO_MANY_PIXELS: Final = 4
 _MEMORY_BYTES: Final = 1024 * 1024 * 1024
@@ -34,17 +40,21 @@ def main() -> int:
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     Image.MAX_IMAGE_PIXELS = None  # checked here, with an error of our own
-    crop = _crop(sys.argv[1]) if len(sys.argv) > 1 else None
+    mode = sys.argv[1] if len(sys.argv) > 1 else ""
+    crop = _crop(mode) if mode not in ("", WHOLE) else None
     try:
         with Image.open(io.BytesIO(sys.stdin.buffer.read()), formats=FORMATS) as opened:
             if opened.width * opened.height > MAX_PIXELS:
                 return TOO_MANY_PIXELS
             opened.load()  # the first frame of an animation
             turned = ImageOps.exif_transpose(opened)
-        box = _box(turned.size, crop)
         has_alpha = "A" in turned.getbands() or "transparency" in turned.info
-        cropped = turned.crop(box).convert("RGBA" if has_alpha else "RGB")
-        bodies = [_encode(cropped, size) for size in SIZES]
+        colors = "RGBA" if has_alpha else "RGB"
+        if mode == WHOLE:
+            bodies = [_encode_whole(turned.convert(colors))]
+        else:
+            cropped = turned.crop(_box(turned.size, crop)).convert(colors)
+            bodies = [_encode(cropped, size) for size in SIZES]
     except (UnidentifiedImageError, OSError, ValueError, SyntaxError, EOFError, MemoryError, struct.error):
         return UNREADABLE
     for body in bodies:
@@ -90,6 +100,13 @@ def _encode(picture: Image.Image, size: int) -> bytes:
     body = io.BytesIO()
     resized.save(body, "WEBP", quality=_QUALITY, method=4)
     return body.getvalue()
+
+
+def _encode_whole(picture: Image.Image) -> bytes:
+    picture.thumbnail((MAX_WIDTH, MAX_WIDTH), reducing_gap=3.0)
+    body = io.BytesIO()
+    picture.save(body, "WEBP", quality=_QUALITY, method=4)
+    return SIZE.pack(*picture.size) + body.getvalue()
 
 
 if __name__ == "__main__":

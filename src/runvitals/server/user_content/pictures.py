@@ -12,15 +12,19 @@ from typing import Final
 from runvitals.server.user_content.picture_worker import (
     LENGTH,
     MAX_PIXELS,
+    SIZE,
     SIZES,
     TOO_MANY_PIXELS,
     UNREADABLE,
+    WHOLE,
 )
 
 MEDIA_TYPES: Final = frozenset(("image/png", "image/jpeg", "image/webp", "image/gif"))
 """What may be uploaded; what is stored is WebP."""
 MAX_BYTES: Final = 5_000_000
 MAX_STORED_BYTES: Final = 256 * 1024
+MAX_WHOLE_BYTES: Final = 10_000_000
+"""Of an image of a report, as it is uploaded and as it is stored."""
 _TIME_S: Final = 60.0
 """On a busy machine; the process limits its own CPU time to much less."""
 _MAX_AT_A_TIME: Final = 2
@@ -49,6 +53,15 @@ class ScaledPicture:
     small: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class WholePicture:
+    """A picture as WebP."""
+
+    body: bytes
+    width: int
+    height: int
+
+
 def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None) -> ScaledPicture:
     """Return the picture to store for an upload. Blocks for up to a minute, in a process with limits.
 
@@ -61,14 +74,35 @@ def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None)
         PictureTooLarge: too many bytes or pixels.
         TooManyPictures: try again later.
     """
-    if len(upload) > MAX_BYTES:
-        raise PictureTooLarge(f"the picture is too large; expected at most {MAX_BYTES // 1_000_000} MB")
     if crop is not None and (min(crop) < 0 or max(crop) > MAX_PIXELS or min(crop[2:]) < 1):
         raise UnreadablePicture("invalid crop; expected x,y,width,height in pixels")
+    bodies = _decoded(upload, MAX_BYTES, None if crop is None else ",".join(map(str, crop)))
+    if len(bodies) != len(SIZES) or max(map(len, bodies)) > MAX_STORED_BYTES:
+        raise _beyond_limits()
+    return ScaledPicture(*bodies)
+
+
+def whole_picture(upload: bytes) -> WholePicture:
+    """Return an image of a report to store for an upload. Blocks and raises as `square_picture`."""
+    bodies = _decoded(upload, MAX_WHOLE_BYTES, WHOLE)
+    if len(bodies) != 1 or len(bodies[0]) > MAX_WHOLE_BYTES:
+        raise _beyond_limits()
+    width, height = SIZE.unpack_from(bodies[0])
+    return WholePicture(bodies[0][SIZE.size :], width, height)
+
+
+def _beyond_limits() -> UnreadablePicture:
+    return UnreadablePicture("the picture could not be decoded within the limits of memory and time")
+
+
+def _decoded(upload: bytes, most_bytes: int, mode: str | None) -> list[bytes]:
+    """Return what the worker makes of a picture; nothing if it exceeded a limit."""
+    if len(upload) > most_bytes:
+        raise PictureTooLarge(f"the picture is too large; expected at most {most_bytes // 1_000_000} MB")
     if not _places.acquire(blocking=False):
         raise TooManyPictures("too many pictures are being processed; try again in a few seconds")
     try:
-        done = _run(upload, crop)
+        done = _run(upload, mode)
     finally:
         _places.release()
     if done is not None and done.returncode == UNREADABLE:
@@ -77,17 +111,14 @@ def square_picture(upload: bytes, crop: tuple[int, int, int, int] | None = None)
         raise PictureTooLarge(
             f"the picture is too large; expected at most {MAX_PIXELS // 1_000_000} megapixels"
         )
-    bodies = _bodies(done.stdout) if done is not None and done.returncode == 0 else []
-    if len(bodies) != len(SIZES) or max(map(len, bodies)) > MAX_STORED_BYTES:
-        raise UnreadablePicture("the picture could not be decoded within the limits of memory and time")
-    return ScaledPicture(*bodies)
+    return _bodies(done.stdout) if done is not None and done.returncode == 0 else []
 
 
-def _run(upload: bytes, crop: tuple[int, ...] | None) -> subprocess.CompletedProcess[bytes] | None:
+def _run(upload: bytes, mode: str | None) -> subprocess.CompletedProcess[bytes] | None:
     """Return the worker's end; None if it took too long."""
     command = [sys.executable, "-I", "-m", "runvitals.server.user_content.picture_worker"]
-    if crop is not None:
-        command.append(",".join(map(str, crop)))
+    if mode is not None:
+        command.append(mode)
     environment = {name: os.environ[name] for name in _ENVIRONMENT if name in os.environ}
     try:
         return subprocess.run(

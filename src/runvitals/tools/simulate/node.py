@@ -11,6 +11,7 @@ from runvitals.journal import frames
 from runvitals.journal.records import CONSOLE_HEAD
 from runvitals.journal.sealing import SegmentSealer
 from runvitals.journal.writer import JournalWriter
+from runvitals.readers.journals.file_ends import EDGE_BYTES
 from runvitals.tools.simulate.block import ScenarioBlock
 from runvitals.tools.simulate.host import SimulatedHost
 from runvitals.tools.simulate.noise import Floats
@@ -87,6 +88,7 @@ class Node:
             f"console.{self.name}.{_LAUNCHER_PID}.{location.start_ms:x}", "console", location.start_ms,
             pid=_LAUNCHER_PID,
         )  # fmt: skip
+        self._alive_at = -1, 0
         self._sealer: SegmentSealer | None = None
         self._pids = _FIRST_PID
 
@@ -145,6 +147,17 @@ class Node:
     def note(self, type: int, time_ms: int, **value: object) -> None:
         """Write a record of the host's monitor."""
         self._journal.json(type, {"t": time_ms, **value})
+
+    def note_alive(self, now_ms: int) -> None:
+        """Record that the host is there at this time, though its samples are of earlier times."""
+        self.note(frames.INFO, now_ms)
+        self._alive_at = self._journal.segment, self._journal.size
+
+    @property
+    def shows_life(self) -> bool:
+        """Whether lists of runs, which read the end of the newest file only, see that it is there."""
+        segment, size = self._alive_at
+        return self._journal.segment == segment and self._journal.size - size < EDGE_BYTES // 2
 
     def event(self, time_ms: int, name: str, level: str, text: str) -> None:
         """Write an event of the host's monitor."""

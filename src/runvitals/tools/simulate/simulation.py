@@ -108,7 +108,12 @@ class Simulation:
     def note_alive(self, now_ms: int) -> None:
         """Record that the hosts are there at this time, though their samples are of earlier times."""
         for node in self._alive:
-            node.note(frames.INFO, now_ms)
+            node.note_alive(now_ms)
+
+    @property
+    def shows_life(self) -> bool:
+        """Whether lists of runs see that the hosts are there."""
+        return all(node.shows_life for node in self._alive)
 
     def end(self, state: str) -> SimulationTotals:
         """Record the end: `finished`, or `stopped` by the user."""

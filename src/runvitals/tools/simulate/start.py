@@ -82,7 +82,7 @@ def at_once(simulation: Simulation, stop: threading.Event, clock: Callable[[], i
     def wait(tick: int) -> bool:
         nonlocal noted_ms
         now_ms = clock()
-        if now_ms - noted_ms > SILENT_MS // 3:
+        if now_ms - noted_ms > SILENT_MS // 3 or not simulation.shows_life:
             simulation.note_alive(now_ms)
             noted_ms = now_ms
         return not stop.is_set()

@@ -175,7 +175,7 @@ def test_a_guest_link_reads_one_project_until_it_ends(
     accounts.guest_links.revoke(revoked.id, CLI, T0)
     directory.rights_changed()
     assert of_link(directory, other) is None
-    with pytest.raises(ValueError, match="one project or one run"):
+    with pytest.raises(ValueError, match="one project, one run or one report"):
         accounts.guest_links.create(CLI, T0)
 
 

@@ -24,6 +24,7 @@ def test_a_link_says_where_it_leads(digits: AccountsServer) -> None:
         "entity": "vision",
         "project": "digits",
         "run": None,
+        "report": None,
         "expires_ms": digits.clock() + DAY,
     }
     _, of_run = link(digits, "runs/run-bob")

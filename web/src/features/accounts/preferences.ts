@@ -9,5 +9,3 @@ export function dateFormats(now: number): [locale: string, text: string][] {
   const example = (locale: string): string => new Intl.DateTimeFormat(locale, { dateStyle: 'medium', timeStyle: 'short' }).format(now);
   return [['', 'ISO 8601: 2026-11-21 14:05'], ...LOCALES.map((locale): [string, string] => [locale, `${names.of(locale)}: ${example(locale)}`])];
 }
-
-export const timeZones = (): string[] => ['UTC', ...Intl.supportedValuesOf('timeZone')];

@@ -1,5 +1,6 @@
 // Alert rules: their JSON, what they say, and the form that edits them.
 
+import { own } from '../../base/own';
 import type { ListedRule } from '../../base/wire';
 import type { Level } from './alerts';
 
@@ -244,9 +245,13 @@ export function ruleText(rule: RuleDefinition): string {
   return `${what}${held}${condition.busy_metric === undefined ? '' : ` while ${of('busy_metric')} > ${of('busy_value')}`}`;
 }
 
-/** What a rule tells whom: names of users and channels. `names`: of channels, by such as `slack:3`. */
-export const tellText = (tell: readonly string[], names: ReadonlyMap<string, string>): string =>
-  tell.length === 0 ? 'who wants findings' : tell.map((one) => (one === 'author' ? 'author' : one === 'members' ? 'members' : (names.get(one) ?? one))).join(', ');
+const CHANNEL_NAMES: Record<string, string> = { author: 'author', members: 'members', slack: 'Slack', webhook: 'webhook', apprise: 'Apprise' };
+
+/** Whom a rule notifies, by what: `author, Slack`. */
+export function tellText(tell: readonly string[]): string {
+  if (tell.length === 0) return 'by severity, or who wants findings';
+  return [...new Set(tell.map((one) => own(CHANNEL_NAMES, one.split(':')[0]!) ?? one))].join(', ');
+}
 
 /** The limits that a chart shows: where it fires, and where it is over. */
 export function limitsOf(form: RuleForm): number[] {

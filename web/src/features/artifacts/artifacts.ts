@@ -1,6 +1,7 @@
 // Artifacts: versions of files that runs log and use.
 
-import { projectPath } from '../../base/api';
+import { ApiError, NO_RESPONSE, projectPath } from '../../base/api';
+import { guest } from '../../base/guest.svelte';
 import type { Artifact, Entry } from '../../base/wire';
 
 export type ArtifactEntry = Entry;
@@ -11,8 +12,21 @@ export function artifactsPath(entity: string | null, project: string, ...rest: (
   return [`${before}/artifacts`, ...rest.map(encodeURIComponent)].join('/');
 }
 
-/** Where a file of a version can be downloaded. */
-export function contentHref(artifact: Artifact, path: string): string {
-  const query = new URLSearchParams({ path, download: path.split('/').pop() ?? path });
+/** Where a file of a version can be downloaded, or is shown. */
+export function contentHref(artifact: Artifact, path: string, download = true): string {
+  const query = new URLSearchParams({ path, ...(download && { download: path.split('/').pop() ?? path }) });
   return `/api/v1/${artifactsPath(artifact.entity, artifact.project, artifact.name, `v${artifact.version}`, 'content')}?${query}`;
+}
+
+/** A file of a version with its type. */
+export async function loadContent(artifact: Artifact, path: string, signal: AbortSignal): Promise<Blob> {
+  let response: Response;
+  try {
+    response = await fetch(contentHref(artifact, path, false), { signal, headers: guest.headers() });
+  } catch (error) {
+    if (signal.aborted) throw error;
+    throw new ApiError(0, NO_RESPONSE);
+  }
+  if (response.ok) return response.blob();
+  throw new ApiError(response.status, response.status === 404 ? 'Its content is not here.' : `The server responded with ${response.status}.`);
 }

@@ -13,15 +13,20 @@ const FINDING: Finding = {
   devices: [3],
   ranks: [],
   text: 'GPU 3 is slow.',
-  evidence: [{ key: 'gpu.3.smClock', host: 'node0', value: 1, unit: 'MHz', normal: null }],
+  evidence: [{ key: 'gpu.3.smClock', name: 'GPU SM clock, device 3', host: 'node0', value: 1, unit: 'MHz', normal: null }],
   cost: { device_hours: 0, money: null },
   advice: '',
   docs: '',
 };
-const LOSS: Finding = { ...FINDING, id: 'loss_not_finite', severity: 'critical', to_ms: null, text: 'NaN', evidence: [{ key: 'loss', host: '', value: 1, unit: '', normal: null }] };
+const LOSS: Finding = { ...FINDING, id: 'loss_not_finite', severity: 'critical', to_ms: null, text: 'NaN', evidence: [{ key: 'loss', name: 'loss', host: '', value: 1, unit: '', normal: null }] };
 const href = ({ id }: Pick<Finding, 'id'>): string => `/${id}`;
 
 describe('findings on charts', () => {
+  it('are marked where a metric of all devices is drawn', () => {
+    expect(marksOf([FINDING], [{ key: 'gpu.*.smClock' }], href)).toHaveLength(1);
+    expect(marksOf([FINDING], [{ key: 'gpu.*.sm' }, { key: 'cpu.*.smClock' }], href)).toEqual([]);
+  });
+
   it('are marked where a series is drawn that decided', () => {
     const on = (key: string, host?: string): string[] => marksOf([FINDING, LOSS], [{ key, host }], href).map((mark) => mark.href);
     expect(on('gpu.3.smClock', 'node0')).toEqual(['/straggler']);

@@ -5,7 +5,7 @@ import type { Finding } from '../../base/wire';
 import type { Mark } from '../../chart/chartModel';
 import type { LoggedPoints } from '../../chart/loggedPoints';
 
-/** A series by its key, on a host; values that a training logged have none. */
+/** A series by its key, or those of all devices by `*` for them; on a host, which values that a training logged have none of. */
 interface Series {
   key: string;
   host?: string;
@@ -20,9 +20,15 @@ const KEY = Symbol('findings on charts');
 export const provideMarks = (marks: MarksOf): void => void setContext(KEY, marks);
 export const marksOfCharts = (): MarksOf => getContext<MarksOf | undefined>(KEY) ?? (() => []);
 
+/** Whether a key is this one, or that of a device. */
+function isOf(pattern: string, key: string): boolean {
+  const [before, after] = pattern.split('*', 2) as [string, string?];
+  return after === undefined ? pattern === key : key.length > before.length + after.length && key.startsWith(before) && key.endsWith(after);
+}
+
 /** Information is no mark: it is in the card. */
 export function marksOf(findings: readonly Finding[], series: readonly Series[], href: (finding: Finding) => string): Mark[] {
-  const isDrawn = (key: string, host: string): boolean => series.some((one) => one.key === key && (one.host === undefined || one.host === host));
+  const isDrawn = (key: string, host: string): boolean => series.some((one) => isOf(one.key, key) && (one.host === undefined || one.host === host));
   return findings.flatMap((finding): Mark[] => {
     const { severity, text, from_ms: min, to_ms, evidence } = finding;
     if (severity === 'info' || !evidence.some(({ key, host }) => isDrawn(key, host))) return [];

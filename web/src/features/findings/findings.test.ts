@@ -42,8 +42,8 @@ describe('a finding', () => {
   });
 
   it('shows evidence with its unit, and what is normal', () => {
-    expect(evidenceText({ key: 'gpu.3.smClock', host: 'node0', value: 1110, unit: 'MHz', normal: 1980 })).toBe('1,110 MHz, normally 1,980');
-    expect(evidenceText({ key: 'proc.memory.oomKills', host: 'node0', value: 1, unit: '1', normal: null })).toBe('1');
+    expect(evidenceText({ value: 1110, unit: 'MHz', normal: 1980 })).toBe('1.11 GHz, normally 1.98 GHz');
+    expect(evidenceText({ value: 1, unit: '1', normal: null })).toBe('1');
   });
 
   it('has a range of time with room around it, as far as the run goes', () => {
@@ -72,7 +72,7 @@ describe('the address of a finding', () => {
 });
 
 describe('the charts of what decided', () => {
-  const evidence = (key: string, host: string, unit = 'MHz', normal: number | null = null) => ({ key, host, value: 1, unit, normal });
+  const evidence = (key: string, host: string, unit = 'MHz', normal: number | null = null) => ({ key, name: key, host, value: 1, unit, normal });
   const series = (key: string, host: string): SeriesInfo => ({
     key, host, role: 'monitor', template: 'gpu.{i}.smClock', unit: 'MHz', kind: 'gauge', subject: 'GPU', chart: 'GPU clocks', text: '', source: '', zero: false, mlflow: null,
   });

@@ -2,6 +2,7 @@
 
 import type { Evidence, Finding } from '../../base/wire';
 import { formatDuration, formatMoment } from '../../base/time';
+import { formatValue } from '../../base/units';
 
 /** The time that a finding needs at least around it in charts. */
 const AROUND_MS = 60_000;
@@ -28,16 +29,14 @@ export function costText(finding: Finding): string {
   const { device_hours: hours, money } = finding.cost;
   if (hours <= 0) return '';
   const text = `${hours < 10 ? hours.toPrecision(2) : Math.round(hours).toLocaleString('en')} device-hours lost`;
-  return money === null ? text : `${text}, ${money.toFixed(2)} in money`;
+  return money === null ? text : `${text}, ${money > 0 && money < 0.005 ? '< 0.01' : money.toFixed(2)} in money`;
 }
 
-/** The value of a series that decided: `gpu.3.smClock 1,110 MHz, normally 1,980`. */
-export function evidenceText(evidence: Evidence): string {
-  const value = `${number(evidence.value)}${evidence.unit && evidence.unit !== '1' ? ` ${evidence.unit}` : ''}`;
-  return evidence.normal === null ? value : `${value}, normally ${number(evidence.normal)}`;
+/** The value of a series that decided: `1,110 MHz, normally 1,980 MHz`. */
+export function evidenceText({ value, unit, normal }: Pick<Evidence, 'value' | 'unit' | 'normal'>): string {
+  const shown = formatValue(value, unit);
+  return normal === null ? shown : `${shown}, normally ${formatValue(normal, unit)}`;
 }
-
-const number = (value: number): string => value.toLocaleString('en', { maximumFractionDigits: Math.abs(value) < 100 ? 2 : 0 });
 
 /** The range of time that charts show for a finding, with some room around it, as far as the run goes. */
 export function rangeOf(finding: Pick<Finding, 'from_ms' | 'to_ms'>, run: { started_ms?: number; ended_ms?: number | null }, now: number): { min: number; max: number } {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
-import type { RunRow } from '../../base/api';
+import type { ListedRun } from '../../base/wire';
 import { failuresOf } from './failures';
 
-const run = (id: string, project: string, ending: Partial<RunRow>): RunRow =>
-  ({ id, entity: null, project, state: 'failed', exit_code: null, signal: null, out_of_memory: null, ...ending }) as RunRow;
+const run = (id: string, project: string, ending: Partial<ListedRun>): ListedRun =>
+  ({ id, entity: null, project, state: 'failed', exit_code: null, signal: null, out_of_memory: null, ...ending }) as ListedRun;
 
 it('puts runs of a project that failed alike together, the newest failure first', () => {
   const failures = failuresOf([

@@ -1,6 +1,6 @@
 // Failed runs by project and cause: fifty runs that failed alike are one line.
 
-import type { RunRow } from '../../base/api';
+import type { ListedRun } from '../../base/wire';
 import { STATE_TEXT, why } from '../runs/runText';
 
 export interface Failure {
@@ -10,11 +10,11 @@ export interface Failure {
   /** `exit code 1`, `SIGKILL, out of memory`; or what the state means. */
   cause: string;
   /** The newest first, as they were given. */
-  runs: RunRow[];
+  runs: ListedRun[];
 }
 
 /** The failures in the order of their newest runs. */
-export function failuresOf(runs: readonly RunRow[]): Failure[] {
+export function failuresOf(runs: readonly ListedRun[]): Failure[] {
   const failures = new Map<string, Failure>();
   for (const run of runs) {
     const cause = why(run) || (STATE_TEXT[run.state] ?? run.state);

@@ -2,13 +2,16 @@
 
 import type { HostRun } from '../../base/wire';
 
-
 export interface Bar {
   run: HostRun;
   row: number;
-  /** In percent of the range that is shown. */
+  /** In percent of the range that is shown, as all places. */
   left: number;
   width: number;
+  /** Where its name stands: in it, or beside it where it is shorter than its name; nowhere if there are too many runs. */
+  name: 'in' | 'after' | 'before' | 'none';
+  /** The bar and its name. */
+  place: { left: number; width: number };
   end: number;
   /** It goes on beyond the range. */
   open: boolean;
@@ -16,9 +19,16 @@ export interface Bar {
 
 /** Narrower than this, a bar could not be seen or pressed. */
 const MIN_PERCENT = 0.4;
+/** With more rows, names that are longer than their bars are left out. */
+const MAX_ROWS = 20;
 
-/** The bars of runs between two times, in as few rows as possible: those that overlap are below each other. */
-export function bars(runs: readonly HostRun[], t0: number, t1: number): { bars: Bar[]; rows: number } {
+/** The bars of runs between two times, in as few rows as possible: those that overlap are below each other. `room`: of a name. */
+export function bars(runs: readonly HostRun[], t0: number, t1: number, room: (run: HostRun) => number = () => 0): { bars: Bar[]; rows: number } {
+  const named = packed(runs, t0, t1, room);
+  return named.rows <= MAX_ROWS ? named : packed(runs, t0, t1, null);
+}
+
+function packed(runs: readonly HostRun[], t0: number, t1: number, room: ((run: HostRun) => number) | null): { bars: Bar[]; rows: number } {
   const span = Math.max(1, t1 - t0);
   const ends: number[] = [];
   const found: Bar[] = [];
@@ -28,10 +38,14 @@ export function bars(runs: readonly HostRun[], t0: number, t1: number): { bars: 
     const [from, to] = [Math.max(t0, run.started_ms), Math.min(t1, end)];
     const width = Math.max(MIN_PERCENT, ((to - from) / span) * 100);
     const left = Math.min(100 - width, ((from - t0) / span) * 100);
-    const free = ends.findIndex((taken) => taken <= left);
+    const wanted = room?.(run) ?? 0;
+    const name = wanted <= width ? (room ? 'in' : 'none') : left + width + wanted <= 100 ? 'after' : 'before';
+    const both = name === 'in' || name === 'none' ? width : width + wanted;
+    const place = { left: name === 'before' ? Math.max(0, left + width - both) : left, width: Math.min(100, both) };
+    const free = ends.findIndex((taken) => taken <= place.left);
     const row = free < 0 ? ends.length : free;
-    ends[row] = left + width;
-    found.push({ run, row, left, width, end, open: run.state === 'running' });
+    ends[row] = place.left + place.width;
+    found.push({ run, row, left, width, name, place, end, open: run.state === 'running' });
   }
   return { bars: found, rows: ends.length };
 }

@@ -8,7 +8,7 @@ interface Named {
 type NumberField = Named & { kind: 'number'; min: number; max: number; optional?: boolean; fractions?: boolean };
 export type SettingField =
   | NumberField
-  | (Named & ({ kind: 'switch' } | { kind: 'choice'; options: readonly (readonly [string, string])[] } | { kind: 'list' } | { kind: 'text'; max: number }));
+  | (Named & ({ kind: 'switch' } | { kind: 'zone' } | { kind: 'choice'; options: readonly (readonly [string, string])[] } | { kind: 'list' } | { kind: 'text'; max: number }));
 
 const on = (name: string, title: string, text = ''): SettingField => ({ kind: 'switch', name, title, text });
 const number = (name: string, title: string, min: number, max: number, text = '', optional = false): NumberField => ({ kind: 'number', name, title, text, min, max, optional });
@@ -26,7 +26,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       { kind: 'text', name: 'name', title: 'Name', text: '', max: 64 },
       { kind: 'text', name: 'url', title: 'Address of this server', text: 'Links in mails begin with it.', max: 300 },
       { kind: 'text', name: 'support_contact', title: 'Where users get help', text: 'An e-mail address or a link, shown where users sign in.', max: 300 },
-      { kind: 'text', name: 'time_zone', title: 'Time zone', text: 'Of times in mails to users who chose none, such as Europe/Berlin.', max: 64 },
+      { kind: 'zone', name: 'time_zone', title: 'Time zone', text: 'Of times in mails to users who chose none. Type a city or an offset such as +02.' },
     ],
   },
   {
@@ -75,6 +75,7 @@ export const SETTING_GROUPS: readonly { title: string; fields: readonly SettingF
       ]),
       on('allow_public_projects', 'Allow public projects'),
       on('allow_public_links', 'Allow public links'),
+      { kind: 'list', name: 'embed_origins', title: 'Sites that may show reports in frames', text: 'One per line, such as https://wiki.example.org.' },
       on('personal_entities', 'Users have projects of their own', 'Off: new projects belong to teams. Present ones stay where they are.'),
       choice('personal_visibility', 'New projects of users are', [
         ['team', 'Private'],

@@ -1,6 +1,7 @@
+import type { RunDetail } from '../../base/api';
 import type { Json, Rank } from '../../base/wire';
 import { describe, expect, it } from 'vitest';
-import { alertText, alertTitle, authorText, commandText, gitText, isAlert, isStopping, known, machineRows, missing, packageRows, pinsOf, reasonParts, rows, why, alikeMachines, worstFirst } from './runText';
+import { whyNotStopped, alertText, alertTitle, authorText, commandText, gitText, isAlert, isStopping, known, machineRows, missing, packageRows, pinsOf, reasonParts, rows, why, alikeMachines, worstFirst } from './runText';
 
 const ending = { state: 'crashed', exit_code: null, signal: null, out_of_memory: null } as const;
 
@@ -17,6 +18,22 @@ it('a run is stopping from the request to its end', () => {
   expect(isStopping({ state: 'running', stop_requested_ms: null })).toBe(false);
   expect(isStopping({ state: 'running', stop_requested_ms: 1 })).toBe(true);
   expect(isStopping({ state: 'stopped', stop_requested_ms: 1 })).toBe(false);
+});
+
+describe('why a run was not stopped', () => {
+  const running = { state: 'running', stop_requested_ms: 1000, tags: [], hosts: [{ last_ms: 60_000 }], events: [] } as unknown as RunDetail;
+  const event = (name: string, host: string, time_ms = 2000): RunDetail['events'][number] => ({ name, host, time_ms, text: 'not permitted' }) as RunDetail['events'][number];
+  it.each([
+    ['an answer may come', running, 15_000, ''],
+    ['it ended', { ...running, state: 'stopped' }, 60_000, ''],
+    ['nobody asked', { ...running, stop_requested_ms: null }, 60_000, ''],
+    ['simulated', { ...running, tags: ['simulated'] }, 60_000, 'no process can be reached: the run is simulated'],
+    ['silent', running, 240_000, 'its process cannot be reached: last heard 3 min ago'],
+    ['not connected', running, 60_000, 'its process did not answer: it sends records without a connection that could stop it, or is too busy'],
+    ['interrupted', { ...running, events: [event('stop_requested', 'node1')] }, 60_000, 'its program was interrupted, as with Ctrl-C, and goes on'],
+    ['an older answer', { ...running, tags: ['simulated'], events: [event('stop_requested', 'node1', 500), event('stop_requested', '')] }, 60_000, 'no process can be reached: the run is simulated'],
+    ['not permitted', { ...running, events: [event('stop_requested', 'node1'), event('stop_failed', 'node1')] }, 60_000, 'not permitted'],
+  ])('%s', (_, run, now, why) => expect(whyNotStopped(run as RunDetail, now)).toBe(why));
 });
 
 it('missing sources are those that are not on, or only partial, with the reason', () => {

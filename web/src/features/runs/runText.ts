@@ -1,10 +1,10 @@
 // Texts about a run: why it ended, its states, missing sources, facts, git, command line, events.
 
-import type { RunEvent, RunRow, Source } from '../../base/api';
+import type { RunDetail, RunEvent, RunRow, Source } from '../../base/api';
 import type { Pin } from '../../chart/plot';
 import { count, formatValue } from '../../base/units';
 import { groupBy } from '../../base/groups';
-import { formatMoment } from '../../base/time';
+import { formatAgo, formatMoment } from '../../base/time';
 import type { Ending, Json, Rank, Resume } from '../../base/wire';
 
 const SIGNALS: Record<number, string> = {
@@ -38,6 +38,24 @@ export function why(ending: Ending): string {
 /** Whether a user requested the end of a run that has not ended yet. */
 export const isStopping = (run: Pick<RunRow, 'state' | 'stop_requested_ms'>): boolean =>
   run.state === 'running' && run.stop_requested_ms !== null;
+
+/** A stop is answered within a few heartbeats of the run's process; records of a live run come more often than this. */
+const ANSWERED_MS = 20_000;
+const SILENT_MS = 60_000;
+
+/** Why nothing ended a run that a user asked to stop; empty while an answer may still come. `newest`: the time of the newest sample. */
+export function whyNotStopped(run: Pick<RunDetail, 'state' | 'stop_requested_ms' | 'tags' | 'hosts' | 'events'>, now: number, newest = 0): string {
+  const asked = run.stop_requested_ms;
+  if (!isStopping(run) || asked === null || now - asked < ANSWERED_MS) return '';
+  const answers = run.events.filter(({ time_ms, host }) => host !== '' && time_ms >= asked);
+  const failed = answers.find(({ name }) => name === 'stop_failed');
+  if (failed) return failed.text;
+  if (answers.some(({ name }) => name === 'stop_requested')) return 'its program was interrupted, as with Ctrl-C, and goes on';
+  if (run.tags.includes('simulated')) return 'no process can be reached: the run is simulated';
+  const heard = Math.max(newest, ...run.hosts.map(({ last_ms }) => last_ms));
+  if (now - heard > SILENT_MS) return `its process cannot be reached: last heard ${formatAgo(now - heard)}`;
+  return 'its process did not answer: it sends records without a connection that could stop it, or is too busy';
+}
 
 /** What each state means. */
 export const STATE_TEXT: Record<string, string> = {

@@ -40,7 +40,7 @@ const KEYWORDS: Record<string, string[]> = {
   keys: ['API keys', 'tokens'],
   security: ['password', 'passkeys', 'second factor', 'sessions'],
   emails: ['mail', 'addresses'],
-  alerts: ['notifications'],
+  notifications: ['alerts', 'rules', 'automations', 'tell me when', 'Slack', 'mail'],
   preferences: ['theme', 'time zone', 'language'],
 };
 
@@ -77,7 +77,7 @@ export function pagesOf(account: Account | null): Command[] {
   const settings = SETTINGS_TABS.map((tab) => ({ id: `settings ${tab}`, title: spoken(tab), note: 'your settings', href: `/-/settings/${tab}`, keywords: ['settings', 'account', ...(KEYWORDS[tab] ?? [])] }));
   const teams = account.teams.flatMap(({ name, display_name }) => [
     { id: `team ${name}`, title: display_name, note: 'team', href: entityHref(name), keywords: [name, 'team'] },
-    ...TEAM_TABS.map((tab) => ({ id: `team ${name} ${tab}`, title: spoken(tab), note: `settings of ${display_name}`, href: teamSettingsHref(name, tab), keywords: ['team', name] })),
+    ...TEAM_TABS.map((tab) => ({ id: `team ${name} ${tab}`, title: spoken(tab), note: `settings of ${display_name}`, href: teamSettingsHref(name, tab), keywords: ['team', name, ...(KEYWORDS[tab] ?? [])] })),
   ]);
   const organisation = ORGANISATION_TABS.map((tab) => ({ id: `organisation ${tab}`, title: spoken(tab), note: 'organisation', href: `/-/organisation/${tab}`, keywords: ['organisation', 'administration'] }));
   const billing = BILLING_TABS.map((tab) => ({ id: `billing ${tab}`, title: spoken(tab), note: 'billing', href: `/-/billing/${tab}`, keywords: ['billing', 'cost'] }));

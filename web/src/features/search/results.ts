@@ -1,12 +1,14 @@
-// What the server finds for a text: runs, projects, hosts, people and artifacts.
+// What the server finds for a text: runs, projects, hosts, people, artifacts and reports.
 
 import { get, type Params } from '../../base/api';
-import { entityHref, hostHref, projectHref, runHref } from '../../base/route.svelte';
-import type { FleetPage, MatchingCollections, Project, RunPage, UsersPage } from '../../base/wire';
+import { entityHref, hostHref, projectHref, reportHref, runHref } from '../../base/route.svelte';
+import type { FleetPage, MatchingCollections, Project, ReportsPage, RunPage, UsersPage } from '../../base/wire';
 import { matchingCommands, type Command, type CommandGroup } from './commands';
 
 const MAX_RUNS = 8;
 const MAX_OTHERS = 5;
+/** Projects among which those that begin so come first. */
+const MAX_RANKED = 50;
 /** The server finds users from so many characters on. */
 const MIN_USER_CHARACTERS = 2;
 
@@ -33,7 +35,7 @@ const RUNS: Source = {
 const PROJECTS: Source = {
   title: 'Projects',
   find: async (text, signal) => {
-    const projects = (await ask<Project[]>('projects', {}, signal)).map(({ name, entity }) => ({
+    const projects = (await ask<Project[]>('projects', { text, limit: MAX_RANKED }, signal)).map(({ name, entity }) => ({
       id: `project ${entity ?? ''}/${name}`,
       title: name,
       note: entity ?? undefined,
@@ -74,9 +76,20 @@ const ARTIFACTS: Source = {
   },
 };
 
+const REPORTS: Source = {
+  title: 'Reports',
+  find: async (text, signal) =>
+    (await ask<ReportsPage>('reports', { text, limit: MAX_OTHERS }, signal)).reports.map((report) => ({
+      id: `report ${report.id}`,
+      title: report.title,
+      note: place(report.entity, report.project),
+      href: reportHref(report),
+    })),
+};
+
 /** `shared`, `accounts`: what the server is; the local page has runs, projects and hosts only. */
 export function sourcesOf({ shared, accounts }: { shared: boolean; accounts: boolean }): Source[] {
-  return [RUNS, PROJECTS, HOSTS, ...(shared ? [ARTIFACTS] : []), ...(accounts ? [PEOPLE] : [])];
+  return [RUNS, PROJECTS, HOSTS, ...(shared ? [ARTIFACTS, REPORTS] : []), ...(accounts ? [PEOPLE] : [])];
 }
 
 /**

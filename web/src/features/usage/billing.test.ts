@@ -54,4 +54,9 @@ test('quantities have their unit', () => {
   expect(quantity(1234.5, 'device_hours', 'EUR')).toMatch(/1.?234.5 h/);
   expect(quantity(3, 'charges', 'EUR')).toMatch(/3.00 EUR/);
   expect(quantity(null, 'charges', 'EUR')).toBe('–');
+  expect(quantity(140e-9, 'storage', 'EUR')).toBe('140 B');
+  expect(quantity(0.25, 'energy', 'EUR')).toBe('250 Wh');
+  expect(quantity(0.001, 'tracked_hours', 'EUR')).toBe('3.6 s');
+  expect(quantity(0.001, 'charges', 'EUR')).toMatch(/^< 0.01 EUR$/);
+  expect(quantity(0, 'storage', 'EUR')).toBe('0 GB');
 });

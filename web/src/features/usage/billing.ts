@@ -3,6 +3,7 @@
 import type { BillingRole } from '../accounts/accounts';
 import type { Params } from '../../base/api';
 import { get } from '../../base/api';
+import { formatValue } from '../../base/units';
 import type { AssignedPlan, Use } from '../../base/wire';
 
 export const CATEGORIES = ['tracked_hours', 'device_hours', 'energy', 'storage', 'ingest', 'charges'] as const;
@@ -43,9 +44,15 @@ export function planOn(assigned: readonly AssignedPlan[], entity: string | null,
   return mine.sort((a, b) => a.valid_from.localeCompare(b.valid_from)).at(-1)?.plan ?? null;
 }
 
-/** A quantity with its unit, such as `1,234.5 h`. */
+/** What is less than one of the unit of a limit is shown in a smaller one: by it and its factor. */
+const SMALLER: Partial<Record<string, [unit: string, factor: number]>> = { GB: ['B', 1e9], kWh: ['Wh', 1000], h: ['s', 3600] };
+
+/** A quantity with its unit, such as `1,234.5 h`; a small one is never shown as none: `140 B`, `< 0.01 EUR`. */
 export function quantity(value: number | null, category: Category, currency: string): string {
   if (value === null) return '–';
+  const smaller = SMALLER[LIMIT_UNITS[category]];
+  if (smaller && value > 0 && value < 1) return formatValue(value * smaller[1], smaller[0]);
+  if (category === 'charges' && value > 0 && value < 0.005) return `< ${(0.01).toLocaleString()} ${currency}`;
   const digits = category === 'charges' ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumFractionDigits: value < 10 ? 2 : 1 };
   return `${value.toLocaleString(undefined, digits)} ${LIMIT_UNITS[category] || currency}`;
 }

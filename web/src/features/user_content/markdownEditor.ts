@@ -1,6 +1,7 @@
 // An editor for Markdown that shows the text as it will look. Loaded only when someone edits.
 
-import { defaultValueCtx, Editor, editorViewCtx, editorViewOptionsCtx, rootCtx, serializerCtx } from '@milkdown/kit/core';
+import { defaultValueCtx, Editor, editorViewCtx, editorViewOptionsCtx, parserCtx, rootCtx, serializerCtx } from '@milkdown/kit/core';
+import type { MilkdownPlugin } from '@milkdown/kit/ctx';
 import { clipboard } from '@milkdown/kit/plugin/clipboard';
 import { history } from '@milkdown/kit/plugin/history';
 import { commonmark } from '@milkdown/kit/preset/commonmark';
@@ -31,8 +32,11 @@ export interface BlockPlace {
   top: number;
 }
 
-interface Events {
-  text: (markdown: string) => void;
+export interface EditorEvents {
+  /** The text changed; without it, nothing writes the whole text at each key. */
+  text?: (markdown: string) => void;
+  /** The document changed. */
+  document?: () => void;
   menu: (menu: SlashMenu | null) => void;
   block: (place: BlockPlace) => void;
   /** A key while the list is open; returns whether it was used. */
@@ -44,18 +48,21 @@ const AFTER_SLASH = /(?:^|\s)\/([\p{L}\d ]{0,20})$/u;
 export class MarkdownEditor {
   readonly view: EditorView;
   #milkdown: Editor;
-  #on: Events;
+  #on: EditorEvents;
   /** The text as the editor writes it: other Markdown with the same meaning is not a change. */
   #markdown: string;
+  #document: Node;
 
-  private constructor(milkdown: Editor, on: Events) {
+  private constructor(milkdown: Editor, on: EditorEvents) {
     this.#milkdown = milkdown;
     this.#on = on;
     this.view = milkdown.ctx.get(editorViewCtx);
-    this.#markdown = this.#written();
+    this.#document = this.view.state.doc;
+    this.#markdown = on.text ? this.#written() : '';
   }
 
-  static async create(root: HTMLElement, markdown: string, label: string, on: Events): Promise<MarkdownEditor> {
+  /** `plugins`: what else the text may have, and how that is shown. */
+  static async create(root: HTMLElement, markdown: string, label: string, on: EditorEvents, plugins: readonly MilkdownPlugin[] = []): Promise<MarkdownEditor> {
     let editor: MarkdownEditor | null = null;
     const watching = $prose(
       () =>
@@ -75,6 +82,7 @@ export class MarkdownEditor {
       .use(history)
       .use(clipboard)
       .use(watching)
+      .use([...plugins])
       .create();
     editor = new MarkdownEditor(milkdown, on);
     return editor;
@@ -88,16 +96,35 @@ export class MarkdownEditor {
     return this.#milkdown.ctx.get(serializerCtx)(this.view.state.doc);
   }
 
+  /** The blocks that a text has. */
+  parsed(markdown: string): Node[] {
+    const document = this.#milkdown.ctx.get(parserCtx)(markdown);
+    return Array.from({ length: document.childCount }, (_, index) => document.child(index));
+  }
+
+  /** A block as Markdown. */
+  markdownOf(block: Node): string {
+    return this.#milkdown.ctx.get(serializerCtx)(this.view.state.schema.topNodeType.create(null, block)).trim();
+  }
+
   changed(): void {
-    const markdown = this.#written();
-    if (markdown !== this.#markdown) {
-      this.#markdown = markdown;
-      this.#on.text(markdown);
+    const { doc } = this.view.state;
+    if (doc !== this.#document) {
+      this.#document = doc;
+      this.#on.document?.();
+      if (this.#on.text) this.#noteText();
     }
     const { selection } = this.view.state;
     const place = this.placeOf(selection.$from.index(0));
     if (place) this.#on.block(place);
     this.#on.menu(this.#menu());
+  }
+
+  #noteText(): void {
+    const markdown = this.#written();
+    if (markdown === this.#markdown) return;
+    this.#markdown = markdown;
+    this.#on.text?.(markdown);
   }
 
   keydown(view: EditorView, event: KeyboardEvent): boolean {
@@ -240,7 +267,7 @@ export const BLOCKS: readonly BlockChoice[] = [
 ];
 
 /** The elements whose title contains all words. */
-export function matchingBlocks(words: string): readonly BlockChoice[] {
+export function matchingBlocks(words: string, choices: readonly BlockChoice[] = BLOCKS): readonly BlockChoice[] {
   const wanted = words.toLowerCase().split(/\s+/);
-  return BLOCKS.filter(({ title }) => wanted.every((word) => title.toLowerCase().includes(word)));
+  return choices.filter(({ title }) => wanted.every((word) => title.toLowerCase().includes(word)));
 }

@@ -173,7 +173,7 @@ def _link_allows(link: GuestLink, action: Action, resource: Resource) -> bool:
     project = resource if isinstance(resource, Project) else resource.project
     if project.deleted or project.entity.deleted or resource.deleted or not project.entity.public_links:
         return False
-    if not _action_fits(action, resource):
+    if not _action_fits(action, resource) or (isinstance(resource, ProjectItem) and resource.draft):
         return False
     if link.kind == "project":
         return project.id == link.id
@@ -249,7 +249,8 @@ def _entity_allows(
     project = _project_of(resource)
     if isinstance(resource, ProjectItem):
         if action in resource.shared and isinstance(principal, User):
-            return principal.access is not Access.NONE
+            viewer_may = principal.access is Access.VIEWER and rule.viewer is Grant.YES
+            return principal.access is Access.FULL or viewer_may
         if resource.draft and not _own(principal, resource):
             return False
     membership = _membership(principal, action, entity, project)

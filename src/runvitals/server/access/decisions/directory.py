@@ -346,6 +346,8 @@ class Directory:
             return None
         if link.project_id is not None:
             return Identity(GuestLink("project", link.project_id))
+        if link.report_id is not None:
+            return Identity(GuestLink("report", link.report_id, link.created_by))
         return None if link.run_id is None else Identity(GuestLink("run", link.run_id))
 
     def _of_token(self, secret: str, now_ms: int) -> Identity | None:

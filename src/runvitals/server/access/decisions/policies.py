@@ -35,6 +35,7 @@ class OrganisationPolicies:
         public_projects: whether projects may be made public or open.
         public_links: whether links for people without an account may be made.
         personal_entities: whether users have projects in a space of their own, not only in teams.
+        embed_origins: the sites that may show reports in frames.
     """
 
     anonymous_read: bool = False
@@ -45,6 +46,7 @@ class OrganisationPolicies:
     public_projects: bool = True
     public_links: bool = True
     personal_entities: bool = True
+    embed_origins: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, settings: Mapping[str, Any]) -> OrganisationPolicies:
@@ -58,6 +60,7 @@ class OrganisationPolicies:
             public_projects=settings["allow_public_projects"],
             public_links=settings["allow_public_links"],
             personal_entities=settings["personal_entities"],
+            embed_origins=tuple(settings["embed_origins"]),
         )
 
 

@@ -18,7 +18,7 @@ from runvitals.server.http.errors import DetailedError
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.reports.report_ids import report_number
 from runvitals.server.reports.shares import actions_of_share
-from runvitals.server.reports.storage.rows import ReportRow
+from runvitals.server.reports.storage.rows import ReportRow, ShareRole
 from runvitals.store.errors import NotFound
 
 MAX_NAME: Final = 256
@@ -158,14 +158,19 @@ class NamedResources:
         except (NotFound, UnknownProject):
             return Named(None, what)
 
-    def report_resource(self, principal: Principal, row: ReportRow) -> ProjectItem:
+    def report_resource(
+        self, principal: Principal, row: ReportRow, roles: Mapping[int, ShareRole] | None = None
+    ) -> ProjectItem:
         """Return a report as decisions about a principal need it.
+
+        Args:
+            roles: all that the principal has by shares, by report; None: they are looked up.
 
         Raises:
             UnknownProject: its project was removed a moment ago.
         """
-        role = None
-        if isinstance(principal, User):
+        role = None if roles is None else roles.get(row.id)
+        if roles is None and isinstance(principal, User):
             role = self._metadata_store.accounts.reports.share_role(row.id, principal.id)
         return ProjectItem(
             "report",

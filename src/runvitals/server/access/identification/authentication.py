@@ -27,7 +27,7 @@ from runvitals.server.access.identification.token_required import (
     TokenRequired,
     token_of,
 )
-from runvitals.server.access.principals import Anonymous, Operator, Principal
+from runvitals.server.access.principals import Anonymous, Operator, Principal, is_report_guest
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.http.buffered_body import error_response
 from runvitals.server.http.fast_path import Headers
@@ -59,6 +59,7 @@ SCIM_PATHS = "/scim/v2/"
 """Its routes check the secret of the identity provider, which is no key."""
 WANDB_SIGNED: Final = "/wandb/signed/"
 MLFLOW_SIGNED: Final = "/mlflow/signed/"
+NOTHING_FOR_GUESTS: Final = "this link leads to a report, and to nothing else"
 SIGNED_PATHS: Final = (WANDB_SIGNED, MLFLOW_SIGNED)
 """Their routes check the signature of the address, which an authenticated request has asked for."""
 
@@ -137,6 +138,8 @@ class RequesterMiddleware:
             return
         while_away = not self._browsers or scope["path"] == METRICS_PATH
         requester = await self._authenticator.requester(scope, while_away)
+        if is_report_guest(requester.principal) and scope["query_string"] and _is_of_reports(scope):
+            raise HttpRejection(404, NOTHING_FOR_GUESTS)
         if requester.via == "session":
             if not self._browsers:
                 raise HttpRejection(401, "send `Authorization: Bearer KEY`")
@@ -208,6 +211,12 @@ def _to_sign_in(scope: Scope) -> Response:
     """Redirect from the sign-in page of tokens to that of accounts."""
     query = scope["query_string"].decode("latin-1")
     return RedirectResponse(f"{SIGN_IN_PATH}?{query}" if query else SIGN_IN_PATH, status_code=303)
+
+
+def _is_of_reports(scope: Scope) -> bool:
+    """Return whether a request is for a report: a guest gets what its panels show, with no parameters."""
+    path: str = scope["path"]
+    return path.startswith("/api/v1/reports")
 
 
 def _check_same_site(scope: Scope) -> None:

@@ -22,6 +22,7 @@ from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.mail.notices import CHOSEN_ADDRESS, SWITCHED_OFF
 from runvitals.server.organisation.settings import time_zone, with_defaults
+from runvitals.server.reports.routes.pins import PinnedReports, set_pinned_reports
 from runvitals.server.service_parameters import TheAccess
 
 DEFAULTS: Final[dict[str, Any]] = {
@@ -63,6 +64,7 @@ class ProfileChanges(RequestBody):
     location: str | None = Field(None, max_length=64)
     links: list[ProfileLink] | None = Field(None, max_length=5)
     intro: str | None = Field(None, max_length=20_000)
+    pinned_reports: PinnedReports = None
     hide_teams: bool | None = None
     default_entity: Annotated[str, Field(max_length=64)] | None = None
     default_visibility: Literal["", "team", "organisation", "public", "open"] | None = None
@@ -116,7 +118,7 @@ def own_profile(access: TheAccess, owner: TheOwner) -> ProfileSchema:
 @router.patch("/account/profile", dependencies=[needs("account:update")])
 def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> ProfileSchema:
     """Change fields of the profile. The user name never changes."""
-    requested = body.model_dump(exclude_unset=True, exclude_none=True)
+    requested = body.model_dump(exclude_unset=True, exclude_none=True, exclude={"pinned_reports"})
     problems: dict[str, str] = {}
     changes = _checked_texts(requested, problems)
     if requested.get(CHOSEN_ADDRESS):
@@ -127,6 +129,9 @@ def change_profile(body: ProfileChanges, access: TheAccess, owner: TheOwner) -> 
     if problems:
         raise InvalidFields(problems)
     profiles = access.accounts.profiles
+    if body.pinned_reports is not None:
+        own_space = profiles.get(owner.id).entity_id
+        set_pinned_reports(access, owner.requester, own_space, body.pinned_reports, is_team=False)
     if not changes:
         return profile_schema(access, profiles.get(owner.id))
     changed = profiles.put(owner.id, changes, owner.actor, access.clock())

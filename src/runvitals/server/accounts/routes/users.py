@@ -22,6 +22,8 @@ from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
+from runvitals.server.reports.routes.pins import pinned_reports
+from runvitals.server.reports.routes.report_models import ListedReport
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.user_content.markdown import html_of, mentions_of
 
@@ -64,6 +66,7 @@ class UserPage(ResponseBody):
     created_ms: int
     teams: list[NamedSchema]
     projects: list[dict[str, Any]]
+    pinned_reports: list[ListedReport]
     may: list[str]
 
 
@@ -112,6 +115,9 @@ def user_page(
         created_ms=row.created_ms,
         teams=_teams(access, requester, profile),
         projects=[project_json(row.name, project) for project in projects],
+        pinned_reports=[
+            ListedReport.model_validate(report) for report in pinned_reports(access, requester, row.entity_id)
+        ],
         may=["account:update"] if requester.user_id == row.id else [],
     )
 

@@ -14,6 +14,7 @@ from runvitals.server.database.tables import sign_in as sign_in_tables
 from runvitals.server.database.tables import sign_on as sign_on_tables
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.runs import project
+from runvitals.server.reports.storage.leaving import leave_reports
 
 DELETED_NAME = "deleted user"
 _PERSONAL = (
@@ -57,6 +58,7 @@ def remove_user(
     _trash_own_teams(connection, user_id, by, now_ms)
     for table in _PERSONAL:
         connection.execute(delete(table).where(table.c.user_id == user_id))
+    leave_reports(connection, user_id)
     provisioned = sign_on_tables.scim_resource
     connection.execute(delete(provisioned).where(provisioned.c.entity_id == owner[0]))
     remove_picture(connection, owner[0])

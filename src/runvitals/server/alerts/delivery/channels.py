@@ -16,6 +16,7 @@ from runvitals.server.events.outbox import ChannelResponse, StoredNotification
 from runvitals.server.mail.mailer import Mailer
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.outside_services import OutsideServices
+from runvitals.server.reports.audience import may_read_report
 
 
 class Channels:
@@ -58,7 +59,7 @@ class Channels:
 
 
 def _to_readers(channel: Channel, metadata_store: MetadataStore, directory: Directory) -> Channel:
-    """Return a channel to users that are active and, if it is about a run, may still read it."""
+    """Return a channel to users that are active and may still read the run or report that it is about."""
 
     def deliver(due: StoredNotification) -> ChannelResponse:
         user_id = number_of(due)
@@ -70,6 +71,9 @@ def _to_readers(channel: Channel, metadata_store: MetadataStore, directory: Dire
             place = metadata_store.runs.place(number)
             if place is None or not may_read_run(directory, user_id, place):
                 raise DeliveryFailed("the user may not read the run any more, or it was deleted", "failed")
+        report_id, accounts = due.payload.get("report_id"), metadata_store.accounts
+        if report_id is not None and not may_read_report(accounts, directory, user_id, report_id):
+            raise DeliveryFailed("the user may not read the report any more, or it was deleted", "failed")
         return channel(due)
 
     return deliver

@@ -28,7 +28,7 @@ from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.teams.routes.parameters import TheTeam
 from runvitals.store.errors import LimitReached, NameTaken
 
-_OWN: Final = "/-/settings/alerts"
+_OWN: Final = "/-/settings/notifications"
 
 router = Router()
 

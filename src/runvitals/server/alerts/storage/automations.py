@@ -375,7 +375,7 @@ def _switched_off(
     user_id: int, team: str, automation_id: int, name: str, problem: str, now_ms: int
 ) -> Notification:
     text = f"The automation “{name}” of team {team} was switched off\n{problem}"
-    link = {"path": f"/{team}/-/settings/automations", "link": "Open the automations of the team"}
+    link = {"path": f"/{team}/-/settings/notifications", "link": "Open the automations of the team"}
     key = f"automation.off:{automation_id}:{now_ms}:{user_id}"
     subject = f"automation:{automation_id}"
     return Notification(key, "automation.off", f"user:{user_id}", subject, text, link, now_ms)

@@ -39,13 +39,19 @@ class EventOfRun:
 
 @dataclass(frozen=True, slots=True)
 class OwnNotification:
-    """A notification to a user that is about no event of a run. `path`: where it leads on this server."""
+    """A notification to a user that is about no event of a run.
+
+    Attributes:
+        path: where it leads on this server.
+        report_id: the report that it is about.
+    """
 
     id: int
     kind: str
     text: str
     path: str | None
     created_ms: int
+    report_id: int | None = None
 
 
 class InboxTable:
@@ -89,8 +95,9 @@ class InboxTable:
         with self._database.read() as connection:
             rows = []
             for number, kind, text, stored, created_ms in connection.execute(statement):
-                path = stored_object(stored, f"the notification {number}").get("path")
-                rows.append(OwnNotification(number, kind, text, path, created_ms))
+                payload = stored_object(stored, f"the notification {number}")
+                path, report_id = payload.get("path"), payload.get("report_id")
+                rows.append(OwnNotification(number, kind, text, path, created_ms, report_id))
             return rows
 
     def seen_ms(self, user_id: int) -> int:

@@ -133,7 +133,7 @@ usage_request_day = Table(
     sqlite_with_rowid=False,
 )
 
-# What a project stores at the beginning of a day. `kind`: samples, console or files.
+# What a project stores at the beginning of a day. `kind`: one of `library.measured_library.KINDS`.
 storage_day = Table(
     "storage_day",
     metadata,

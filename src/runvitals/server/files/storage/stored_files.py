@@ -12,6 +12,7 @@ from sqlalchemy import Connection, delete, func, select
 from runvitals.server.database.database import Database, add_rows, among, ensure_ids
 from runvitals.server.database.tables.artifacts import artifact_content, artifact_entry
 from runvitals.server.database.tables.registry import mlflow_file
+from runvitals.server.database.tables.reports import report_file
 from runvitals.server.database.tables.runs import run, run_file, stored_file
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
@@ -169,7 +170,7 @@ class StoredFileTable:
         return stored
 
     def forget_unused(self, most: int) -> list[str]:
-        """Forget files that no run and no artifact has any more, at most so many; returns their SHA-256.
+        """Forget files that no run, artifact or report has any more, at most so many; returns their SHA-256.
 
         Remove the contents after it: if that does not happen, they are found as `known` by nobody.
         """
@@ -180,6 +181,7 @@ class StoredFileTable:
                 for table in (run_file, artifact_content, artifact_entry, mlflow_file)
             )
             unused_files = [~of_table for of_table in used]
+            unused_files.append(stored_file.c.sha256.not_in(select(report_file.c.digest)))
             statement = select(stored_file.c.id, stored_file.c.sha256).where(*unused_files).limit(most)
             unused = dict(map(tuple, connection.execute(statement)))
             connection.execute(delete(stored_file).where(among(connection, stored_file.c.id, unused)))

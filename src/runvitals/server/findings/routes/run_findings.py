@@ -9,6 +9,7 @@ from fastapi.responses import Response
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
+from runvitals.server.charts.series_definitions import series_name
 from runvitals.server.findings.kept_result import with_prices
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
@@ -31,6 +32,7 @@ class EvidenceSchema(ResponseBody):
     """The value of a series that decided, and what it is compared with."""
 
     key: str
+    name: str = Field(description="The series in words.")
     host: str
     value: float
     unit: str
@@ -101,7 +103,11 @@ async def run_findings(
     def read(view: RunView) -> bytes:
         findings = services.findings.findings(view, now_ms)
         of_device = _price(request, services, view, now_ms) if price is None else price
-        return json_bytes(with_prices(findings, of_device).to_json())
+        body = with_prices(findings, of_device).to_json()
+        for finding in body["findings"]:
+            for evidence in finding["evidence"]:
+                evidence["name"] = series_name(evidence["key"])
+        return json_bytes(body)
 
     return await json_response(request, await read_or_422(run, read))
 

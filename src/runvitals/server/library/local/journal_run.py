@@ -12,10 +12,9 @@ import numpy as np
 
 from runvitals.base import deadline
 from runvitals.base.buckets import Grid, reduce
-from runvitals.journal import frames, paths
+from runvitals.journal import frames
 from runvitals.journal.reader import read_run
 from runvitals.model.logged_media import MediaKey, SavedFile
-from runvitals.model.media_types import HEAD_BYTES, media_type
 from runvitals.model.run import Event, Run
 from runvitals.model.state import TRAIN
 from runvitals.readers.journals.artifacts import LocalArtifacts
@@ -26,6 +25,7 @@ from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.series import Groups, Series
 from runvitals.server.charts.run_plan import PlannedSeries, RunPlan, planned_series
 from runvitals.server.charts.series import check_value_count, summary, within
+from runvitals.server.library.local.contents import open_content
 from runvitals.server.library.local.value_ranges import ValueRanges
 from runvitals.server.library.run_library import (
     ArtifactRelation,
@@ -209,6 +209,14 @@ class JournalView:
             pieces.append(ConsolePiece(piece.time_ms, piece.stream, piece.text, writer.host, writer.rank))
         return output.cut, pieces
 
+    def console_pieces(self) -> Iterator[ConsolePiece]:
+        """See `RunView.console_pieces`."""
+        for record in read_run(self.reader.folder):
+            if record.type == frames.CONSOLE:
+                piece = parse(record.value, record.writer)
+                writer = self.reader.facts.writer(piece.writer)
+                yield ConsolePiece(piece.time_ms, piece.stream, piece.text, writer.host, writer.rank)
+
     def media_keys(self) -> list[MediaKey]:
         """See `RunView.media_keys`."""
         return self.reader.media.keys()
@@ -252,13 +260,7 @@ class JournalView:
         """See `RunView.content`."""
         if not self.reader.media.names(sha256):
             return None
-        try:
-            file = os.fdopen(paths.open_file(paths.content_path(self.reader.folder, sha256)), "rb")
-        except FileNotFoundError:
-            return None
-        head = file.read(HEAD_BYTES)
-        file.seek(0)
-        return OpenedContent(file, os.fstat(file.fileno()).st_size, media_type(head))
+        return open_content(self.reader.folder, sha256)
 
     # News. The reader is not polled between two of these calls, so its end is `now`.
 

@@ -46,6 +46,7 @@ from runvitals.server.library.stored.run_facts import detailed_run, events_of
 from runvitals.server.library.stored.series import RequestedSeries, StoredSeries, requested_series
 from runvitals.server.library.stored.true_times import true_times
 from runvitals.server.metadata_store import MetadataStore
+from runvitals.server.runs.storage.console import KEPT_BYTES
 from runvitals.store.samples.interface import END_OF_TIME_MS, SampleStore
 
 _LOOK_BACK_MS = 120_000
@@ -346,6 +347,10 @@ class StoredRun:
             if piece.writer_id in writers
         ]
         return output.dropped_bytes > 0, pieces
+
+    def console_pieces(self) -> Iterator[ConsolePiece]:
+        """See `RunView.console_pieces`."""
+        yield from self.console(KEPT_BYTES)[1]
 
     # News
 

@@ -47,6 +47,7 @@ class OrganisationSettingsSchema(ResponseBody):
 
     settings: dict[str, OrganisationSetting]
     picture: str | None
+    public_links: int = Field(description="That work now: they end if public links are switched off.")
 
 
 @router.get("/organisation/settings", response_model_exclude_unset=True, dependencies=[needs("org:settings")])
@@ -104,7 +105,11 @@ def _settings(access: AccessControl, box: SecretBox) -> OrganisationSettingsSche
         settings[name] = setting
     smtp_url = _masked_smtp_url(stored.get(SMTP_URL), box)
     settings[SMTP_URL] = _setting(access, SMTP_URL, smtp_url, None, masked_smtp_url)
-    return OrganisationSettingsSchema(settings=settings, picture=access.accounts.pictures.of_organisation())
+    return OrganisationSettingsSchema(
+        settings=settings,
+        picture=access.accounts.pictures.of_organisation(),
+        public_links=access.accounts.guest_links.count(access.clock()),
+    )
 
 
 def _setting(

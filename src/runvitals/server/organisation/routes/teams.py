@@ -45,13 +45,17 @@ def teams(
     page: ThePage,
     without_administrator: Annotated[bool, Query(description="Only teams that nobody administers.")] = False,
     deleted: Annotated[bool, Query(description="Only teams in the trash.")] = False,
+    text: Annotated[str, Query(description="Part of name or display name.", max_length=100)] = "",
 ) -> dict[str, Any]:
     """All teams by name."""
+    part = text.casefold()
     orphaned = set(access.accounts.teams.without_administrator())
     rows = [
         row
         for row in access.accounts.teams.all()
-        if (not without_administrator or row.name in orphaned) and (not deleted or row.deleted_ms is not None)
+        if (not without_administrator or row.name in orphaned)
+        and (not deleted or row.deleted_ms is not None)
+        and (part in row.name or part in row.display_name.casefold())
     ]
     return page_of(
         "teams",

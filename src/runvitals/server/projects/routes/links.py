@@ -70,7 +70,7 @@ def create_project_link(
         secret, row = access.accounts.guest_links.create(
             requester.actor, access.clock(), project_id=project.id, expires_ms=new.expires_ms
         )
-    return _new(secret, row)
+    return shown_link(secret, row)
 
 
 @router.delete(f"{PATH}/links/{{link}}", status_code=204, dependencies=[needs("project:share")])
@@ -79,7 +79,7 @@ def revoke_project_link(
 ) -> None:
     """Revoke a link."""
     rows = access.accounts.guest_links.all(access.clock(), project_id=project.id)
-    _revoke(access, requester, rows, link)
+    revoke_listed(access, requester, rows, link)
 
 
 @router.get(f"{RUN_PATH}/links", response_model=GuestLinksPage, dependencies=[needs("project:share")])
@@ -101,7 +101,7 @@ def create_run_link(
         secret, row = access.accounts.guest_links.create(
             requester.actor, access.clock(), run_id=run_id, expires_ms=new.expires_ms
         )
-    return _new(secret, row)
+    return shown_link(secret, row)
 
 
 @router.delete(f"{RUN_PATH}/links/{{link}}", status_code=204, dependencies=[needs("project:share")])
@@ -110,7 +110,7 @@ def revoke_run_link(
 ) -> None:
     """Revoke a link."""
     run_id = _require_run(run, number)
-    _revoke(access, requester, access.accounts.guest_links.all(access.clock(), run_id=run_id), link)
+    revoke_listed(access, requester, access.accounts.guest_links.all(access.clock(), run_id=run_id), link)
 
 
 def _require_run(uid: str, number: int | None) -> int:
@@ -120,14 +120,18 @@ def _require_run(uid: str, number: int | None) -> int:
     return number
 
 
-def _revoke(access: AccessControl, requester: Requester, rows: list[GuestLinkRow], link_id: int) -> None:
+def revoke_listed(
+    access: AccessControl, requester: Requester, rows: list[GuestLinkRow], link_id: int
+) -> None:
+    """Revoke one of some links, or raise 404."""
     if link_id not in {row.id for row in rows}:
         raise HTTPException(404, f"there is no link {link_id}")
     access.accounts.guest_links.revoke(link_id, requester.actor, access.clock())
     access.rights_changed()
 
 
-def _new(secret: str, row: GuestLinkRow) -> ShownGuestLink:
+def shown_link(secret: str, row: GuestLinkRow) -> ShownGuestLink:
+    """Return a new link with its secret."""
     return ShownGuestLink(
         id=row.id, created_ms=row.created_ms, expires_ms=row.expires_ms, url=f"/-/shared#{secret}"
     )

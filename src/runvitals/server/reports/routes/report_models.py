@@ -8,19 +8,30 @@ from pydantic import Field
 
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.reports import document
+from runvitals.server.reports.markdown_blocks import MAX_MARKDOWN
 from runvitals.server.reports.routes.block_models import Blocks, ReportBlock
+from runvitals.server.reports.templates import Template
 
 Title = Annotated[str, Field(min_length=1, max_length=document.MAX_TITLE)]
 Description = Annotated[str, Field(max_length=document.MAX_DESCRIPTION)]
+ReportNumber = Annotated[int, Field(ge=1, le=2**31 - 1)]
 Revision = Annotated[int, Field(ge=1, le=2**31 - 1)]
 
 
 class NewReport(RequestBody):
-    """A report to be created."""
+    """A report to be created: of blocks, of Markdown, or as another report or a template."""
 
-    title: Title
+    title: Title | None = Field(None, description="Left out: that of `from`.")
     description: Description = ""
     blocks: Blocks = []
+    markdown: str | None = Field(
+        None, max_length=MAX_MARKDOWN, description="Instead of blocks: each of its elements becomes one."
+    )
+    source: ReportNumber | Template | None = Field(
+        None,
+        alias="from",
+        description="Instead of blocks: those of this report that you may read, or of a template.",
+    )
     publish: bool = Field(False, description="Show it to readers of the project at once.")
 
 
@@ -31,6 +42,16 @@ class ReportChanges(RequestBody):
     title: Title | None = None
     description: Description | None = None
     blocks: Blocks | None = Field(None, description="All blocks of the report.")
+
+
+class DuplicatedReport(RequestBody):
+    """Where the copy of a report is created, and what it is called."""
+
+    entity: str | None = Field(
+        None, max_length=64, description="Left out, with `project`: where the report is."
+    )
+    project: str | None = Field(None, max_length=256)
+    title: Title | None = None
 
 
 class PublishedRevision(RequestBody):
@@ -69,6 +90,8 @@ class ListedReport(ResponseBody):
     changed_ms: int
     deleted_ms: int | None
     unpublished_changes: bool
+    starred: bool
+    followed: bool
 
 
 class ReportsPage(ResponseBody):
@@ -100,3 +123,20 @@ class ReportConflictSchema(ResponseBody):
     id: str
     current: Any
     yours: Any
+
+
+class ReportVersionSchema(ResponseBody):
+    """A version of a report."""
+
+    revision: int
+    author: str | None = Field(description="None: a service account, or the author's account was deleted.")
+    created_ms: int
+    is_published: bool = Field(description="It is or was what readers see.")
+
+
+class ReportVersionsPage(ResponseBody):
+    """A page of versions, the newest first: of each author the last of ten minutes."""
+
+    versions: list[ReportVersionSchema]
+    total: int
+    next: str | None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends, HTTPException, Query, Request
 from pydantic import ValidationError
@@ -16,12 +16,17 @@ from runvitals.server.access.resources import ProjectItem
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
+from runvitals.server.projects.storage.owned_projects import ProjectDetail
 from runvitals.server.reports.document import Document, document_of
+from runvitals.server.reports.markdown_blocks import blocks_of_markdown
+from runvitals.server.reports.notices import ReportNotices
 from runvitals.server.reports.routes import report_models as models
 from runvitals.server.reports.routes.block_models import checked_blocks
-from runvitals.server.reports.routes.shown_reports import listed, whole
+from runvitals.server.reports.routes.panel_readers import shown_to_readers, unreadable_place
+from runvitals.server.reports.routes.shown_reports import listed, marks_of, shown_list, whole
 from runvitals.server.reports.storage.report_table import ReportTable
 from runvitals.server.reports.storage.rows import ReportAuthor, ReportEdited, ReportRow
+from runvitals.server.reports.templates import document_of_template
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.store.errors import NotFound
@@ -51,9 +56,7 @@ def project_reports(
     """The reports of a project that you may read, the one that changed last first."""
     rows = _reports(access).of_project(project.id, requester.user_id, text, deleted)
     action = Action.REPORT_DELETE if deleted else Action.REPORT_READ
-    readable = [row for row in rows if access.may(requester, action, resource_of(access, requester, row))]
-    shown = [_listed(access, requester, row) for row in readable]
-    return page_in_order("reports", shown, page)
+    return page_in_order("reports", shown_list(access, requester, rows, action), page)
 
 
 @router.post(
@@ -70,12 +73,9 @@ def create_report(
     outside: TheOutsideServices,
 ) -> Any:
     """Create a report: a draft, or published at once."""
-    document = checked_document(new.title, new.description, new.blocks)
-    row = _reports(access).create(project.id, document, author_of(requester), access.clock())
-    record(access, requester, row, "report.create")
+    row, document = create(access, requester, project.id, content_of(access, requester, project, new))
     if new.publish:
-        row = _reports(access).publish(row.id, row.head_revision, access.clock())
-        record(access, requester, row, "report.publish")
+        row = publish(access, requester, row, row.head_revision)
     item = resource_of(access, requester, row)
     return whole(access, requester, item, row, row.head_revision, document, outside.image_links())
 
@@ -136,13 +136,43 @@ def change_report(
 def publish_report(
     report: TheReport, published: models.PublishedRevision, access: TheAccess, requester: TheRequester
 ) -> Any:
-    """Show a revision to everyone who may read reports of the project."""
+    """Show a revision to everyone who may read reports of the project.
+
+    If others see it by name or by a link, those who publish it must be able to read what panels show anew.
+    """
     try:
-        row = _reports(access).publish(report.id, published.revision, access.clock())
+        _check_panels(access, requester, report, published.revision)
+        row = publish(access, requester, _reports(access).get(report.id), published.revision)
     except NotFound:
         raise InvalidFields({"revision": f"revision {published.revision} is not kept"}) from None
-    record(access, requester, row, "report.publish", revision=published.revision)
-    return listed(row, may_update=True)
+    return listed(row, True, marks_of(access, requester))
+
+
+@router.post(
+    f"{REPORT}/duplicate",
+    response_model=models.ReportSchema,
+    status_code=201,
+    dependencies=[needs("report:read")],
+)
+def duplicate_report(
+    report: TheReport,
+    copy: models.DuplicatedReport,
+    access: TheAccess,
+    requester: TheRequester,
+    outside: TheOutsideServices,
+) -> Any:
+    """Create a draft with what you see of a report, in its project or another one."""
+    row = _reports(access).get(report.id)
+    project = report.project
+    entity, name = copy.entity or row.entity, copy.project or row.project
+    if copy.project is not None:
+        project = access.named_project(requester, Action.PROJECT_READ, name, entity)
+    access.require(requester, Action.REPORT_CREATE, project, f"project {f'{entity}/{name}'!r}")
+    content = _content_of_report(access, requester, report.id)
+    content = content._replace(document={**content.document, **({"title": copy.title} if copy.title else {})})
+    created, document = create(access, requester, project.id, content)
+    item = resource_of(access, requester, created)
+    return whole(access, requester, item, created, created.head_revision, document, outside.image_links())
 
 
 @router.delete(REPORT, status_code=204, dependencies=[needs("report:delete")])
@@ -160,7 +190,118 @@ def restore_report(report: TheReport, access: TheAccess, requester: TheRequester
     _reports(access).restore(report.id)
     row = _reports(access).get(report.id)
     record(access, requester, row, "report.restore")
-    return listed(row, may_update=True)
+    return listed(row, True, marks_of(access, requester))
+
+
+class ReportContent(NamedTuple):
+    """What a new report begins with. `source`: the report whose files it shows."""
+
+    document: Document
+    source: int | None = None
+
+
+def content_of(
+    access: AccessControl, requester: Requester, project: ProjectDetail, new: models.NewReport
+) -> ReportContent:
+    """Return what a new report begins with.
+
+    Raises:
+        InvalidFields: it has no title, or more than one content.
+        HTTPException: the requester may not read the report that it begins with.
+    """
+    if sum((bool(new.blocks), new.markdown is not None, new.source is not None)) > 1:
+        raise InvalidFields({"blocks": "expected only one of blocks, markdown and from"})
+    content = ReportContent({"title": "", "description": "", "blocks": new.blocks})
+    if isinstance(new.source, int):
+        content = _content_of_report(access, requester, new.source)
+    elif new.source is not None:
+        content = ReportContent(document_of_template(new.source, project.entity, project.name))
+    elif new.markdown is not None:
+        try:
+            blocks = blocks_of_markdown(new.markdown)
+        except ValueError as error:
+            raise InvalidFields({"markdown": str(error).removeprefix("markdown: ")}) from None
+        content = ReportContent({"title": "", "description": "", "blocks": blocks})
+    own = content.document
+    title, description = new.title or own["title"], new.description or own["description"]
+    if not title.strip():
+        raise InvalidFields({"title": "expected a title"})
+    return ReportContent({**own, "title": title, "description": description}, content.source)
+
+
+def _content_of_report(access: AccessControl, requester: Requester, report_id: int) -> ReportContent:
+    """Return what the requester sees of a report: who may change it, the working copy."""
+    what = f"report '{report_id}'"
+    try:
+        row = _reports(access).get(report_id)
+    except NotFound:
+        access.hide(requester, what)
+    item = resource_of(access, requester, row)
+    access.require(requester, Action.REPORT_READ, item, what, changes=False)
+    may_update = access.may(requester, Action.REPORT_UPDATE, item)
+    revision = row.head_revision if may_update else row.published_revision or row.head_revision
+    document = _reports(access).document(row.id, revision)
+    return ReportContent(
+        document if may_update else shown_to_readers(access, requester, item, document), row.id
+    )
+
+
+def create(
+    access: AccessControl, requester: Requester, project_id: int, content: ReportContent
+) -> tuple[ReportRow, Document]:
+    """Create a draft in a project where the requester may."""
+    own = content.document
+    document = checked_document(own["title"], own["description"], own["blocks"])
+    row = _reports(access).create(project_id, document, author_of(requester), access.clock())
+    if content.source is not None:
+        access.accounts.report_files.copy(content.source, row.id)
+        access.accounts.frozen_panels.copy(content.source, row.id)
+    record(access, requester, row, "report.create")
+    return row, document
+
+
+def publish(access: AccessControl, requester: Requester, row: ReportRow, revision: int) -> ReportRow:
+    """Show a revision to readers, and notify those who follow the report.
+
+    Raises:
+        UnknownReport: the revision is not kept.
+    """
+    reports, now_ms = _reports(access), access.clock()
+    by = requester.actor.name
+    notices = ReportNotices(access.metadata_store, access.directory, now_ms, requester.user_id, by)
+
+    def work() -> ReportRow:
+        before = reports.kept_document(row.id, row.published_revision)
+        published = reports.publish(row.id, revision, now_ms)
+        notices.published(published, reports.document(row.id, revision), before)
+        return published
+
+    published = access.accounts.in_one_transaction(work)
+    record(access, requester, published, "report.publish", revision=revision)
+    return published
+
+
+def _check_panels(access: AccessControl, requester: Requester, report: ProjectItem, revision: int) -> None:
+    """Raise unless somebody may show what a revision shows to those with whom a report is shared.
+
+    They see what its panels show of the project, also if the one who publishes it may only edit it.
+
+    Raises:
+        InvalidFields: a panel shows a project that the requester may not read.
+        NotFound: the revision is not kept.
+    """
+    reports, accounts = _reports(access), access.accounts
+    is_shared = accounts.report_shares.of_report(report.id) or accounts.guest_links.all(
+        access.clock(), report_id=report.id
+    )
+    if not is_shared:
+        return
+    row = reports.get(report.id)
+    before = None if row.published_revision is None else reports.document(row.id, row.published_revision)
+    place = unreadable_place(access, requester, before, reports.document(row.id, revision))
+    if place is not None:
+        problem = f"panels show {place} anew, which you may not read, or which does not exist"
+        raise InvalidFields({"revision": f"{problem}: ask somebody to publish it who may"})
 
 
 def resource_of(access: AccessControl, requester: Requester, row: ReportRow) -> ProjectItem:
@@ -205,10 +346,6 @@ def record(access: AccessControl, requester: Requester, row: ReportRow, action: 
 
 def _reports(access: AccessControl) -> ReportTable:
     return access.accounts.reports
-
-
-def _listed(access: AccessControl, requester: Requester, row: ReportRow) -> dict[str, Any]:
-    return listed(row, access.may(requester, Action.REPORT_UPDATE, resource_of(access, requester, row)))
 
 
 def _edited(error: ReportEdited) -> DetailedError:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import html
+from collections.abc import Sequence
 from typing import Any, Final
 
+from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.reports.document import Document
 from runvitals.server.reports.report_ids import slug_of
-from runvitals.server.reports.storage.rows import ReportRow
+from runvitals.server.reports.routes.panel_readers import shown_to_readers
+from runvitals.server.reports.storage.rows import ReportMarks, ReportRow
 from runvitals.server.user_content import markdown
 from runvitals.server.user_content.image_links import ImageLinks
 
@@ -22,9 +26,35 @@ _RIGHTS: Final = {
     "comment": Action.REPORT_COMMENT,
     "follow": Action.REPORT_FOLLOW,
 }
+_MAX_MARKUP: Final = 2_500_000
+_MARKS: Final = {"[": 25, **dict.fromkeys("*_`<|\n~", 15)}
 
 
-def listed(row: ReportRow, may_update: bool) -> dict[str, Any]:
+def marks_of(access: AccessControl, requester: Requester) -> ReportMarks:
+    """Return which reports the requester has starred, and which they follow."""
+    user_id = requester.user_id
+    return ReportMarks() if user_id is None else access.accounts.report_readers.marks(user_id)
+
+
+def shown_list(
+    access: AccessControl, requester: Requester, rows: Sequence[ReportRow], action: Action
+) -> list[dict[str, Any]]:
+    """Return those of some reports for which the requester may do something, as lists have them."""
+    user_id = requester.user_id
+    roles = {} if user_id is None else access.accounts.report_readers.share_roles(user_id)
+    marks = marks_of(access, requester)
+    shown = []
+    for row in rows:
+        try:
+            item = access.report_resource(requester.principal, row, roles)
+        except UnknownProject:  # removed a moment ago
+            continue
+        if access.may(requester, action, item):
+            shown.append(listed(row, access.may(requester, Action.REPORT_UPDATE, item), marks))
+    return shown
+
+
+def listed(row: ReportRow, may_update: bool, marks: ReportMarks) -> dict[str, Any]:
     """Return a report as lists have it.
 
     Args:
@@ -51,6 +81,8 @@ def listed(row: ReportRow, may_update: bool) -> dict[str, Any]:
         "revision": head,
         "changed_ms": row.changed_ms if may_update else row.published_ms or row.changed_ms,
         "unpublished_changes": head != row.published_revision,
+        "starred": row.id in marks.starred,
+        "followed": row.id in marks.followed,
     }
 
 
@@ -65,8 +97,10 @@ def whole(
 ) -> dict[str, Any]:
     """Return a report with the blocks of a revision."""
     may = {name: access.may(requester, action, item) for name, action in _RIGHTS.items()}
+    if not may["update"]:
+        document = shown_to_readers(access, requester, item, document)
     return {
-        **listed(row, may["update"]),
+        **listed(row, may["update"], marks_of(access, requester)),
         "title": document["title"],
         "description": document["description"],
         "shown_revision": revision,
@@ -77,9 +111,23 @@ def whole(
 
 
 def html_of_blocks(document: Document, images: ImageLinks) -> dict[str, str]:
-    """Return the HTML of the blocks of text, by their ids."""
-    return {
-        block["id"]: markdown.html_of(block["text"][: markdown.MAX_CHARACTERS], images)
-        for block in document["blocks"]
-        if block["kind"] == "text"
-    }
+    """Return the HTML of the blocks of text, by their ids.
+
+    What would take too long, such as thousands of brackets, is shown as it was written.
+    """
+    left = _MAX_MARKUP
+    rendered = {}
+    for block in document["blocks"]:
+        if block["kind"] == "text":
+            text = block["text"]
+            left -= _markup(text)
+            is_shown = left >= 0 and len(text) <= markdown.MAX_CHARACTERS
+            rendered[block["id"]] = (
+                markdown.html_of(text, images) if is_shown else f"<pre>{html.escape(text)}</pre>\n"
+            )
+    return rendered
+
+
+def _markup(text: str) -> int:
+    """Return how long it takes to render a text, at most: about a microsecond for each."""
+    return len(text) + sum(weight * text.count(mark) for mark, weight in _MARKS.items())

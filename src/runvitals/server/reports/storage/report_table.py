@@ -12,6 +12,7 @@ from sqlalchemy import (
     Connection,
     Row,
     Select,
+    and_,
     delete,
     func,
     insert,
@@ -35,11 +36,13 @@ from runvitals.server.reports.storage.rows import (
     ShareRole,
     UnknownReport,
 )
+from runvitals.server.reports.storage.versions import coalesced, prune_versions, versions_of
 from runvitals.store.errors import LimitReached
 
 MAX_REPORTS: Final = 10_000
 """In a project, with those in the trash."""
 _ATTEMPTS: Final = 5
+_SAVES_PER_PRUNING: Final = 10
 _AUTHOR_ENTITY = entity.alias()
 
 
@@ -62,11 +65,17 @@ class ReportTable:
 
     def document(self, report_id: int, revision: int) -> Document:
         """Return a revision of a report, or raise UnknownReport."""
-        with self._database.read() as connection:
-            document = _document(connection, report_id, revision)
+        document = self.kept_document(report_id, revision)
         if document is None:
             raise UnknownReport(report_id)
         return document
+
+    def kept_document(self, report_id: int, revision: int | None) -> Document | None:
+        """Return a revision of a report; None if it is not kept."""
+        if revision is None:
+            return None
+        with self._database.read() as connection:
+            return _document(connection, report_id, revision)
 
     def create(self, project_id: int, document: Document, author: ReportAuthor, now_ms: int) -> ReportRow:
         """Create a draft, or raise LimitReached."""
@@ -127,27 +136,30 @@ class ReportTable:
 
         return self._database.write(work)
 
-    def versions(self, report_id: int, before: int | None, limit: int) -> list[ReportVersion]:
-        """Return the newest versions of a report that are older than revision `before`."""
-        conditions: list[ColumnElement[bool]] = [report_version.c.report_id == report_id]
-        if before is not None:
-            conditions.append(report_version.c.revision < before)
-        statement = (
-            select(
-                report_version.c.revision,
-                entity.c.name.label("author"),
-                report_version.c.created_ms,
-                report_version.c.is_published,
-            )
-            .select_from(report_version)
-            .outerjoin(user_account, user_account.c.id == report_version.c.author_id)
-            .outerjoin(entity, entity.c.id == user_account.c.entity_id)
-            .where(*conditions)
-            .order_by(report_version.c.revision.desc())
-            .limit(limit)
-        )
+    def versions(self, report_id: int) -> list[ReportVersion]:
+        """Return the versions of a report, the newest first: of each author the last of ten minutes."""
         with self._database.read() as connection:
-            return [ReportVersion(**row._asdict()) for row in connection.execute(statement)]
+            return coalesced(versions_of(connection, report_id))
+
+    def restore_version(
+        self, report_id: int, revision: int, author: ReportAuthor, now_ms: int
+    ) -> SavedReport:
+        """Make an older version the working copy; what was there stays as a version.
+
+        Raises:
+            UnknownReport: the version is not kept.
+        """
+
+        def work(connection: Connection) -> SavedReport:
+            row, document = _read(connection, report_id), _document(connection, report_id, revision)
+            if document is None:
+                raise UnknownReport(report_id)
+            saved = _save(connection, report_id, row.head_revision, document, author, now_ms)
+            if saved is None:
+                raise LimitReached("somebody else saves this report now: try again")
+            return saved
+
+        return self._database.write(work)
 
     def of_project(
         self, project_id: int, user_id: int | None, text: str = "", deleted: bool = False
@@ -158,12 +170,12 @@ class ReportTable:
             text: only those that contain all its words.
             deleted: those in the trash instead.
         """
-        shown = or_(report.c.published_revision.is_not(None), _own_or_shared(user_id))
+        shown = or_(report.c.published_revision.is_not(None), own_or_shared(user_id))
         trash = report.c.deleted_ms.is_not(None) if deleted else report.c.deleted_ms.is_(None)
         words = [report.c.words.contains(word, autoescape=True) for word in text.lower().split()]
-        statement = _reports().where(report.c.project_id == project_id, shown, trash, *words)
+        statement = select_reports().where(report.c.project_id == project_id, shown, trash, *words)
         with self._database.read() as connection:
-            return [_row(row) for row in connection.execute(statement.order_by(report.c.changed_ms.desc()))]
+            return [row_of(row) for row in connection.execute(statement.order_by(report.c.changed_ms.desc()))]
 
     def share_role(self, report_id: int, user_id: int) -> ShareRole | None:
         """Return the role in which a report is shared with a user; None: it is not."""
@@ -223,6 +235,8 @@ def _save(
     if not connection.execute(update(report).where(*same).values(values)).rowcount:
         return None
     _add_version(connection, report_id, revision, document, author, now_ms)
+    if revision % _SAVES_PER_PRUNING == 0:
+        prune_versions(connection, report_id, revision)
     return SavedReport(_read(connection, report_id), document, others)
 
 
@@ -263,18 +277,23 @@ def _document(connection: Connection, report_id: int, revision: int) -> Document
     return document
 
 
-def _own_or_shared(user_id: int | None) -> ColumnElement[bool]:
+def own_or_shared(user_id: int | None) -> ColumnElement[bool]:
+    """Return which reports are a user's own, or shared with the user by name."""
     shared = select(report_share.c.report_id).where(report_share.c.user_id == user_id)
     return or_(report.c.author_id == user_id, report.c.id.in_(shared))
 
 
-def _reports() -> Select[Any]:
+def select_reports() -> Select[Any]:
+    """Return the query of `ReportRow`s, to which conditions are added."""
     columns = [column for column in report.c if column.name != "words"]
     joined = (
         report.join(project, project.c.id == report.c.project_id)
         .join(entity, entity.c.id == project.c.entity_id)
         .outerjoin(user_account, user_account.c.id == report.c.author_id)
-        .outerjoin(_AUTHOR_ENTITY, _AUTHOR_ENTITY.c.id == user_account.c.entity_id)
+        .outerjoin(
+            _AUTHOR_ENTITY,
+            and_(_AUTHOR_ENTITY.c.id == user_account.c.entity_id, user_account.c.deleted_ms.is_(None)),
+        )
         .outerjoin(service_account, service_account.c.id == report.c.service_account_id)
     )
     return select(
@@ -288,11 +307,12 @@ def _reports() -> Select[Any]:
 
 
 def _read(connection: Connection, report_id: int) -> ReportRow:
-    row = connection.execute(_reports().where(report.c.id == report_id)).first()
+    row = connection.execute(select_reports().where(report.c.id == report_id)).first()
     if row is None:
         raise UnknownReport(report_id)
-    return _row(row)
+    return row_of(row)
 
 
-def _row(row: Row[Any]) -> ReportRow:
+def row_of(row: Row[Any]) -> ReportRow:
+    """Return a row of `select_reports`."""
     return ReportRow(**row._asdict())

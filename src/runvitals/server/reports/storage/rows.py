@@ -68,6 +68,14 @@ class ReportVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class ReportMarks:
+    """Ids of the reports that a user has starred, and of those that the user follows."""
+
+    starred: frozenset[int] = frozenset()
+    followed: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
 class SavedReport:
     """A report after a change. `others`: blocks that somebody else has changed since the base revision."""
 

@@ -161,6 +161,17 @@ class RunRowSchema(ResponseBody):
     )
 
 
+class GoalLineSchema(ResponseBody):
+    """The metric by which a run is judged, and its course."""
+
+    name: str
+    goal: Literal["minimize", "maximize"] | None = Field(
+        description="As `define_metric` says, else as its name suggests; None if that is not known."
+    )
+    last: Number = Field(description="As the summary has it.")
+    line: list[Number] = Field(description="Means in equal parts of the run's time; None is a gap.")
+
+
 class ListedRunSchema(RunRowSchema):
     """A run in a list with the requested columns."""
 
@@ -170,6 +181,9 @@ class ListedRunSchema(RunRowSchema):
     columns: dict[str, str | Number] = Field({}, description="By the names in `columns`; None: no value.")
     sparklines: dict[str, list[Number]] = Field(
         {}, description="By key: means in equal parts of the run's time; None is a gap. Empty without values."
+    )
+    goal: GoalLineSchema | None = Field(
+        None, description="If requested, of the first 20 runs of the page; None: it logged no such metric."
     )
 
 

@@ -24,7 +24,31 @@ class ConsoleAnswer(ResponseBody):
     """The newest output of a run."""
 
     cut: bool = Field(description="Older output is only in the journal.")
+    more: bool = Field(description="There is newer output, where that around a time was requested.")
     pieces: list[PrintedPiece]
+
+
+class ConsoleMatchSchema(ResponseBody):
+    """A line that matches, without control characters."""
+
+    time_ms: int
+    host: str
+    rank: int | None
+    number: int = Field(description="Of the line in the output of its process, from 0.")
+    stream: Literal["stdout", "stderr"]
+    text: str
+    before: list[str] = Field(description="The lines before it that the same process printed.")
+    after: list[str]
+
+
+class ConsoleMatchesAnswer(ResponseBody):
+    """Lines that match, the newest first."""
+
+    matches: list[ConsoleMatchSchema]
+    total: int
+    next: str | None = Field(description="The `after` of the next page; None on the last.")
+    searched: int = Field(description="Characters.")
+    complete: bool = Field(description="False if a search takes too long, or has too much to read.")
 
 
 class PrintedLineSchema(ResponseBody):

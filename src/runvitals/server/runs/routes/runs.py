@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any
 
@@ -10,9 +11,11 @@ from fastapi import HTTPException, Query, Request
 from fastapi.responses import Response
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
 from runvitals.readers.journals.key_filter import KeyFilter
 from runvitals.server.access.permission import needs, recording, route_check
+from runvitals.server.charts import goal_lines
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import (
     EDIT_ERRORS,
@@ -34,7 +37,7 @@ from runvitals.server.runs.routes.parameters import (
     TheRun,
     TheStoppingLibrary,
 )
-from runvitals.server.runs.run_lists import RunsPage
+from runvitals.server.runs.run_lists import RunsPage, ShownColumns
 from runvitals.server.services import services_of
 
 DEFAULT_LAST = ("cpu", "memory_percent", "gpu.*.gpu", "gpu.*.memoryAllocated")
@@ -74,23 +77,31 @@ async def list_runs(
     limit: Annotated[int, Query(ge=1, le=1000)] = 100,
     after: Annotated[str | None, Query(description="`next` of the previous page.")] = None,
     skip: Annotated[int, Query(ge=0, le=1_000_000, description="Leave out this many runs first.")] = 0,
+    goal: Annotated[
+        bool,
+        Query(description="Also return the goal metric and its course, of the first 20 runs of the page."),
+    ] = False,
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
     access, cursors = route_check(request), services_of(request).cursors
-    if requested.sparklines and limit > MAX_SPARKLINE_RUNS:
-        raise InvalidFields(
-            {"sparklines": f"expected a limit of at most {MAX_SPARKLINE_RUNS} with sparklines"}
-        )
+    _check_limit(requested, limit)
     try:
         if after is not None and cursors is not None:
             after = await run_in_threadpool(cursors.open, request, after)
         keys = KeyFilter(last or DEFAULT_LAST)
         page = await library.page(run_filter, requested.sort, limit, after, keys, requested.shown, skip)
+        names = goal_lines.names_of(page.runs) if goal else ()
+        lines: goal_lines.Lines = {}
+        if names:
+            few, shown = min(limit, goal_lines.MAX_RUNS), ShownColumns(sparklines=names)
+            first = await library.page(run_filter, requested.sort, few, after, _nothing, shown, skip)
+            lines = goal_lines.lines_of(first)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
 
     def encode() -> bytes:
         rows = _rows(page, requested)
+        _add_goals(rows, page.runs, lines)
         following = page.next
         if access is None:
             rows = [{**row, "may": LOCAL_ACTIONS} for row in rows]
@@ -103,6 +114,25 @@ async def list_runs(
         return json_bytes(body)
 
     return await json_response(request, await run_in_threadpool(encode))
+
+
+def _check_limit(requested: RequestedList, limit: int) -> None:
+    if requested.sparklines and limit > MAX_SPARKLINE_RUNS:
+        raise InvalidFields(
+            {"sparklines": f"expected a limit of at most {MAX_SPARKLINE_RUNS} with sparklines"}
+        )
+
+
+def _nothing(key: str) -> bool:
+    return False
+
+
+def _add_goals(rows: list[dict[str, Any]], runs: Sequence[Run], lines: goal_lines.Lines) -> None:
+    for row, run in zip(rows, runs, strict=True):
+        metric = goal_lines.goal_of(run)
+        line = lines.get((run.entity, run.id), {}).get(metric.name) if metric else None
+        if metric and line:
+            row["goal"] = {**asdict(metric), "line": line}
 
 
 def _rows(page: RunsPage, requested: RequestedList) -> list[dict[str, Any]]:

@@ -16,6 +16,8 @@ from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.projects.routes.readable import project_json, readable_projects
+from runvitals.server.reports.routes.pins import PinnedReports, pinned_reports, set_pinned_reports
+from runvitals.server.reports.routes.report_models import ListedReport
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.teams.routes.joining import WayToJoin, join_of
 from runvitals.server.teams.routes.parameters import TeamSchema, TheTeam, entity_of, team_schema
@@ -39,6 +41,7 @@ class TeamProfileChanges(RequestBody):
     intro: str | None = Field(None, max_length=MAX_CHARACTERS, description="Markdown.")
     links: list[TeamLink] | None = Field(None, max_length=_MAX_LINKS)
     pinned_projects: list[Annotated[str, Field(max_length=256)]] | None = Field(None, max_length=20)
+    pinned_reports: PinnedReports = None
 
 
 class ShownMember(ResponseBody):
@@ -59,6 +62,7 @@ class TeamPage(TeamSchema):
     intro_html: str
     links: list[ShownLink]
     pinned_projects: list[str]
+    pinned_reports: list[ListedReport]
     projects: list[dict[str, Any]]
     join: WayToJoin | None = Field(description="How the requester may join it; null for members.")
     members: list[ShownMember] | None = Field(default=None, description="For those who may read them.")
@@ -85,7 +89,9 @@ def change_profile(
 ) -> TeamPage:
     """Change intro, links or pins. What is left out does not change."""
     _check_links(changes.links or [])
-    fields = changes.model_dump(exclude_none=True)
+    fields = changes.model_dump(exclude_none=True, exclude={"pinned_reports"})
+    if changes.pinned_reports is not None:
+        set_pinned_reports(access, requester, team.id, changes.pinned_reports, is_team=True)
     access.accounts.teams.set_profile(team.name, requester.actor, access.clock(), fields)
     return team_page(access, requester, team, outside)
 
@@ -112,6 +118,9 @@ def team_page(
         intro_html=html_of(profile.get("intro", ""), outside.image_links()),
         links=profile.get("links", []),
         pinned_projects=[name for name in profile.get("pinned_projects", []) if name in projects],
+        pinned_reports=[
+            ListedReport.model_validate(report) for report in pinned_reports(access, requester, team.id)
+        ],
         projects=[project_json(team.name, project) for project in projects.values()],
         join=join_of(access, requester, team),
     )

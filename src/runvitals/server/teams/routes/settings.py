@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import HTTPException
-from pydantic import ConfigDict
+from pydantic import ConfigDict, Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
@@ -64,6 +64,7 @@ class TeamSettingsSchema(ResponseBody):
 
     settings: dict[str, TeamSetting]
     may: list[str]
+    public_links: int = Field(description="That work now: they end if public links are switched off.")
 
 
 router = Router()
@@ -123,7 +124,11 @@ def _settings(access: AccessControl, requester: Requester, team: TeamRow) -> Tea
         locked = "organisation" if name in enforced else None
         value = enforced.get(name, getattr(team, name))
         settings[name] = _setting(value, privacy and locked is None, locked)
-    return TeamSettingsSchema(settings=settings, may=access.may_list(requester, entity, TEAM_ACTIONS))
+    return TeamSettingsSchema(
+        settings=settings,
+        may=access.may_list(requester, entity, TEAM_ACTIONS),
+        public_links=access.accounts.guest_links.count(access.clock(), team.id),
+    )
 
 
 def _setting(value: object, editable: bool, enforced_by: str | None = None) -> TeamSetting:

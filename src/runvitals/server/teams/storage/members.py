@@ -25,6 +25,7 @@ from runvitals.server.database.tables.accounts import (
 )
 from runvitals.server.database.tables.runs import project
 from runvitals.server.organisation.storage.roles import role_by_name
+from runvitals.server.reports.storage.leaving import leave_reports_of_team
 from runvitals.server.teams.storage.teams import living_team, revoke_invitations
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
@@ -322,6 +323,7 @@ def remove_member(connection: Connection, team_id: int, user_id: int, now_ms: in
             project_member.c.user_id == user_id, project_member.c.project_id.in_(projects)
         )
     )
+    leave_reports_of_team(connection, user_id, team_id)
     theirs = (invitation.c.team_id == team_id, invitation.c.invited_by == user_id)
     revoke_invitations(connection, now_ms, *theirs)
     owned = update(project).where(project.c.entity_id == team_id, project.c.owner_id == user_id)

@@ -29,6 +29,7 @@ class BytesByKind(ResponseBody):
     media: int
     files: int
     artifacts: int
+    reports: int
 
 
 class ProjectBytes(ResponseBody):
@@ -41,7 +42,8 @@ class ProjectBytes(ResponseBody):
     media: int
     files: int
     artifacts: int
-    trash: int = Field(description="Of runs in the trash, which the others include.")
+    reports: int
+    trash: int = Field(description="Of runs and reports in the trash, which the others include.")
     bytes: int
 
 

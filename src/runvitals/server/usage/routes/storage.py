@@ -41,6 +41,7 @@ class EntityBytes(ResponseBody):
     media: int
     files: int
     artifacts: int
+    reports: int
     bytes: int
 
 

@@ -11,6 +11,8 @@ export const MAX_POINTS = 1000;
 const MAX_APPENDED = MAX_POINTS / 3;
 /** Until the points of a training that went back to an earlier step are requested again. */
 const RESUMED_MS = 3000;
+/** Charts with new rows are drawn together, once in this time. */
+const DRAWN_MS = 1000;
 /** Names in one request: its address has a limit. */
 const NAMES_PER_REQUEST = 20;
 
@@ -115,7 +117,7 @@ export class LoggedData {
     }
     this.#appended += rows.length;
     if (this.#appended > MAX_APPENDED) this.#reload();
-    else this.version += 1;
+    else this.#later('drawn', DRAWN_MS, () => (this.version += 1));
   }
 
   /** Have the server search for names with these words if not all names are loaded. */

@@ -1,5 +1,6 @@
 // One run as the page follows it: its facts, its series, the displayed time range, and the points of each chart.
 
+import { flushSync } from 'svelte';
 import { asApiError, get, type ApiError, runPath, type LoggedRow, type News, type Params, type RunDetail, type RunKey, type Sample, type SeriesInfo } from '../../../base/api';
 import { inRequests, type ChartFeed } from './chartFeed';
 import { forgetEarly } from '../../../base/early';
@@ -17,6 +18,12 @@ export const LARGE_POINTS = 1200;
 const RETRY_MS = 3000;
 /** How long live samples are kept for responses that have not arrived yet. */
 const RECENT_MS = 30_000;
+/** Between two drawings of charts with live samples: never shorter, and longer where a sample is less than a pixel of the time axis. */
+const DRAWN_MS = 1000;
+const MAX_DRAWN_MS = 5000;
+const AXIS_PIXELS = 400;
+/** Charts are drawn in one task for so long. */
+const TASK_MS = 25;
 
 export class RunData {
   run = $state.raw<RunDetail | null>(null);
@@ -26,6 +33,8 @@ export class RunData {
   error = $state<ApiError | null>(null);
   /** Why the series could not be loaded; empty if they could. */
   seriesError = $state('');
+  /** It was deleted, or may no longer be seen, since it was loaded. */
+  gone = $state(false);
   link = $state<Link>('connecting');
   /** The range that the user zoomed into; null follows the run. */
   zoom = $state.raw<Range | null>(null);
@@ -52,6 +61,7 @@ export class RunData {
   #requested = new Set<ChartFeed>();
   /** Charts whose points have changed since they were drawn. */
   #undrawn = new Set<ChartFeed>();
+  #drawnAt = -Infinity;
   #recent: Sample[] = [];
   #known = new Set<string>();
   #pages = 1;
@@ -82,7 +92,10 @@ export class RunData {
     this.#live = new EventStream(
       runPath(this.key, '/live'),
       {
-        event: (name, data) => name === 'news' && this.#take(JSON.parse(data) as News),
+        event: (name, data) => {
+          if (name === 'news') this.#take(JSON.parse(data) as News);
+          else if (name === 'deleted') this.#leave();
+        },
         link: (link) => this.#linkChanged(link),
         refused: () => void this.refresh(),
       },
@@ -178,7 +191,13 @@ export class RunData {
     } catch (error) {
       if (this.#closed.signal.aborted) return;
       this.error = asApiError(error);
+      if (this.error.status === 404 && !this.error.older && this.run) this.#leave();
     }
+  }
+
+  #leave(): void {
+    this.gone = true;
+    this.close();
   }
 
   /** Call `work` once after `ms`, however often it is requested until then. */
@@ -332,21 +351,38 @@ export class RunData {
     this.#draw([feed]);
   }
 
-  /** Have charts drawn one after the other, each in a task of its own: together they would block the page for too long. */
+  /** Have charts drawn in tasks that are short: together they would block the page for too long. */
   #draw(feeds: Iterable<ChartFeed>): void {
     for (const feed of feeds) this.#undrawn.add(feed);
     if (this.#undrawn.size > 0) this.#later('draw', 0, () => this.#drawNext());
   }
 
   #drawNext(): void {
-    const [feed] = this.#undrawn;
-    if (!feed) return;
-    this.#undrawn.delete(feed);
-    feed.changed();
+    const until = performance.now() + TASK_MS;
+    for (const feed of this.#undrawn) {
+      this.#undrawn.delete(feed);
+      feed.changed();
+      flushSync(); // drawn now, and not with all others
+      if (performance.now() > until) break;
+    }
     this.#draw([]);
   }
 
+  /** All charts, because the end of the time axis moves too. */
+  #drawLive(): void {
+    const interval = Math.min(MAX_DRAWN_MS, Math.max(DRAWN_MS, (this.range.max - this.range.min) / AXIS_PIXELS));
+    this.#later('live', Math.max(0, this.#drawnAt + interval - performance.now()), () => {
+      this.#drawnAt = performance.now();
+      this.newestMs = this.#newest();
+      this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
+    });
+  }
+
   // Live news
+
+  #newest(): number {
+    return this.#recent.reduce((latest, sample) => Math.max(latest, sample.t), this.newestMs);
+  }
 
   /** Listen for logged rows; null means that rows were skipped and have to be loaded again. */
   onRows(listener: (calls: LoggedRow[] | null) => void): () => void {
@@ -357,8 +393,9 @@ export class RunData {
   #take(news: News): void {
     // News are the same for everyone: what this user may do is known from the response.
     if (news.run) {
-      this.run = { ...news.run, may: this.run?.may ?? null };
-      this.#draw([...this.#feeds].filter((feed) => feed.base));
+      const { may = null, events, ranks } = this.run ?? {};
+      this.run = { ...news.run, may, events: kept(events, news.run.events), ranks: kept(ranks, news.run.ranks) };
+      this.#drawLive();
     }
     if (news.reload) this.#later('reload', 0, () => void this.#reloadAll());
     if (news.calls) for (const listener of this.#listeners) listener(news.calls);
@@ -366,20 +403,22 @@ export class RunData {
   }
 
   #takeSamples(samples: Sample[]): void {
-    const newest = samples.reduce((latest, sample) => Math.max(latest, sample.t), this.newestMs);
-    this.#recent = [...this.#recent, ...samples].filter((sample) => sample.t > newest - RECENT_MS);
+    this.#recent.push(...samples);
+    const newest = this.#newest();
+    this.#recent = this.#recent.filter((sample) => sample.t > newest - RECENT_MS);
     // With an incomplete list, it is unknown which series are new.
     if (this.complete && samples.some((sample) => Object.keys(sample.values).some((key) => !this.#known.has(seriesId({ ...sample, key }))))) {
       this.#later('series', 1000, () => void this.#loadSeries());
     }
-    this.newestMs = newest;
     if (this.until !== null) return; // a run that has ended is replayed, and this is the rest of it
     for (const feed of this.#feeds) {
       for (const sample of samples) feed.append(sample);
       if (feed.isFull && this.zoom) feed.forgetBase();
       else if (feed.isFull) this.#request(feed);
     }
-    // All of them, because the end of the time axis moves too.
-    this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
+    this.#drawLive();
   }
 }
+
+/** What is equal stays the same, so that charts are not drawn for it again. */
+const kept = <T>(before: T | undefined, after: T): T => (JSON.stringify(before) === JSON.stringify(after) ? before! : after);

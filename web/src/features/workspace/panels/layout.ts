@@ -194,8 +194,8 @@ export function stepPanel(layout: Layout, id: string, by: 1 | -1): Layout {
   return next ? movePanel(layout, id, { section: next.id, index: by > 0 ? 0 : next.panels.length }) : layout;
 }
 
-/** An expression as it is shown: a name that is all of it needs no quotes. */
-export const shownText = (text: string): string => /^"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1]!.replace(/\\(.)/g, '$1') ?? text;
+/** An expression as it is shown: a name that is all of it needs no quotes, and not its source. */
+export const shownText = (text: string): string => /^(?:logged:|system:)?"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1]!.replace(/\\(.)/g, '$1') ?? text;
 
 /** Of kinds that show something before anything is chosen. */
 const USUAL_TITLES: Partial<Record<PanelKind, string>> = { parallel: PANEL_NAMES.parallel, importance: PANEL_NAMES.importance };

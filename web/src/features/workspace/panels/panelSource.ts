@@ -114,12 +114,17 @@ export async function loadDevices(metrics: readonly KnownMetric[], x: PanelX, ru
         system.length > 0 ? get<Metrics>(runPath(key, '/metrics'), { keys: system.map(({ name }) => globOf(name)), max_points: MAX_POINTS }, signal) : null,
         logged.length > 0 ? get<Logged>(runPath(key, '/history'), { keys: namesFor(logged, x), max_points: MAX_POINTS }, signal) : null,
       ]);
-      for (const metric of system) found.get(metricId(metric))!.push(...sampledLines(sampled!, metric.name, x, run));
       const lines = rows && fromLogged(rows);
-      for (const metric of logged) found.get(metricId(metric))!.push(...loggedLines(lines!, metric.name, x, run));
+      for (const metric of metrics) found.get(metricId(metric))!.push(...deviceLines(metric, x, run, sampled, lines));
     }),
   );
   return found;
+}
+
+/** The lines of a metric for each device and rank of a run, of what it sampled or logged. */
+export function deviceLines({ source, name }: KnownMetric, x: PanelX, run: OverlayRun, sampled: Metrics | null, logged: ReadonlyMap<string, LoggedLines> | null): SourceLine[] {
+  if (source === 'system') return sampled ? sampledLines(sampled, name, x, run) : [];
+  return logged ? loggedLines(logged, name, x, run) : [];
 }
 
 const METRIC = 'metric:';

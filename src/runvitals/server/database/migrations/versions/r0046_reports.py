@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import sqlalchemy as sa
 from alembic import op
@@ -265,8 +265,14 @@ def downgrade() -> None:
 
 
 def _rebuild_links() -> Any:
-    recreate = "always" if _is_sqlite() else "never"
-    return op.batch_alter_table("guest_link", recreate=recreate, table_kwargs={"sqlite_autoincrement": True})
+    recreate: Literal["always", "never"] = "always" if _is_sqlite() else "never"
+    alone = {"resolve_fks": False}  # the tables that it refers to stay as they are
+    return op.batch_alter_table(
+        "guest_link",
+        recreate=recreate,
+        reflect_kwargs=alone,
+        table_kwargs={"sqlite_autoincrement": True},
+    )
 
 
 def _is_sqlite() -> bool:

@@ -1,0 +1,185 @@
+"""A report as PDF, with the fonts that every reader has."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator, Mapping, Sequence
+from html import escape
+from html.parser import HTMLParser
+from typing import Any, Final
+
+from runvitals.readers.servers.reports.exported_report import ExportedReport
+from runvitals.readers.servers.reports.html_page import as_of
+from runvitals.readers.servers.reports.panel_tables import (
+    CHARTS,
+    ChartLine,
+    chart_lines,
+    pictures_of,
+    tables_of,
+    texts_of,
+    title_of,
+)
+from runvitals.readers.servers.reports.svg_chart import scale, ticks
+
+_MARGIN: Final = 54  # points
+_WIDTH, _CHART_HEIGHT = 487, 190
+_LEFT, _BOTTOM = 48, 18
+_BLOCKS: Final = frozenset(("p", "li", "pre", "h2", "h3", "h4", "h5", "h6", "tr", "blockquote"))
+_MAX_COLUMNS: Final = 8
+_SHOWN_NAMES: Final = 12
+
+
+class PlainBlocks(HTMLParser):
+    """Reads rendered Markdown as blocks of text: tag and text of each.
+
+    Example:
+        >>> blocks = PlainBlocks()
+        >>> blocks.feed("<h2>Rates</h2><ul><li>one</li></ul>")
+        >>> blocks.found
+        [('h2', 'Rates'), ('li', 'one')]
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: list[tuple[str, str]] = []
+        self._open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        """Begin a block."""
+        if tag in _BLOCKS:
+            self.found.append((tag, ""))
+        elif tag in ("td", "th") and self.found:
+            self.found[-1] = self.found[-1][0], self.found[-1][1] + "   "
+
+    def handle_data(self, data: str) -> None:
+        """Add text to the block."""
+        if self.found:
+            tag, text = self.found[-1]
+            self.found[-1] = tag, text + (data if tag == "pre" else " ".join(data.split("\n")))
+
+
+def pdf_of(exported: ExportedReport) -> bytes:
+    """Return a report as PDF. Characters that its fonts do not have become `?`.
+
+    Raises:
+        ImportError: reportlab is not installed.
+    """
+    from reportlab.lib.pagesizes import A4
+    from reportlab.platypus import SimpleDocTemplate
+
+    file = io.BytesIO()
+    margins = dict.fromkeys(("leftMargin", "rightMargin", "topMargin", "bottomMargin"), _MARGIN)
+    title = printable(exported.report["title"])
+    pages = SimpleDocTemplate(file, pagesize=A4, title=title, invariant=1, **margins)
+    pages.build(list(_story(exported)))
+    return file.getvalue()
+
+
+def _story(exported: ExportedReport) -> Iterator[Any]:
+    report = exported.report
+    yield _paragraph(report["title"], "Title")
+    if report["description"]:
+        yield _paragraph(report["description"], "Normal")
+    yield _paragraph(f"{report['entity']}/{report['project']} · {exported.address}", "Italic")
+    for block in report["blocks"]:
+        if block["kind"] == "text":
+            yield from _text(report["html"].get(block["id"], ""))
+        elif block["kind"] == "image":
+            yield from _image(exported, block["file"], block["caption"] or block["alt"])
+        else:
+            for panel, answer in exported.panels(block):
+                yield from _panel(exported, panel, answer)
+
+
+def _text(markup: str) -> Iterator[Any]:
+    blocks = PlainBlocks()
+    blocks.feed(markup)
+    styles = {"h2": "Heading2", "h3": "Heading3", "pre": "Code"}
+    for tag, text in blocks.found:
+        if text.strip():
+            usual = "Heading4" if tag in ("h4", "h5", "h6") else "Normal"
+            yield _paragraph(f"• {text.strip()}" if tag == "li" else text.strip("\n"), styles.get(tag, usual))
+
+
+def _panel(exported: ExportedReport, panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[Any]:
+    yield _paragraph(title_of(panel), "Heading3")
+    if answer.get("problem"):
+        yield _paragraph(answer["problem"], "Normal")
+    lines = chart_lines(answer) if panel["kind"] in CHARTS and answer.get("lines") else []
+    if lines:
+        yield from _chart(lines, (panel.get("settings") or {}).get("y") == "log")
+    else:
+        for table in tables_of(panel, answer):
+            yield _table([table.head, *table.rows])
+    for digest, about in pictures_of(answer):
+        yield from _image(exported, digest, about)
+    for name, text in texts_of(answer):
+        yield _paragraph(name, "Heading4")
+        yield _paragraph(text, "Code")
+    yield _paragraph(as_of(answer), "Italic")
+
+
+def _chart(lines: Sequence[ChartLine], logarithmic: bool) -> Iterator[Any]:
+    from reportlab.graphics.shapes import Drawing, Line, PolyLine, String
+    from reportlab.lib.colors import HexColor
+
+    scaled = scale(lines, logarithmic)
+    if scaled is None:
+        return
+    (x0, x1), (y0, y1), shown = scaled
+
+    def across(x: float) -> float:
+        return _LEFT + (x - x0) / (x1 - x0) * (_WIDTH - _LEFT)
+
+    def up(y: float) -> float:
+        return _BOTTOM + (y - y0) / (y1 - y0) * (_CHART_HEIGHT - _BOTTOM)
+
+    drawing = Drawing(_WIDTH, _CHART_HEIGHT)
+    for value in ticks(y0, y1):
+        label = f"{10**value:.4g}" if logarithmic else f"{value:.4g}"
+        drawing.add(Line(_LEFT, up(value), _WIDTH, up(value), strokeColor=HexColor("#dddddd")))
+        drawing.add(String(_LEFT - 4, up(value) - 3, label, fontSize=7, textAnchor="end"))
+    for value in ticks(x0, x1):
+        drawing.add(String(across(value), 4, f"{value:.6g}", fontSize=7, textAnchor="middle"))
+    for line in shown:
+        points = [part for x, y in line.points for part in (across(x), up(y))]
+        drawing.add(PolyLine(points, strokeColor=HexColor(line.color), strokeWidth=1))
+    yield drawing
+    names = [f'<font color="{line.color}">■</font> {_safe(line.label)}' for line in shown[:_SHOWN_NAMES]]
+    yield _marked("   ".join(names).replace("■", "—"))
+
+
+def _table(rows: Sequence[Sequence[str]]) -> Any:
+    from reportlab.platypus import LongTable
+
+    shown = [[_paragraph(text, "Normal") for text in row[:_MAX_COLUMNS]] for row in rows]
+    return LongTable(shown, repeatRows=1)
+
+
+def _image(exported: ExportedReport, digest: str, about: str) -> Iterator[Any]:
+    from reportlab.platypus import Image
+
+    content = exported.images.get(digest)
+    if content is not None:
+        yield Image(io.BytesIO(content), width=_WIDTH, height=_WIDTH, kind="proportional")
+    yield _paragraph(about, "Italic")
+
+
+def _paragraph(text: str, style: str) -> Any:
+    return _marked(_safe(text), style)
+
+
+def _marked(markup: str, style: str = "Normal") -> Any:
+    from reportlab.lib.styles import getSampleStyleSheet
+    from reportlab.platypus import Paragraph
+
+    return Paragraph(markup, getSampleStyleSheet()[style])
+
+
+def _safe(text: str) -> str:
+    return escape(printable(text)).replace("\n", "<br/>")
+
+
+def printable(text: str) -> str:
+    """Return a text with `?` for what the fonts do not have."""
+    return text.encode("cp1252", "replace").decode("cp1252")

@@ -1,0 +1,129 @@
+"""`/projects/{project}/artifacts` of the page of a machine: the artifacts in its journals."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Annotated, Any, Final
+
+from fastapi import Depends, HTTPException, Path, Query, Request
+from fastapi.responses import Response
+
+from runvitals.journal import paths
+from runvitals.model.artifact_names import MAX_PATH
+from runvitals.model.artifacts import ArtifactAddress, UnknownArtifact
+from runvitals.readers.journals.artifacts import LocalArtifacts, LocalVersion
+from runvitals.server.access.permission import needs
+from runvitals.server.artifacts.routes import artifact_models as models
+from runvitals.server.http.content_response import content_response
+from runvitals.server.http.listing import ThePage, page_in_order, page_of
+from runvitals.server.http.responses import RUN_ERRORS
+from runvitals.server.http.router import Router
+from runvitals.server.library.local.contents import open_content
+from runvitals.server.library.local.run_library import JournalLibrary
+from runvitals.server.runs.routes.parameters import TheLibrary
+
+_OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
+_PLAIN: Final = "/projects/{project:path}/artifacts"
+_READS: Final = [needs("artifact:read")]
+
+router = Router(prefix="/api/v1", responses=RUN_ERRORS)
+
+
+def the_directory(library: TheLibrary) -> str:
+    """Return the data folder."""
+    assert isinstance(library, JournalLibrary)
+    return library.directory
+
+
+TheDirectory = Annotated[str, Depends(the_directory)]
+Project = Annotated[str, Path(max_length=256)]
+Name = Annotated[str, Path(description="The name of an artifact.", max_length=256)]
+
+
+def the_version(
+    directory: TheDirectory,
+    project: Project,
+    name: Name,
+    alias: Annotated[str, Path(description="An alias, or a version such as `v3`.", max_length=256)],
+) -> LocalVersion:
+    """Return the version of the path, or raise 404."""
+    try:
+        return LocalArtifacts(directory).find(ArtifactAddress(None, project, name, alias))
+    except UnknownArtifact as error:
+        raise HTTPException(404, str(error)) from None
+
+
+TheVersion = Annotated[LocalVersion, Depends(the_version)]
+
+
+@router.get(_OWNED, response_model=models.CollectionsPage, dependencies=_READS)
+@router.get(_PLAIN, response_model=models.CollectionsPage, dependencies=_READS)
+def collections(directory: TheDirectory, project: Project, page: ThePage) -> Any:
+    """The artifacts of a project, by name."""
+    by_name: dict[str, list[LocalVersion]] = {}
+    for version in LocalArtifacts(directory).versions(project):
+        by_name.setdefault(version.version.name, []).append(version)
+    rows = [_collection(name, versions) for name, versions in sorted(by_name.items())]
+    return page_of("collections", rows, lambda row: str(row["name"]), page)
+
+
+def _collection(name: str, versions: list[LocalVersion]) -> dict[str, Any]:
+    newest = versions[-1].version
+    return {
+        "name": name,
+        "type": newest.type,
+        "kind": "sequence",
+        "description": newest.description,
+        "tags": [],
+        "versions": len(versions),
+        "created_ms": versions[0].version.created_ms,
+        "updated_ms": newest.created_ms,
+    }
+
+
+@router.get(_OWNED + "/{name}", response_model=models.ArtifactsPage, dependencies=_READS)
+@router.get(_PLAIN + "/{name}", response_model=models.ArtifactsPage, dependencies=_READS)
+def versions(directory: TheDirectory, project: Project, name: Name, page: ThePage) -> Any:
+    """The versions of an artifact, the newest first."""
+    rows = [asdict(version.version) for version in LocalArtifacts(directory).versions(project, name)]
+    if not rows:
+        raise HTTPException(404, f"there is no artifact {name!r} in the project {project!r}")
+    return page_in_order("artifacts", rows[::-1], page)
+
+
+@router.get(_OWNED + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=_READS)
+@router.get(_PLAIN + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=_READS)
+def version(version: TheVersion) -> Any:
+    """A version by alias or number, with the runs that used it."""
+    return asdict(version.version)
+
+
+@router.get(_OWNED + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=_READS)
+@router.get(_PLAIN + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=_READS)
+def files(version: TheVersion, page: ThePage) -> Any:
+    """The files and references of a version, by path."""
+    return page_of(
+        "files", [asdict(entry) for entry in version.entries()], lambda row: str(row["path"]), page
+    )
+
+
+@router.get(_OWNED + "/{name}/{alias}/content", response_class=Response, dependencies=_READS)
+@router.get(_PLAIN + "/{name}/{alias}/content", response_class=Response, dependencies=_READS)
+def content(
+    request: Request,
+    version: TheVersion,
+    directory: TheDirectory,
+    path: Annotated[str, Query(description="The path of a file of the version.", max_length=MAX_PATH)],
+    download: Annotated[
+        str | None, Query(description="The name under which to save it.", max_length=1000)
+    ] = None,
+) -> Response:
+    """A file of a version."""
+    entry = next((entry for entry in version.entries() if entry.path == path), None)
+    if entry is None or entry.sha256 is None or version.version.run is None:
+        raise HTTPException(404, f"the artifact has no file {path!r}")
+    folder = paths.run_dir(version.version.run, directory)
+    opened = open_content(folder, entry.sha256)
+    if opened is None:
+        raise HTTPException(404, f"the content of {path!r} was deleted from {folder}")
+    return content_response(request, opened, entry.sha256, download)

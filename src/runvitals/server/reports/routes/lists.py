@@ -1,0 +1,84 @@
+"""`/reports`: the reports of all projects that the requester may read; stars, and following."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import HTTPException, Query, Request
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.listing import ThePage, page_in_order
+from runvitals.server.http.router import Router
+from runvitals.server.reports.routes import report_models as models
+from runvitals.server.reports.routes.reports import REPORT, TheReport
+from runvitals.server.reports.routes.shown_reports import shown_list
+from runvitals.server.reports.storage.readers import Of, ReportSelection
+from runvitals.server.service_parameters import TheAccess
+
+router = Router()
+
+
+@router.get("/reports", response_model=models.ReportsPage, dependencies=[needs("filtered report:read")])
+def reports(
+    request: Request,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    of: Annotated[
+        Of,
+        Query(
+            description="Your own, those that you follow or have starred, those shared with you by name, or "
+            "those of the team or user `entity`."
+        ),
+    ] = "all",
+    entity: Annotated[str | None, Query(max_length=64, description="A team or user.")] = None,
+    text: Annotated[
+        str, Query(max_length=200, description="Every word of it, up to the eighth, occurs in the report.")
+    ] = "",
+) -> Any:
+    """The reports that you may read, the one that changed last first; at most 1,000."""
+    if of == "team" and entity is None:
+        raise InvalidFields({"entity": "of=team expects a team or user"})
+    readable = access.readable_runs(request)
+    projects = None if readable is None else readable.projects
+    selection = ReportSelection(of, projects, entity, text)
+    rows = access.accounts.report_readers.selected(selection, requester.user_id)
+    return page_in_order("reports", shown_list(access, requester, rows, Action.REPORT_READ), page)
+
+
+@router.put(f"{REPORT}/star", status_code=204, dependencies=[needs("report:read")])
+def star_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+    """Star a report: it is in the list of those that you have starred."""
+    access.accounts.report_readers.star(report.id, _user_id(requester), True, access.clock())
+
+
+@router.delete(f"{REPORT}/star", status_code=204, dependencies=[needs("report:read")])
+def unstar_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+    """Take your star of a report away."""
+    access.accounts.report_readers.star(report.id, _user_id(requester), False, access.clock())
+
+
+@router.put(f"{REPORT}/follow", status_code=204, dependencies=[needs("report:follow")])
+def follow_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+    """Follow a report: you are notified when it is published anew and of comments."""
+    access.accounts.report_readers.follow(report.id, _user_id(requester), True, access.clock())
+
+
+@router.delete(f"{REPORT}/follow", status_code=204, dependencies=[needs("report:follow")])
+def unfollow_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+    """Stop following a report."""
+    access.accounts.report_readers.follow(report.id, _user_id(requester), False, access.clock())
+
+
+def _user_id(requester: Requester) -> int:
+    """Return the id of the user.
+
+    Raises:
+        HTTPException: 403 for a service account.
+    """
+    if requester.user_id is None:
+        raise HTTPException(403, "only users star and follow reports")
+    return requester.user_id

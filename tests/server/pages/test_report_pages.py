@@ -1,0 +1,201 @@
+"""Reports in a real browser, at a real server: reading, writing, and two people in one report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import eventually
+from tests.server.accounts.routes.people import serving_people
+from tests.server.browser import Browser
+from tests.server.pages.test_account_pages import at, signed_in
+from tests.server.pages.test_fleet_pages import accessible, looked_at
+from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_project_pages import DIGITS, Lab
+from tests.server.pages.test_shared_page import click, shown
+from tests.server.test_build import hook  # noqa: F401
+
+REPORTS = f"{DIGITS}/reports"
+HOSTILE = (
+    "<script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> "
+    "[a](javascript:document.title='owned')"
+)
+
+
+class ReportLab(Lab):
+    """The same, with a report of vera's team that rita wrote."""
+
+    def ask(self, name: str, method: str, path: str, **body: Any) -> Any:
+        """The JSON of an answer to a user."""
+        response = self.people.browser(name).request(method, path, json=body or None)
+        assert response.status_code < 300, response.text
+        return response.json() if response.content else None
+
+    def report(self, *, publish: bool = True, blocks: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+        """A new report of rita."""
+        run_set = {"id": "runs", "entity": "vision", "project": "digits"}
+        panel = {
+            "id": "cpu0",
+            "kind": "line",
+            "columns": 6,
+            "rows": 5,
+            "run_sets": ["runs"],
+            "settings": {"metrics": ['system:"cpu"'], "x": "relative"},
+            "queries": [{"source": "system", "name": "cpu"}],
+        }
+        own = [
+            text("head", "# Result"),
+            text("tell", f"A rate of **0.1** is best. {HOSTILE}"),
+            text("math", "$$\n\\frac{a}{b}\n$$"),
+            text("more", "## Details"),
+            text("last", "## Next steps"),
+            {"id": "grid", "kind": "panels", "run_sets": [run_set], "panels": [panel]},
+        ]
+        body = {"title": "Which rate?", "blocks": own if blocks is None else blocks, "publish": publish}
+        made: dict[str, Any] = self.ask("rita", "POST", REPORTS, **body)
+        return made
+
+
+def text(block_id: str, markdown: str) -> dict[str, Any]:
+    """A block of text."""
+    return {"id": block_id, "kind": "text", "text": markdown}
+
+
+def address_of(report: dict[str, Any], rest: str = "") -> str:
+    """The path of a report's page."""
+    return f"/vision/digits/reports/{report['slug']}--{report['id']}{rest}"
+
+
+@pytest.fixture
+def lab(tmp_path: Path, static: str) -> Iterator[ReportLab]:  # noqa: F811
+    with serving_people(tmp_path, static=static) as people:
+        yield ReportLab(people)
+
+
+@pytest.fixture
+def page(lab: ReportLab, browser: Browser) -> Iterator[Browser]:  # noqa: F811
+    with at(browser, lab.people.url):
+        yield browser
+
+
+def test_a_report_is_read(lab: ReportLab, page: Browser) -> None:
+    report = lab.report()
+    signed_in(page)
+    page.open("/vision/digits/reports")
+    shown(page, "Which rate?")
+    click(page, "td a", "Which rate?")
+    shown(page, "A rate of 0.1 is best.")
+    page.wait("document.querySelector('[data-panel=cpu0] canvas')")
+    assert page.evaluate("document.title").startswith("Which rate?")
+    assert page.evaluate("!document.querySelector('article script, article img')")
+    page.wait("document.querySelector('article math mfrac')")
+    assert page.evaluate("[...document.querySelectorAll('nav[aria-label=Outline] a')].map(a => a.text)") == [
+        "Result",
+        "Details",
+        "Next steps",
+    ]
+    looked_at(page, "report")
+    page.open(address_of(report, "").replace(f"--{report['id']}", "--Vmlldzox"))
+    shown(page, "A rate of 0.1 is best.")  # the address that clients of W&B print
+
+
+def test_a_viewer_reads_and_may_not_write(lab: ReportLab, page: Browser) -> None:
+    report = lab.report()
+    signed_in(page, "vera")
+    page.open(address_of(report))
+    shown(page, "A rate of 0.1 is best.")
+    assert not page.evaluate("[...document.querySelectorAll('main a')].some(a => a.text === 'Edit')")
+    page.open(address_of(report, "/edit"))
+    shown(page, "may")
+    page.wait("!location.pathname.endsWith('/edit')")
+
+
+def test_a_report_is_written_with_markdown_and_published(lab: ReportLab, page: Browser) -> None:
+    signed_in(page)
+    page.open("/vision/digits/reports")
+    click(page, "main button", "New report")
+    page.wait("document.querySelector('.ProseMirror')")
+    page.evaluate("document.querySelector('input.title').focus(); true")
+    page.call("Input.insertText", text="Learned today")
+    page.evaluate("document.querySelector('.ProseMirror').focus(); true")
+    page.call("Input.insertText", text="# ")
+    page.call("Input.insertText", text="Result")
+    page.press("Enter")
+    page.call("Input.insertText", text="It works.")
+    shown(page, "Saved")
+    [listed] = lab.ask("rita", "GET", REPORTS)["reports"]
+
+    def stored() -> list[str]:
+        whole = lab.ask("rita", "GET", f"/reports/{listed['id']}?draft=1")
+        return [whole["title"], *(block.get("text", "") for block in whole["blocks"])]
+
+    eventually(lambda: stored() == ["Learned today", "# Result", "It works."])
+    looked_at(page, "report-editor")
+    click(page, "main button", "Publish")
+    shown(page, "It works.", "article")
+    assert lab.ask("vera", "GET", f"/reports/{listed['id']}")["title"] == "Learned today"
+
+
+def test_panels_are_added_from_the_list_of_elements(lab: ReportLab, page: Browser) -> None:
+    report = lab.report(blocks=[text("only", "One")])
+    signed_in(page)
+    page.open(address_of(report, "/edit"))
+    page.wait("document.querySelector('.ProseMirror p')")
+    type_into(page, 0, "")
+    page.press("Enter")
+    page.call("Input.insertText", text="/sys")
+    page.wait("document.querySelector('[role=listbox] [role=option]')")
+    page.press("Enter")
+    page.wait("document.querySelector('.ProseMirror [data-kind=system] canvas')")
+
+    def kinds() -> list[str]:
+        whole = lab.ask("rita", "GET", f"/reports/{report['id']}?draft=1")
+        return [block["kind"] for block in whole["blocks"]]
+
+    eventually(lambda: kinds() == ["text", "panels"])
+    looked_at(page, "report-panels")
+
+
+def test_two_people_in_one_report_lose_no_words(lab: ReportLab, page: Browser) -> None:
+    report = lab.report(blocks=[text("aaaa", "One"), text("bbbb", "Two")])
+    path = f"/reports/{report['id']}"
+    signed_in(page)
+    page.open(address_of(report, "/edit"))
+    page.wait("document.querySelectorAll('.ProseMirror p').length >= 2")
+    # While rita writes the second paragraph, somebody saves another first one.
+    lab.ask("rita", "PATCH", path, revision=1, blocks=[text("aaaa", "ONE"), text("bbbb", "Two")])
+    type_into(page, 1, " and a half")
+    shown(page, "ONE", ".ProseMirror")
+    eventually(lambda: texts_of(lab, path) == ["ONE", "Two and a half"])
+    # Both change the same paragraph: rita sees both texts and chooses.
+    now = lab.ask("rita", "GET", f"{path}?draft=1")
+    theirs = [text("aaaa", "theirs"), text("bbbb", "Two and a half")]
+    lab.ask("rita", "PATCH", path, revision=now["revision"], blocks=theirs)
+    type_into(page, 0, " mine")
+    shown(page, "Somebody else changed the same", "dialog")
+    shown(page, "theirs", "dialog")
+    shown(page, "ONE mine", "dialog")
+    accessible(page)
+    click(page, "dialog label", "Keep both")
+    click(page, "dialog button", "Go on")
+    eventually(lambda: texts_of(lab, path) == ["theirs", "ONE mine", "Two and a half"])
+
+
+def texts_of(lab: ReportLab, path: str) -> list[str]:
+    """The texts of the working copy."""
+    return [block["text"] for block in lab.ask("rita", "GET", f"{path}?draft=1")["blocks"]]
+
+
+def type_into(page: Browser, paragraph: int, words: str) -> None:
+    """Type at the end of a paragraph of the editor."""
+    page.evaluate(
+        "(p => { document.querySelector('.ProseMirror').focus(); const range = document.createRange();"
+        "range.selectNodeContents(p); range.collapse(false); getSelection().removeAllRanges();"
+        "getSelection().addRange(range); return true })"
+        f"(document.querySelectorAll('.ProseMirror p')[{paragraph}])"
+    )
+    page.wait("new Promise(done => setTimeout(() => done(true), 50))")
+    page.call("Input.insertText", text=words)

@@ -1,0 +1,43 @@
+// A row of a strip below a chart: an area over the same axis.
+
+import type { Value } from '../base/api';
+import type { StripRow } from './chartModel';
+import type { Points, Range } from './points';
+
+/** Points to the left or right of the shown part of an axis that an area begins or ends at. */
+const BEYOND = 1;
+
+/** The outline of an area in pixels; a gap divides it. */
+export function stripPath({ points: { x, y }, top }: StripRow, { min, max }: Range, width: number, height: number): string {
+  const first = Math.max(0, x.findIndex((place) => place >= min) - BEYOND);
+  const beyond = x.findIndex((place) => place > max);
+  const last = beyond < 0 ? x.length - 1 : beyond;
+  const places: string[] = [];
+  let begun: string | null = null;
+  let end = '';
+  for (let i = first; i <= last && first >= 0; i++) {
+    const value = y[i];
+    if (value === null || value === undefined) {
+      if (begun !== null) places.push(`${end}Z`);
+      begun = null;
+      continue;
+    }
+    const across = (Math.min(Math.max((x[i]! - min) / (max - min), 0), 1) * width).toFixed(1);
+    const up = (height - (Math.min(Math.max(value / top, 0), 1) * height)).toFixed(1);
+    if (begun === null) places.push(`M${across},${height}`);
+    begun ??= across;
+    places.push(`L${across},${up}`);
+    end = `L${across},${height}`;
+  }
+  if (begun !== null) places.push(`${end}Z`);
+  return places.join('');
+}
+
+/** The value of the point that is nearest to a place. */
+export function valueAt({ x, y }: Pick<Points, 'x' | 'y'>, at: number): Value {
+  let nearest = -1;
+  x.forEach((place, i) => {
+    if (nearest < 0 || Math.abs(place - at) < Math.abs(x[nearest]! - at)) nearest = i;
+  });
+  return nearest < 0 ? null : (y[nearest] ?? null);
+}

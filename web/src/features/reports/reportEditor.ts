@@ -1,0 +1,192 @@
+// The editor of a report: one document whose blocks keep their ids. Panels and images are blocks that are drawn by components.
+
+import { $node, $view } from '@milkdown/kit/utils';
+import type { Node } from '@milkdown/kit/prose/model';
+import { TextSelection } from '@milkdown/kit/prose/state';
+import { MarkdownEditor, type EditorEvents } from '../user_content/markdownEditor';
+import { idsAfter } from './blockIds';
+import { isSame, newId, type Block, type ReportImage, type ReportPanels } from './reports';
+
+/** A block that is no text. */
+export type DrawnBlock = ReportImage | ReportPanels;
+
+/** Draws a block in an element; returns what shows another state of it, and what ends it. */
+export type DrawBlock = (element: HTMLElement, block: DrawnBlock, change: (block: DrawnBlock) => void, remove: () => void) => { update: (block: DrawnBlock) => void; destroy: () => void };
+
+const NAME = 'report_block';
+const CALLOUT = /^> \\\[!(\w+)\\?\]/;
+const FORMULA = /\$[^$\n]+\$/g;
+const ESCAPES = /\\([_*[\]])/g;
+const DISPLAY = /^\$\$\s*\n?([\s\S]*?)\n?\s*\$\$$/;
+const FENCE = /^```math\n([\s\S]*)\n```$/;
+
+/** The Markdown that an editor shows: a formula of its own is edited as code. */
+const shownMarkdown = (text: string): string => {
+  const formula = DISPLAY.exec(text.trim());
+  return formula ? `\`\`\`math\n${formula[1]}\n\`\`\`` : text;
+};
+
+/** The Markdown of a block as reports have it: the editor escapes what is of a callout or in a formula. */
+export function storedMarkdown(written: string): string {
+  const formula = FENCE.exec(written);
+  if (formula) return `$$\n${formula[1]}\n$$`;
+  return written.replace(CALLOUT, '> [!$1]').replace(FORMULA, (text) => text.replace(ESCAPES, '$1'));
+}
+
+export class ReportEditor {
+  #editor!: MarkdownEditor;
+  #nodes: readonly Node[] = [];
+  #ids: readonly string[] = [];
+  /** The Markdown of nodes, as it was loaded: other Markdown with the same meaning is not a change. */
+  #texts = new WeakMap<Node, string>();
+
+  /** `changed`: the user changed a block, or `show` did. */
+  static async create(root: HTMLElement, blocks: readonly Block[], draw: DrawBlock, changed: () => void, on: EditorEvents): Promise<ReportEditor> {
+    const report = new ReportEditor();
+    const document = (): void => {
+      report.#follow();
+      changed();
+    };
+    report.#editor = await MarkdownEditor.create(root, '', 'Text of the report', { ...on, document }, plugins(draw));
+    report.show(blocks);
+    return report;
+  }
+
+  get editor(): MarkdownEditor {
+    return this.#editor;
+  }
+
+  /** The blocks as they are now. */
+  blocks(): Block[] {
+    return this.#nodes.flatMap((node, index): Block[] => {
+      const id = this.#ids[index]!;
+      if (node.type.name === NAME) return [{ ...(node.attrs.block as DrawnBlock), id }];
+      const text = this.#textOf(node);
+      return text === '' && index === this.#nodes.length - 1 ? [] : [{ id, kind: 'text', text }];
+    });
+  }
+
+  /** Show other blocks, for those that somebody else changed; nodes of the others stay, and so does the cursor. */
+  show(blocks: readonly Block[]): void {
+    const { view } = this.#editor;
+    const present = new Map(this.blocks().map((block) => [block.id, block]));
+    const nodeOf = new Map(this.#ids.map((id, index) => [id, this.#nodes[index]!]));
+    const ids: string[] = [];
+    const nodes = blocks.flatMap((block) => {
+      const made = isSame(present.get(block.id), block) ? [nodeOf.get(block.id)!] : this.#made(block);
+      made.forEach((_, place) => ids.push(place === 0 ? block.id : newId()));
+      return made;
+    });
+    if (nodes.length === 0) {
+      nodes.push(view.state.schema.nodes.paragraph!.create());
+      ids.push(newId());
+    }
+    const cursor = this.#cursor();
+    const change = view.state.tr.replaceWith(0, view.state.doc.content.size, nodes).setMeta('addToHistory', false);
+    const index = cursor === null ? -1 : ids.indexOf(cursor.id);
+    if (cursor && index >= 0) {
+      const start = nodes.slice(0, index).reduce((sum, node) => sum + node.nodeSize, 0);
+      change.setSelection(TextSelection.near(change.doc.resolve(Math.min(start + cursor.offset, change.doc.content.size))));
+    }
+    [this.#nodes, this.#ids] = [nodes, ids];
+    view.dispatch(change);
+  }
+
+  /** Insert a block after the one with the cursor. */
+  insert(block: DrawnBlock): void {
+    const { view } = this.#editor;
+    this.#editor.insert(view.state.schema.nodes[NAME]!.create({ block }));
+  }
+
+  #follow(): void {
+    const { doc } = this.#editor.view.state;
+    const nodes = Array.from({ length: doc.childCount }, (_, index) => doc.child(index));
+    const ids = idsAfter(this.#nodes, this.#ids, nodes);
+    // A pasted or duplicated block brings the id of the one it is a copy of.
+    [this.#nodes, this.#ids] = [nodes, ids];
+  }
+
+  #cursor(): { id: string; offset: number } | null {
+    const { selection, doc } = this.#editor.view.state;
+    const index = selection.$from.index(0);
+    const id = this.#ids[index];
+    if (id === undefined) return null;
+    const start = Array.from({ length: index }, (_, at) => doc.child(at).nodeSize).reduce((sum, size) => sum + size, 0);
+    return { id, offset: selection.from - start };
+  }
+
+  #made(block: Block): Node[] {
+    const { schema } = this.#editor.view.state;
+    if (block.kind !== 'text') return [schema.nodes[NAME]!.create({ block })];
+    const nodes = this.#editor.parsed(shownMarkdown(block.text));
+    if (nodes.length === 0) return [schema.nodes.paragraph!.create()];
+    if (nodes.length === 1) this.#texts.set(nodes[0]!, block.text);
+    return nodes;
+  }
+
+  #textOf(node: Node): string {
+    let text = this.#texts.get(node);
+    if (text === undefined) {
+      text = storedMarkdown(this.#editor.markdownOf(node));
+      this.#texts.set(node, text);
+    }
+    return text;
+  }
+}
+
+function plugins(draw: DrawBlock) {
+  const block = $node(NAME, () => ({
+    group: 'block',
+    atom: true,
+    selectable: true,
+    draggable: true,
+    isolating: true,
+    attrs: { block: { default: null } },
+    parseDOM: [{ tag: 'div[data-report-block]', getAttrs: pastedBlock }],
+    toDOM: (node) => ['div', { 'data-report-block': JSON.stringify(node.attrs.block) }],
+    parseMarkdown: { match: () => false, runner: () => undefined },
+    toMarkdown: { match: (node) => node.type.name === NAME, runner: () => undefined },
+  }));
+  const drawn = $view(block, () => (node, view, getPos) => {
+    const dom = document.createElement('div');
+    dom.className = 'drawn';
+    dom.contentEditable = 'false';
+    const place = (): number | undefined => getPos();
+    const change = (changed: DrawnBlock): void => {
+      const at = place();
+      if (at !== undefined) view.dispatch(view.state.tr.setNodeMarkup(at, undefined, { block: changed }));
+    };
+    const remove = (): void => {
+      const at = place();
+      if (at !== undefined) view.dispatch(view.state.tr.delete(at, at + 1));
+      view.focus();
+    };
+    const shown = draw(dom, node.attrs.block as DrawnBlock, change, remove);
+    return {
+      dom,
+      update: (next: Node): boolean => {
+        if (next.type.name !== NAME) return false;
+        shown.update(next.attrs.block as DrawnBlock);
+        return true;
+      },
+      // What happens inside is the component's.
+      stopEvent: (event: Event): boolean => !/^(drag|drop)/.test(event.type),
+      ignoreMutation: () => true,
+      destroy: () => shown.destroy(),
+    };
+  });
+  return [block, drawn].flat();
+}
+
+/** A block that was copied from a report; its panels get ids of their own. */
+function pastedBlock(element: HTMLElement | string): { block: DrawnBlock } | false {
+  if (typeof element === 'string') return false;
+  try {
+    const block = JSON.parse(element.dataset.reportBlock ?? '') as DrawnBlock;
+    if (block.kind === 'image') return { block: { ...block, id: newId() } };
+    if (block.kind !== 'panels' || !Array.isArray(block.panels)) return false;
+    return { block: { ...block, id: newId(), panels: block.panels.map((panel) => ({ ...panel, id: newId() })) } };
+  } catch {
+    return false; // pasted from elsewhere
+  }
+}

@@ -1,0 +1,101 @@
+// The hardware under the logged charts of a run: one request for all of them, put on their x axis.
+
+import { get, type RunKey, type SeriesInfo } from '../../../base/api';
+import type { Overlay } from '../../../base/wire';
+import type { StripRow } from '../../../chart/chartModel';
+import type { Points, Range } from '../../../chart/points';
+import { onAxisOf, type Pairs } from './mapping';
+
+const [POINTS, PAUSE_MS, EVERY_MS] = [400, 150, 15_000];
+const SHOWN_KEY = 'runvitals.hardwareStrip';
+
+interface StripMetric {
+  key: string;
+  label: string;
+  unit: string;
+}
+
+/** The metrics of the strip, of the first kind of hardware that a run has. */
+const KINDS: readonly (readonly StripMetric[])[] = [
+  [
+    { key: 'gpu.{i}.gpu', label: 'GPU', unit: '%' },
+    { key: 'gpu.{i}.memoryAllocated', label: 'memory', unit: '%' },
+    { key: 'gpu.{i}.powerWatts', label: 'power', unit: 'W' },
+  ],
+  [
+    { key: 'tpu.{i}.dutyCycle', label: 'TPU', unit: '%' },
+    { key: 'tpu.{i}.memoryUsage', label: 'memory', unit: '%' },
+  ],
+  [{ key: 'trn.{core}.neuroncore_utilization', label: 'Neuron', unit: '%' }],
+  [
+    { key: 'cpu', label: 'CPU', unit: '%' },
+    { key: 'memory_percent', label: 'memory', unit: '%' },
+  ],
+];
+
+const matches = ({ key }: StripMetric, series: readonly SeriesInfo[]): boolean => {
+  const [before = '', after = null] = key.split(/\{\w+\}/);
+  return series.some((one) => (after === null ? one.key === key : one.key.startsWith(before) && one.key.endsWith(after) && !one.key.slice(before.length, -after.length).includes('.')));
+};
+
+/** What a strip shows of a run with these series. */
+export function stripMetrics(series: readonly SeriesInfo[]): StripMetric[] {
+  const kind = KINDS.find((metrics) => metrics.some((metric) => matches(metric, series))) ?? [];
+  return kind.filter((metric) => matches(metric, series));
+}
+
+export class HardwareStrip {
+  /** Whether it is shown, on all pages of this browser. */
+  shown = $state(localStorage.getItem(SHOWN_KEY) === 'yes');
+  /** Over time. */
+  #rows = $state.raw<StripRow[]>([]);
+
+  constructor(private readonly key: RunKey) {}
+
+  setShown(shown: boolean): void {
+    this.shown = shown;
+    localStorage.setItem(SHOWN_KEY, shown ? 'yes' : 'no');
+  }
+
+  /** Load it for some times, or all; while a run is running again and again. Returns what ends that. */
+  follow(metrics: readonly StripMetric[], times: Range | null, running: boolean): () => void {
+    const closed = new AbortController();
+    const load = (): void => void (document.hidden || this.#load(metrics, times, closed.signal));
+    const timer = setTimeout(load, PAUSE_MS);
+    const again = running ? setInterval(load, EVERY_MS) : undefined;
+    return () => {
+      closed.abort();
+      clearTimeout(timer);
+      clearInterval(again);
+    };
+  }
+
+  async #load(metrics: readonly StripMetric[], times: Range | null, signal: AbortSignal): Promise<void> {
+    const part = times && { x0: Math.floor(times.min), x1: Math.ceil(times.max) };
+    const params = { runs: [this.key.id], entity: this.key.entity, keys: metrics.map(({ key }) => key), x: 'wall', points: POINTS, extremes: 'false', ...part };
+    try {
+      const answer = await get<Overlay>('overlay/system', params, signal);
+      this.#rows = metrics.flatMap((metric) => rowOf(metric, answer));
+    } catch {
+      // It adds to charts, which say themselves that the server does not respond.
+    }
+  }
+
+  /** Its rows on the axis of a chart. `pairs`: which times belong to which places; null: the axis is time. */
+  on(pairs: Pairs | null): StripRow[] {
+    if (pairs === null) return this.#rows;
+    const places = pairs.to.map((place) => place ?? NaN);
+    const times = pairs.from.map((time, i) => (Number.isNaN(places[i]) ? null : time));
+    return this.#rows.map((row) => ({ ...row, points: onAxisOf(row.points, times, places) }));
+  }
+}
+
+function rowOf({ key, label, unit }: StripMetric, answer: Overlay): StripRow[] {
+  const found = answer.keys.find((one) => one.key === key);
+  const group = found?.groups[0];
+  if (!group) return [];
+  const half = (found.width ?? 0) / 2;
+  const points: Points = { x: group.x.map((time) => time + half), y: group.lines[0]!.y, low: null, high: null, n: null };
+  const highest = points.y.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
+  return [{ label, unit, top: unit === '%' ? Math.max(100, highest) : highest || 1, points }];
+}
