@@ -31,7 +31,7 @@ def swept(folder: Path, project: str, keys: int = 0) -> list[str]:  # noqa: F811
         config |= {f"group.key{k}": (i * k) % 7 for k in range(keys)} | ({"only": 1} if i == 0 else {})
         trainer.info(begin, config=config)
         for step in range(3):
-            loss = float("nan") if i == 1 and step == 2 else lr**0.5 * (3 - step)
+            loss = float("nan") if i == 1 and step == 2 else lr**0.75 * (3 - step)
             trainer.log(begin + step, step, **{"val/loss": loss})
         trainer.close()
     return names
