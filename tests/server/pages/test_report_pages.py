@@ -207,11 +207,12 @@ def test_a_team_chooses_the_reports_that_its_page_shows(lab: ReportLab, page: Br
     signed_in(page)
     page.open("/vision")
     click(page, "button", "Choose reports")
-    page.wait("document.querySelectorAll('main select option').length === 3")
+    add = "[...document.querySelectorAll('label select')].find(s => s.options[0].text === 'Choose a report')"
+    page.wait(f"{add}?.length === 3")
     for title in ("Which rate?", "Which depth?"):
         page.evaluate(
             f"(s => {{ s.value = [...s.options].find(o => o.text === {title!r}).value;"
-            "s.dispatchEvent(new Event('change')); })(document.querySelector('main select')); true"
+            f"s.dispatchEvent(new Event('change', {{bubbles: true}})); }})({add}); true"
         )
         page.wait(f"[...document.querySelectorAll('ol li a')].some(a => a.text === {title!r})")
     click(page, "button[aria-label='Move Which depth? up']")
