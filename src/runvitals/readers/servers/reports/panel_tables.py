@@ -12,7 +12,7 @@ CHARTS: Final = ("line", "system", "percentile")
 _USUAL_STATISTIC: Final = "last"
 
 
-class ChartLine(NamedTuple):
+class PanelLine(NamedTuple):
     """A line with its name and colour. Points without a value are left out."""
 
     label: str
@@ -33,7 +33,7 @@ def title_of(panel: Mapping[str, Any]) -> str:
     return str(panel["title"] or ", ".join(names) or panel["kind"])
 
 
-def chart_lines(answer: Mapping[str, Any]) -> list[ChartLine]:
+def chart_lines(answer: Mapping[str, Any]) -> list[PanelLine]:
     """Return the lines of a panel."""
     runs = {run["id"]: (place, run) for place, run in enumerate(answer["runs"])}
     several = len(answer["lines"]) > 1
@@ -46,7 +46,7 @@ def chart_lines(answer: Mapping[str, Any]) -> list[ChartLine]:
                 name = metric.partition(":")[2]
                 label = f"{run['name']} · {name}" if several else run["name"]
                 points = [(x, y) for x, y in zip(group["x"], line["y"], strict=True) if _is_number(y)]
-                lines.append(ChartLine(label, PALETTE[slot % len(PALETTE)], points))
+                lines.append(PanelLine(label, PALETTE[slot % len(PALETTE)], points))
     return [line for line in lines if line.points]
 
 
