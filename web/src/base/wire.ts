@@ -256,6 +256,7 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
+            reports: number;
         };
         /** @description Why a statement is cancelled. */
         Cancellation: {
@@ -298,6 +299,17 @@ export interface components {
             collections: components["schemas"]["Collection"][];
             total: number;
             next: string | null;
+        };
+        /** @description The new text of a comment. */
+        CommentChanges: {
+            /** @description Markdown. */
+            text: string;
+        };
+        /** @description What the requester may do with a comment. */
+        CommentRights: {
+            update: boolean;
+            delete: boolean;
+            resolve: boolean;
         };
         /** @description Fields of runs. */
         ComparedFields: {
@@ -353,7 +365,20 @@ export interface components {
         ConsoleAnswer: {
             /** @description Older output is only in the journal. */
             cut: boolean;
+            /** @description There is newer output, where that around a time was requested. */
+            more: boolean;
             pieces: components["schemas"]["PrintedPiece"][];
+        };
+        /** @description Lines that match, the newest first. */
+        ConsoleMatchesAnswer: {
+            matches: components["schemas"]["ConsoleMatch"][];
+            total: number;
+            /** @description The `after` of the next page; None on the last. */
+            next: string | null;
+            /** @description Characters. */
+            searched: number;
+            /** @description False if a search takes too long, or has too much to read. */
+            complete: boolean;
         };
         /** @description A page of assignments of cost centres. */
         CostCentreAssignmentsPage: {
@@ -516,6 +541,13 @@ export interface components {
             /** @default 7 */
             days: number;
         };
+        /** @description Where the copy of a report is created, and what it is called. */
+        DuplicatedReport: {
+            /** @description Left out, with `project`: where the report is. */
+            entity?: string | null;
+            project?: string | null;
+            title?: string | null;
+        };
         /** @description A change of an address. */
         EmailChanges: {
             primary: boolean;
@@ -540,6 +572,7 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
+            reports: number;
             bytes: number;
         };
         /** @description A page of teams and users, the largest first. */
@@ -663,6 +696,13 @@ export interface components {
             idle: number;
             throttled: number;
             hot: number;
+        };
+        /** @description A panel after it was frozen or thawed. */
+        FrozenPanel: {
+            /** @description Of the working copy, which says so. */
+            revision: number;
+            /** @description None: it shows the values of today. */
+            frozen_ms: number | null;
         };
         /** @description The metric by which runs are judged. */
         GoalMetric: {
@@ -1068,6 +1108,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
         };
         /** @description A rule and its state, over the series that the requester may read. */
         ListedRule: {
@@ -1261,6 +1303,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
             /** @description That the blocks are of. */
             shown_revision: number;
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
@@ -1477,18 +1521,49 @@ export interface components {
             /** @default  */
             note: string;
         };
-        /** @description A report to be created. */
+        /** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
         NewReport: {
-            title: string;
+            /** @description Left out: that of `from`. */
+            title?: string | null;
             /** @default  */
             description: string;
             /** @default [] */
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
+            /** @description Instead of blocks: each of its elements becomes one. */
+            markdown?: string | null;
+            /** @description Instead of blocks: those of this report that you may read, or of a template. */
+            from?: number | ("comparison" | "progress" | "incident") | null;
             /**
              * @description Show it to readers of the project at once.
              * @default false
              */
             publish: boolean;
+        };
+        /** @description A comment on a report, or on a block, panel or point of a panel's x-axis; or a reply. */
+        NewReportComment: {
+            /** @description Markdown. */
+            text: string;
+            block?: string | null;
+            panel?: string | null;
+            x?: number | null;
+            /** @description A comment of the thread; the reply is about the same. */
+            reply_to?: number | null;
+        };
+        /** @description A link to a report to be made: anyone who has it may read the report. */
+        NewReportLink: {
+            /** @description ms UTC; null: until it is revoked. */
+            expires_ms?: number | null;
+            /**
+             * @default view
+             * @constant
+             */
+            role: "view";
+            /**
+             * @description To share a report with a person, use `shares`.
+             * @default true
+             * @constant
+             */
+            public: true;
         };
         /** @description A custom role to be created. */
         NewRole: {
@@ -1783,12 +1858,118 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description The newest output of a run. */
+        PanelConsole: {
+            run: string;
+            /** @description There was more. */
+            cut: boolean;
+            pieces: components["schemas"]["PrintedPiece"][];
+        };
+        /** @description What a panel shows. */
+        PanelData: {
+            panel: string;
+            kind: string;
+            /** @description Of when the values are. */
+            as_of_ms: number;
+            /** @description They are stored, and stay as they are. */
+            frozen: boolean;
+            runs: components["schemas"]["PanelRun"][];
+            /** @description How many chosen runs were deleted. */
+            missing: number;
+            /** @description What to show instead of values, or besides them. */
+            problem: string | null;
+            /** @description Parts that could not be read. */
+            problems: string[];
+            /** @description What x counts, as `x` of `/overlay/logged`; None: no lines. */
+            x: string | null;
+            names: components["schemas"]["PanelNames"];
+            /** @description By source and name: `logged:loss`. */
+            lines: {
+                [key: string]: components["schemas"]["PanelLineGroup"][];
+            };
+            /** @description By run, of panels that show each device: instead of `lines`. */
+            devices: {
+                [key: string]: components["schemas"]["PanelDeviceLines"];
+            };
+            items: components["schemas"]["PanelMedia"][] | null;
+            findings: components["schemas"]["PanelFindings"][] | null;
+            differences: components["schemas"]["PanelDifferences"] | null;
+            importance: components["schemas"]["Importances"] | null;
+            console: components["schemas"]["PanelConsole"][] | null;
+        };
+        /** @description What each device and rank of a run sampled and logged. */
+        PanelDeviceLines: {
+            sampled: components["schemas"]["Metrics"] | null;
+            logged: components["schemas"]["Logged"] | null;
+        };
+        /** @description In which facts runs differ, and numbers of theirs. */
+        PanelDifferences: {
+            /** @description In the order of the values. */
+            runs: string[];
+            facts: components["schemas"]["FactRow"][];
+            left_out: number;
+            statistics: components["schemas"]["StatisticRow"][];
+        };
+        /** @description What the rules say about a run. */
+        PanelFindings: {
+            verdict: components["schemas"]["Verdict"];
+            findings: components["schemas"]["Finding"][];
+            fine: string[];
+            undecided: components["schemas"]["Undecided"][];
+            run: string;
+        };
+        /** @description Lines with the same x. That of a group is the mean of its runs, between the lowest and the highest. */
+        PanelLineGroup: {
+            x: number[];
+            /** @description Of the buckets; None: these are single values. */
+            width: number | null;
+            lines: components["schemas"]["OverlayLine"][];
+        };
+        /** @description A logged image, table or other medium of a run. */
+        PanelMedia: {
+            key: string;
+            kind: string;
+            step: number | null;
+            time_ms: number;
+            rank: number | null;
+            host: string;
+            /** @description Each with `sha256`, `bytes` and `type` of its file, or with its `value`, or with the `error` because of which it could not be stored. */
+            items: {
+                [key: string]: Json;
+            }[];
+            run: string;
+        };
+        /** @description The metrics that a panel reads, of those that its runs have. */
+        PanelNames: {
+            logged: string[];
+            system: components["schemas"]["OverlayMetric"][];
+        };
         /** @description A metric that a panel reads, or all whose names match a regular expression. */
         PanelQuery: {
             /** @enum {string} */
             source: "logged" | "system";
             name?: string | null;
             pattern?: string | null;
+        };
+        /** @description A run that a panel shows, or a group of runs that it shows as one. */
+        PanelRun: {
+            id: string;
+            name: string;
+            /** @enum {string} */
+            state: "running" | "finished" | "failed" | "crashed" | "stopped" | "lost";
+            started_ms: number;
+            /** @description When it ended; while it is running, when it was last heard of. */
+            end_ms: number;
+            /** @description None: a group. */
+            entity: string | null;
+            project: string | null;
+            run_set: string;
+            /** @description What the runs of a group have in common; None: a run. */
+            group: string | null;
+            /** @description How many runs a group has; None: a run. */
+            members: number | null;
+            /** @description The place in the palette that the author chose. */
+            color: number | null;
         };
         /** @description The part of the x-axis that a panel shows. */
         PanelZoom: {
@@ -1946,6 +2127,8 @@ export interface components {
             location?: string | null;
             links?: components["schemas"]["ProfileLink"][] | null;
             intro?: string | null;
+            /** @description Ids of reports in the order in which the page shows them. */
+            pinned_reports?: number[] | null;
             hide_teams?: boolean | null;
             default_entity?: string | null;
             default_visibility?: ("" | "team" | "organisation" | "public" | "open") | null;
@@ -1980,7 +2163,8 @@ export interface components {
             media: number;
             files: number;
             artifacts: number;
-            /** @description Of runs in the trash, which the others include. */
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
             trash: number;
             bytes: number;
         };
@@ -2112,6 +2296,12 @@ export interface components {
             /** @description All blocks of the report. */
             blocks?: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[] | null;
         };
+        /** @description A page of comments, the oldest first. */
+        ReportCommentsPage: {
+            comments: components["schemas"]["ReportComment"][];
+            total: number;
+            next: string | null;
+        };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
             id: string;
@@ -2210,6 +2400,12 @@ export interface components {
                 [key: string]: number;
             };
         };
+        /** @description A page of people, by name. */
+        ReportSharesPage: {
+            shares: components["schemas"]["ReportShare"][];
+            total: number;
+            next: string | null;
+        };
         /** @description Markdown: one paragraph, heading, list, quote, table, or block of code. */
         ReportText: {
             id: string;
@@ -2219,6 +2415,12 @@ export interface components {
              */
             kind: "text";
             text: string;
+        };
+        /** @description A page of versions, the newest first: of each author the last of ten minutes. */
+        ReportVersionsPage: {
+            versions: components["schemas"]["ReportVersion"][];
+            total: number;
+            next: string | null;
         };
         /** @description A page of reports, the one that changed last first. */
         ReportsPage: {
@@ -2585,14 +2787,26 @@ export interface components {
              */
             team: string;
         };
-        /** @description The project or run that a guest link leads to. */
+        /** @description What a person may do with a report. */
+        ShareRoleBody: {
+            /** @enum {string} */
+            role: "view" | "edit";
+        };
+        /** @description The project, run or report that a guest link leads to. */
         SharedPlace: {
             entity: string;
             project: string;
-            /** @description None: all of the project. */
+            /** @description None: all of the project, or a report. */
             run: string | null;
+            /** @description None: not a report. */
+            report: components["schemas"]["SharedReport"] | null;
             /** @description None: until the link is revoked. */
             expires_ms: number | null;
+        };
+        /** @description A report that a guest link leads to. */
+        SharedReport: {
+            id: number;
+            slug: string;
         };
         /** @description A link with its secret, which is shown once. */
         ShownGuestLink: {
@@ -2857,6 +3071,7 @@ export interface components {
             intro_html: string;
             links: components["schemas"]["ShownLink"][];
             pinned_projects: string[];
+            pinned_reports: components["schemas"]["ListedReport"][];
             projects: {
                 [key: string]: Json;
             }[];
@@ -2890,6 +3105,8 @@ export interface components {
             intro?: string | null;
             links?: components["schemas"]["TeamLink"][] | null;
             pinned_projects?: string[] | null;
+            /** @description Ids of reports in the order in which the page shows them. */
+            pinned_reports?: number[] | null;
         };
         /** @description A page of the projects of a team. */
         TeamProjectsPage: {
@@ -2960,6 +3177,13 @@ export interface components {
             status: number | null;
             answer: string | null;
             error: string | null;
+        };
+        /** @description An image of a report. */
+        UploadedFile: {
+            /** @description For the `file` of a block. */
+            file: string;
+            width: number;
+            height: number;
         };
         /** @description When mails are sent, and to whom. */
         UsageAlertSettings: {
@@ -3041,6 +3265,7 @@ export interface components {
             projects: {
                 [key: string]: Json;
             }[];
+            pinned_reports: components["schemas"]["ListedReport"][];
             may: string[];
         };
         /** @description Users whose name begins so. */
@@ -3354,6 +3579,20 @@ export interface components {
             max: number | null;
             sum: number | null;
         };
+        /** @description A line that matches, without control characters. */
+        ConsoleMatch: {
+            time_ms: number;
+            host: string;
+            rank: number | null;
+            /** @description Of the line in the output of its process, from 0. */
+            number: number;
+            /** @enum {string} */
+            stream: "stdout" | "stderr";
+            text: string;
+            /** @description The lines before it that the same process printed. */
+            before: string[];
+            after: string[];
+        };
         /** @description Which cost centre pays for a team, a user or a project from a day on. */
         CostCentreAssignment: {
             /** @description None: it is gone. */
@@ -3503,6 +3742,8 @@ export interface components {
         /** @description The value of a series that decided, and what it is compared with. */
         Evidence: {
             key: string;
+            /** @description The series in words. */
+            name: string;
             host: string;
             value: number;
             unit: string;
@@ -3675,6 +3916,16 @@ export interface components {
             /** @description Its own and those of its devices. */
             flags: ("idle" | "throttled" | "hot" | "lost")[];
         };
+        /** @description The metric by which a run is judged, and its course. */
+        GoalLine: {
+            name: string;
+            /** @description As `define_metric` says, else as its name suggests; None if that is not known. */
+            goal: ("minimize" | "maximize") | null;
+            /** @description As the summary has it. */
+            last: number | null;
+            /** @description Means in equal parts of the run's time; None is a gap. */
+            line: (number | null)[];
+        };
         /** @description A link without its secret. */
         GuestLink: {
             id: number;
@@ -3842,6 +4093,8 @@ export interface components {
             sparklines: {
                 [key: string]: (number | null)[];
             };
+            /** @description If requested, of the first 20 runs of the page; None: it logged no such metric. */
+            goal?: components["schemas"]["GoalLine"] | null;
         };
         /** @description A team, user or project whose runs lost device-hours. */
         LosingPlace: {
@@ -4056,6 +4309,8 @@ export interface components {
                 [key: string]: components["schemas"]["OrganisationSetting"];
             };
             picture: string | null;
+            /** @description That work now: they end if public links are switched off. */
+            public_links: number;
         };
         /** @description How much a parameter decides. */
         ParameterImportance: {
@@ -4244,6 +4499,32 @@ export interface components {
             note: string;
             created_by: string;
         };
+        /** @description How many users reacted to a comment with an emoji. */
+        Reaction: {
+            emoji: string;
+            count: number;
+            mine: boolean;
+        };
+        /** @description A comment. */
+        ReportComment: {
+            id: number;
+            reply_to: number | null;
+            /** @description None: the author's account was deleted, or the comment was. */
+            author: string | null;
+            author_name: string | null;
+            block: string | null;
+            panel: string | null;
+            x: number | null;
+            /** @description Empty: it was deleted, but others have replied. */
+            text: string;
+            html: string;
+            created_ms: number;
+            changed_ms: number | null;
+            resolved_ms: number | null;
+            resolved_by: string | null;
+            reactions: components["schemas"]["Reaction"][];
+            may: components["schemas"]["CommentRights"];
+        };
         /** @description A report with its blocks. */
         Report: {
             id: number;
@@ -4266,6 +4547,8 @@ export interface components {
             changed_ms: number;
             deleted_ms: number | null;
             unpublished_changes: boolean;
+            starred: boolean;
+            followed: boolean;
             /** @description That the blocks are of. */
             shown_revision: number;
             blocks: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"])[];
@@ -4274,6 +4557,25 @@ export interface components {
                 [key: string]: string;
             };
             may: components["schemas"]["ReportRights"];
+        };
+        /** @description A person with whom a report is shared. */
+        ReportShare: {
+            name: string;
+            /**
+             * @description `edit`: may change and publish it too.
+             * @enum {string}
+             */
+            role: "view" | "edit";
+            created_ms: number;
+        };
+        /** @description A version of a report. */
+        ReportVersion: {
+            revision: number;
+            /** @description None: a service account, or the author's account was deleted. */
+            author: string | null;
+            created_ms: number;
+            /** @description It is or was what readers see. */
+            is_published: boolean;
         };
         /** @description A training went on after a restart. */
         Resume: {
@@ -4667,6 +4969,8 @@ export interface components {
                 [key: string]: components["schemas"]["TeamSetting"];
             };
             may: string[];
+            /** @description That work now: they end if public links are switched off. */
+            public_links: number;
         };
         /** @description A rule that could not decide, and the series that it would need. */
         Undecided: {
@@ -4773,6 +5077,8 @@ export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
+export type CommentChanges = components['schemas']['CommentChanges'];
+export type CommentRights = components['schemas']['CommentRights'];
 export type ComparedFields = components['schemas']['ComparedFields'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
@@ -4780,6 +5086,7 @@ export type ConfirmationStart = components['schemas']['ConfirmationStart'];
 export type ConfirmationWays = components['schemas']['ConfirmationWays'];
 export type ConfirmedUntil = components['schemas']['ConfirmedUntil'];
 export type ConsoleAnswer = components['schemas']['ConsoleAnswer'];
+export type ConsoleMatchesAnswer = components['schemas']['ConsoleMatchesAnswer'];
 export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignmentsPage'];
 export type CostCentreChange = components['schemas']['CostCentreChange'];
 export type CostCentresPage = components['schemas']['CostCentresPage'];
@@ -4800,6 +5107,7 @@ export type DifferencePart = components['schemas']['DifferencePart'];
 export type Differences = components['schemas']['Differences'];
 export type Done = components['schemas']['Done'];
 export type DryRunRequest = components['schemas']['DryRunRequest'];
+export type DuplicatedReport = components['schemas']['DuplicatedReport'];
 export type EmailChanges = components['schemas']['EmailChanges'];
 export type EmailsPage = components['schemas']['EmailsPage'];
 export type EndedSessions = components['schemas']['EndedSessions'];
@@ -4817,6 +5125,7 @@ export type FiringsPage = components['schemas']['FiringsPage'];
 export type FleetGroup = components['schemas']['FleetGroup'];
 export type FleetPage = components['schemas']['FleetPage'];
 export type FleetTotals = components['schemas']['FleetTotals'];
+export type FrozenPanel = components['schemas']['FrozenPanel'];
 export type GoalMetric = components['schemas']['GoalMetric'];
 export type GroupMeans = components['schemas']['GroupMeans'];
 export type GroupedKey = components['schemas']['GroupedKey'];
@@ -4897,6 +5206,8 @@ export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
 export type NewReport = components['schemas']['NewReport'];
+export type NewReportComment = components['schemas']['NewReportComment'];
+export type NewReportLink = components['schemas']['NewReportLink'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -4924,7 +5235,16 @@ export type OwnSlackChannel = components['schemas']['OwnSlackChannel'];
 export type OwnTeam = components['schemas']['OwnTeam'];
 export type OwnedKey = components['schemas']['OwnedKey'];
 export type OwnedKeysPage = components['schemas']['OwnedKeysPage'];
+export type PanelConsole = components['schemas']['PanelConsole'];
+export type PanelData = components['schemas']['PanelData'];
+export type PanelDeviceLines = components['schemas']['PanelDeviceLines'];
+export type PanelDifferences = components['schemas']['PanelDifferences'];
+export type PanelFindings = components['schemas']['PanelFindings'];
+export type PanelLineGroup = components['schemas']['PanelLineGroup'];
+export type PanelMedia = components['schemas']['PanelMedia'];
+export type PanelNames = components['schemas']['PanelNames'];
 export type PanelQuery = components['schemas']['PanelQuery'];
+export type PanelRun = components['schemas']['PanelRun'];
 export type PanelZoom = components['schemas']['PanelZoom'];
 export type PasskeyChanges = components['schemas']['PasskeyChanges'];
 export type PasskeyLogin = components['schemas']['PasskeyLogin'];
@@ -4969,12 +5289,15 @@ export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
+export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
+export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
+export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
 export type ResetLink = components['schemas']['ResetLink'];
 export type ResetRequest = components['schemas']['ResetRequest'];
@@ -5010,7 +5333,9 @@ export type SessionsPage = components['schemas']['SessionsPage'];
 export type Settlement = components['schemas']['Settlement'];
 export type SettlementForm = components['schemas']['SettlementForm'];
 export type Setup = components['schemas']['Setup'];
+export type ShareRoleBody = components['schemas']['ShareRoleBody'];
 export type SharedPlace = components['schemas']['SharedPlace'];
+export type SharedReport = components['schemas']['SharedReport'];
 export type ShownGuestLink = components['schemas']['ShownGuestLink'];
 export type ShownKey = components['schemas']['ShownKey'];
 export type ShownLink = components['schemas']['ShownLink'];
@@ -5055,6 +5380,7 @@ export type Transfer = components['schemas']['Transfer'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
 export type TrialResult = components['schemas']['TrialResult'];
+export type UploadedFile = components['schemas']['UploadedFile'];
 export type UsageAlertSettings = components['schemas']['UsageAlertSettings'];
 export type UsageFigures = components['schemas']['UsageFigures'];
 export type UsageReport = components['schemas']['UsageReport'];
@@ -5088,6 +5414,7 @@ export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
 export type ColumnSummary = components['schemas']['ColumnSummary'];
+export type ConsoleMatch = components['schemas']['ConsoleMatch'];
 export type CostCentreAssignment = components['schemas']['CostCentreAssignment'];
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
@@ -5113,6 +5440,7 @@ export type Findings = components['schemas']['Findings'];
 export type Firing = components['schemas']['Firing'];
 export type FleetDevice = components['schemas']['FleetDevice'];
 export type FleetHost = components['schemas']['FleetHost'];
+export type GoalLine = components['schemas']['GoalLine'];
 export type GuestLink = components['schemas']['GuestLink'];
 export type HostRun = components['schemas']['HostRun'];
 export type Importances = components['schemas']['Importances'];
@@ -5154,7 +5482,11 @@ export type Project = components['schemas']['Project'];
 export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
+export type Reaction = components['schemas']['Reaction'];
+export type ReportComment = components['schemas']['ReportComment'];
 export type Report = components['schemas']['Report'];
+export type ReportShare = components['schemas']['ReportShare'];
+export type ReportVersion = components['schemas']['ReportVersion'];
 export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
