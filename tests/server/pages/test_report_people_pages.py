@@ -15,6 +15,7 @@ from tests.server.accounts_server import AccountsServer
 from tests.server.browser import Browser
 from tests.server.pages.test_account_pages import at, fill, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
+from tests.server.pages.test_project_pages import choose_field
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.reports.documents import panels, text
 from tests.server.reports.runs import record_run
@@ -158,6 +159,25 @@ def test_readers_comment_star_and_follow(page: Browser, desk: Desk) -> None:
         ("para", "vera", "vera"),
         ("para", "vera", None),
     ]
+
+
+def test_a_chart_is_added_to_a_report(page: Browser, desk: Desk) -> None:
+    report = desk.report(title="Rates", blocks=[text("aaaa", "first")])
+    signed_in(page, "bob")
+    page.open("/vision/digits/workspace")
+    click(page, "figure figcaption button.icon")
+    click(page, "figure [popover] button", "Add to a report")
+    shown(page, "Rates", "dialog")
+    look(page, "add")
+    click(page, "dialog label", "Rates")
+    click(page, "dialog button", "Add")
+    page.wait("document.body.innerText.includes('Added to the end of “Rates”')")
+    first, added = desk.blocks(report["id"])
+    assert first == text("aaaa", "first")
+    assert sorted(added["run_sets"][0]["runs"]) == ["run-0", "run-1", "run-2"]
+    assert added["panels"][0]["queries"][0]["name"] in ("acc", "loss", "cpu")
+    page.open(path_of(report))
+    page.wait("document.querySelector('.panel canvas')")
 
 
 def test_a_report_is_shared_with_people_and_by_a_link(page: Browser, desk: Desk) -> None:
