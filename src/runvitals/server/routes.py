@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from runvitals.server.artifacts.routes import run_artifacts as artifacts
 from runvitals.server.charts.routes import groups, headline, history, overlay, plan, series
-from runvitals.server.compare.routes import compare, differences, importance
+from runvitals.server.compare.routes import compare, differences, fields, importance
 from runvitals.server.files.routes import media
 from runvitals.server.findings.routes import rules as finding_rules
 from runvitals.server.findings.routes import run_findings
@@ -53,6 +53,7 @@ for resource in (
     fleet,
     hosts,
     compare,
+    fields,
     importance,
 ):
     router.include_router(resource.router)

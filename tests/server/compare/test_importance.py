@@ -11,6 +11,7 @@ import pytest
 
 from runvitals.server.compare.forest import importance
 from runvitals.server.compare.parameters import importances
+from runvitals.server.compare.routes.fields import ComparedFields
 from runvitals.server.compare.routes.importance import ImportancesSchema
 from tests.readers.journals.journals import T0, Trainer
 from tests.server.access.organisation import ServedOrganisation, served_organisation
@@ -107,6 +108,32 @@ def test_both_libraries_say_the_same(runs: Client) -> None:
     assert body["parameters"][0]["values"] == 4
     few = runs.ask("compare/importance", of="summary.loss", filter="id:run01")
     assert few == {"runs": 1, "score": None, "parameters": []}
+
+
+def test_both_libraries_have_the_same_fields(runs: Client) -> None:
+    usual: dict[str, Any] = runs.ask("compare/fields")
+    ComparedFields.model_validate(usual)
+    assert usual["goal"] == {"name": "loss", "goal": "minimize"}
+    assert [field["name"] for field in usual["fields"]] == ["config.lr", "config.batch", "summary.loss"]
+    assert (len(usual["runs"]), usual["more"]) == (24, False)
+    at = [run["id"] for run in usual["runs"]].index("run07")
+    assert [field["values"][at] for field in usual["fields"]] == [3.0, 1.0, 6.0]
+    chosen = runs.ask("compare/fields", fields=["config.never", "summary.loss"], filter="id:run07")
+    assert [(field["name"], field["values"]) for field in chosen["fields"]] == [
+        ("config.never", [None]),
+        ("summary.loss", [6.0]),
+    ]
+    assert runs.get("/api/v1/compare/fields", params={"fields": "colour"}).status_code == 422
+
+
+def test_values_that_are_not_finite_are_counted(tmp_path: Path) -> None:
+    for i, loss in enumerate((1.0, float("nan"), float("inf"))):
+        trainer = Trainer(tmp_path, f"run{i}")
+        trainer.info(T0, config={"lr": float(i)}, summary={"loss": loss})
+        trainer.close()
+    body = Client(tmp_path).ask("compare/fields", fields=["summary.loss"])
+    assert body["fields"][0]["not_finite"] == 2
+    assert sorted(body["fields"][0]["values"], key=str) == [1.0, None, None]
 
 
 def test_invalid_requests(runs: Client) -> None:

@@ -311,6 +311,16 @@ export interface components {
             delete: boolean;
             resolve: boolean;
         };
+        /** @description Fields of runs. */
+        ComparedFields: {
+            /** @description The newest 1,000 that match, the newest first. */
+            runs: components["schemas"]["RunWithFields"][];
+            /** @description Whether there may be older ones, which are left out. */
+            more: boolean;
+            /** @description The metric by which the runs are judged. */
+            goal: components["schemas"]["GoalMetric"] | null;
+            fields: components["schemas"]["FieldColumn"][];
+        };
         /** @description Some runs side by side. */
         ComparedRuns: {
             /** @description In the requested order. */
@@ -321,6 +331,8 @@ export interface components {
             /** @description Facts that are not listed, because there are too many. */
             left_out: number;
             statistics: components["schemas"]["StatisticRow"][];
+            /** @description The metric by which the runs are judged. */
+            goal: components["schemas"]["GoalMetric"] | null;
         };
         /** @description A password or passkey that proves who makes the request. */
         Confirmation: {
@@ -613,6 +625,14 @@ export interface components {
             revoked_ms: number | null;
             key: string;
             user: string;
+        };
+        /** @description A field of each run. */
+        FieldColumn: {
+            name: string;
+            /** @description In the order of `runs`; None: a run has none. */
+            values: (number | string | null)[];
+            /** @description In how many runs it is NaN or infinite, which is None here. */
+            not_finite: number;
         };
         /** @description Whether a filter can be read. */
         FilterCheck: {
@@ -2605,6 +2625,13 @@ export interface components {
             defined_metrics: {
                 [key: string]: components["schemas"]["DefinedMetric"];
             };
+        };
+        /** @description A run whose fields are listed. */
+        RunWithFields: {
+            id: string;
+            name: string;
+            entity: string | null;
+            project: string;
         };
         /** @description A page of saved files. */
         SavedFilesPage: {
@@ -5052,6 +5079,7 @@ export type Code = components['schemas']['Code'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
 export type CommentChanges = components['schemas']['CommentChanges'];
 export type CommentRights = components['schemas']['CommentRights'];
+export type ComparedFields = components['schemas']['ComparedFields'];
 export type ComparedRuns = components['schemas']['ComparedRuns'];
 export type Confirmation = components['schemas']['Confirmation'];
 export type ConfirmationStart = components['schemas']['ConfirmationStart'];
@@ -5090,6 +5118,7 @@ export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
 export type FetchedKey = components['schemas']['FetchedKey'];
+export type FieldColumn = components['schemas']['FieldColumn'];
 export type FilterCheck = components['schemas']['FilterCheck'];
 export type FiringNotification = components['schemas']['FiringNotification'];
 export type FiringsPage = components['schemas']['FiringsPage'];
@@ -5288,6 +5317,7 @@ export type RunBytes = components['schemas']['RunBytes'];
 export type RunBytesPage = components['schemas']['RunBytesPage'];
 export type RunChanges = components['schemas']['RunChanges'];
 export type RunDetail = components['schemas']['RunDetail'];
+export type RunWithFields = components['schemas']['RunWithFields'];
 export type SavedFilesPage = components['schemas']['SavedFilesPage'];
 export type SecondFactor = components['schemas']['SecondFactor'];
 export type SecondFactorSetup = components['schemas']['SecondFactorSetup'];

@@ -12,6 +12,7 @@ from typing import Any, Final, Literal, NamedTuple
 from runvitals.model.run import Run
 from runvitals.model.summary import matches
 from runvitals.model.system_statistics import QUANTITIES
+from runvitals.server.charts.headline_names import choose_goal
 
 Section = Literal["run", "config", "git", "packages", "hardware", "environment"]
 Goal = Literal["minimize", "maximize"]
@@ -204,6 +205,7 @@ SYSTEM_STATISTICS: Final = {
     if not name.endswith(".min")
 }
 """The system statistics that are compared, with their units."""
+_SUMMARY: Final = "summary."
 _NO_STATISTICS: Final[Mapping[str, Mapping[str, float | str]]] = {}
 
 
@@ -221,7 +223,9 @@ def statistics(
             is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
             if is_number and (name in by_name or len(by_name) < MAX_NAMES):
                 by_name.setdefault(name, [None] * len(runs))[position] = float(value)
-    rows = [_statistic(f"summary.{name}", "", goal_of(name, runs), by_name[name]) for name in sorted(by_name)]
+    rows = [
+        _statistic(f"{_SUMMARY}{name}", "", goal_of(name, runs), by_name[name]) for name in sorted(by_name)
+    ]
     if runs:
         rows.append(_statistic("duration", "s", None, [run.duration_ms / 1000 for run in runs]))
     for name, unit in SYSTEM_STATISTICS.items():
@@ -229,6 +233,15 @@ def statistics(
         if any(value is not None for value in values):
             rows.append(_statistic(name, unit, None, values))
     return rows
+
+
+def goal_of_runs(runs: Iterable[Run], rows: Iterable[StatisticRow]) -> tuple[str, Goal | None] | None:
+    """Return the name of the metric by which runs are judged, and which of its values are better."""
+    names = [row.name.removeprefix(_SUMMARY) for row in rows if row.name.startswith(_SUMMARY)]
+    defined: dict[str, Mapping[str, Any]] = {}
+    for run in runs:
+        defined.update(run.defined_metrics)
+    return choose_goal(names, defined)
 
 
 def _number(value: float | str | None) -> float | None:

@@ -42,18 +42,23 @@ async def parameter_names(library: Library, run_filter: Filter) -> list[str]:
 
 async def newest_rows(library: Library, run_filter: Filter, fields: Sequence[str]) -> list[Row]:
     """Return fields of the newest 1,000 runs that match a filter."""
-    rows: list[Row] = []
+    return [row for _, row in await newest_runs(library, run_filter, fields)]
+
+
+async def newest_runs(library: Library, run_filter: Filter, fields: Sequence[str]) -> list[tuple[Run, Row]]:
+    """Return the newest 1,000 runs that match a filter, each with these fields."""
+    found: list[tuple[Run, Row]] = []
     after: Any = None
     newest = RunSort("started_ms", True)
-    while len(rows) < MAX_RUNS:
+    while len(found) < MAX_RUNS:
         page = await library.page(
             run_filter, newest, _RUNS_AT_ONCE, after, _no_key, ShownColumns(tuple(fields))
         )
-        rows += page.columns
+        found += zip(page.runs, page.columns, strict=True)
         after = page.next
         if after is None:
             break
-    return rows
+    return found
 
 
 def _no_key(key: str) -> bool:

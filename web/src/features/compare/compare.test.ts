@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { RunRow, Value } from '../../base/api';
-import { bestOf, brushesOf, brushesText, dimensionsOf, extentOf, factText, placeOf, scaleColour, selected, shownFacts, suitsLog, usualAxes, valueAt, type Dimension } from './compare';
+import { valueColours, factLines, usualText, bestOf, brushesOf, brushesText, dimensionsOf, extentOf, factText, placeOf, scaleColour, selected, shownFacts, suitsLog, usualAxes, valueAt, type Dimension } from './compare';
 import type { FactRow, Json } from '../../base/wire';
 
 const row = (name: string, values: Json[], about: Partial<FactRow> = {}): FactRow => ({ section: 'config', name, differs: true, values, absent: [], ...about });
@@ -22,6 +22,34 @@ describe('facts', () => {
     expect(factText(facts[2]!, 1)).toBeNull();
     expect(factText(row('x', [null, 1]), 0)).toBe('null');
     expect(factText(facts[1]!, 1)).toBe('adam');
+  });
+});
+
+describe('lines of facts', () => {
+  const rare = row('rare', Array(20).fill(null), { absent: Array.from({ length: 19 }, (_, i) => i) });
+  const common = row('lr', Array.from({ length: 20 }, (_, i) => (i < 12 ? 1 : i)));
+
+  it('fold what only a few runs have, until they are opened', () => {
+    const text = (open: boolean, number: number) => factLines([['config', [rare, common]]], number, () => open).map(({ row, rare }) => row?.name ?? rare);
+    expect(text(false, 20)).toEqual([0, 'lr', 1]);
+    expect(text(true, 20)).toEqual([0, 'rare', 'lr']);
+    expect(text(false, 9)).toEqual([0, 'rare', 'lr']);
+  });
+
+  it('mark what is not usual', () => {
+    expect(usualText(common, 20)).toBe('1');
+    expect(usualText(row('seed', [1, 2, 3]), 3)).toBeNull();
+    expect(usualText(row('lr', [1, 1]), 2)).toBeNull();
+  });
+});
+
+describe('colours of values', () => {
+  it('have the best at the bright end, and are faint where there is none', () => {
+    const by = dimension('summary.loss', [1, null, 2]);
+    const [low, none, high] = valueColours(by, 'minimize', false);
+    expect(none).toBe('var(--faint)');
+    expect(valueColours(by, 'maximize', false)).toEqual([high, none, low]);
+    expect(valueColours(by, null, false)[2]).toBe(low);
   });
 });
 

@@ -33,6 +33,41 @@ export function shownFacts(rows: readonly FactRow[], all: boolean, words: string
   return SECTIONS.map((section): [Section, FactRow[]] => [section, shown.filter((row) => row.section === section)]).filter(([, found]) => found.length > 0);
 }
 
+/** A line of the table of facts: a fact, how many rare ones are folded, or the head of a section. */
+export interface FactLine {
+  section: Section;
+  row: FactRow | null;
+  rare: number;
+}
+
+/** So few runs do not fold anything. */
+const FOLDING_RUNS = 10;
+
+/** Whether at most a tenth of many runs have the fact. */
+export const isRare = ({ absent }: FactRow, runs: number): boolean => runs >= FOLDING_RUNS && runs - absent.length <= runs / 10;
+
+/** `isOpen`: whether the rare facts of a section are among the lines. */
+export const factLines = (sections: readonly [Section, FactRow[]][], runs: number, isOpen: (section: Section) => boolean): FactLine[] =>
+  sections.flatMap(([section, rows]): FactLine[] => {
+    const rare = isOpen(section) ? [] : rows.filter((row) => isRare(row, runs));
+    const shown = rare.length > 0 ? rows.filter((row) => !isRare(row, runs)) : rows;
+    const folded = rare.length > 0 ? [{ section, row: null, rare: rare.length }] : [];
+    return [{ section, row: null, rare: 0 }, ...shown.map((row) => ({ section, row, rare: 0 })), ...folded];
+  });
+
+/** What more than half of at least three runs have; null: nothing is usual. */
+export function usualText(row: FactRow, runs: number): string | null {
+  if (!row.differs || runs < 3) return null;
+  const counts = new Map<string | null, number>();
+  for (let run = 0; run < runs; run++) {
+    const text = factText(row, run);
+    const count = (counts.get(text) ?? 0) + 1;
+    if (count > runs / 2) return text;
+    counts.set(text, count);
+  }
+  return null;
+}
+
 /** The best runs of a row by a goal; none if all are equally good. */
 export function bestOf(values: readonly Value[], goal: Goal | null): number[] {
   const known = values.filter((value): value is number => value !== null);
@@ -122,6 +157,16 @@ export function placeOf(value: number, { min, max }: Extent, log: boolean): numb
 /** The value at a place. */
 export function valueAt(place: number, { min, max }: Extent, log: boolean): number {
   return log ? Math.exp(Math.log(min) + place * (Math.log(max) - Math.log(min))) : min + place * (max - min);
+}
+
+/** The colours of values by a scale; the best end is the bright one, where it is known. */
+export function valueColours(by: Dimension, goal: Goal | null, dark: boolean): string[] {
+  const [extent, log] = [extentOf(by), suitsLog(by)];
+  return by.values.map((value) => {
+    if (value === null) return 'var(--faint)';
+    const place = placeOf(value, extent, log);
+    return scaleColour(goal === 'minimize' ? 1 - place : place, dark);
+  });
 }
 
 /** What is selected, by dimension. */

@@ -4,13 +4,16 @@ import type { OverlayRun, PanelData, PanelRun } from '../../base/wire';
 import { fromLogged } from '../../chart/loggedPoints';
 import { centred } from '../workspace/overlay';
 import type { PanelX } from '../workspace/panel';
-import { newPanel, PANEL_KINDS, type LayoutPanel, type PanelKind } from '../workspace/panels/layout';
+import { newPanel, type LayoutPanel, type PanelKind } from '../workspace/panels/layout';
 import { linesOf, metricsOf, neededFor, type PanelLine } from '../workspace/panels/panelLines';
 import { deviceLines, metricId, namesOf, type SourceLine } from '../workspace/panels/panelSource';
 import type { ReportPanel } from './reports';
 
-/** Kinds that are drawn like those of a workspace. */
-export const isLayoutKind = (kind: string): kind is PanelKind => (PANEL_KINDS as readonly string[]).includes(kind);
+/** Kinds that draw the lines of metrics, and text. */
+const DRAWN: readonly string[] = ['line', 'bar', 'scatter', 'histogram', 'percentile', 'scalar', 'table', 'text'] satisfies PanelKind[];
+
+/** Whether a panel is drawn from lines as one of a workspace is. */
+export const isLayoutKind = (kind: string): kind is PanelKind => DRAWN.includes(kind);
 
 /** The panel with its settings, as panels of a workspace are drawn. Settings that are missing or wrong are the usual ones. */
 export function layoutOf(panel: ReportPanel): LayoutPanel {

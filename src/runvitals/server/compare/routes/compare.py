@@ -12,7 +12,7 @@ from runvitals.model.run import Run
 from runvitals.model.run_json import run_as_dict
 from runvitals.server.access.permission import needs
 from runvitals.server.charts.routes.overlay import ThePlace, TheRuns
-from runvitals.server.compare.comparison import compared_facts, statistics
+from runvitals.server.compare.comparison import compared_facts, goal_of_runs, statistics
 from runvitals.server.compare.routes import compare_models
 from runvitals.server.compare.run_rows import system_statistics
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
@@ -45,13 +45,16 @@ async def compare(request: Request, library: TheLibrary, requested: TheRuns, pla
     def encode() -> bytes:
         facts, left_out = compared_facts(runs)
         rows = [run_as_dict(run) for run in runs]
+        numbers = statistics(runs, system)
+        goal = goal_of_runs(runs, numbers)
         return json_bytes(
             {
                 "runs": [{name: row[name] for name in _ROW_FIELDS} for row in rows],
                 "missing": requested.as_json()["missing"],
                 "facts": [asdict(fact) for fact in facts],
                 "left_out": left_out,
-                "statistics": [asdict(row) for row in statistics(runs, system)],
+                "statistics": [asdict(row) for row in numbers],
+                "goal": None if goal is None else {"name": goal[0], "goal": goal[1]},
             }
         )
 

@@ -9,6 +9,7 @@ from pydantic import Field
 from runvitals.server.compare.comparison import Goal, Section
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.runs.routes.models import Number, RunRowSchema
+from runvitals.server.runs.routes.usual_columns import GoalMetric
 
 
 class FactRowSchema(ResponseBody):
@@ -39,3 +40,4 @@ class ComparedRuns(ResponseBody):
     facts: list[FactRowSchema]
     left_out: int = Field(description="Facts that are not listed, because there are too many.")
     statistics: list[StatisticRowSchema]
+    goal: GoalMetric | None = Field(description="The metric by which the runs are judged.")

@@ -3,7 +3,7 @@
 import type { SmoothingChoice, YScale } from '../../../chart/viewState';
 import type { PanelX } from '../panel';
 
-export const PANEL_KINDS = ['line', 'bar', 'scatter', 'histogram', 'percentile', 'scalar', 'table', 'text'] as const;
+export const PANEL_KINDS = ['line', 'bar', 'scatter', 'histogram', 'percentile', 'scalar', 'table', 'parallel', 'importance', 'text'] as const;
 export type PanelKind = (typeof PANEL_KINDS)[number];
 
 export const PANEL_NAMES: Record<PanelKind, string> = {
@@ -14,6 +14,8 @@ export const PANEL_NAMES: Record<PanelKind, string> = {
   percentile: 'Percentiles',
   scalar: 'Number',
   table: 'Table',
+  parallel: 'Parallel coordinates',
+  importance: 'Importance of parameters',
   text: 'Text',
 };
 
@@ -33,14 +35,14 @@ export interface LayoutPanel {
   /** Its size in the grid. */
   columns: number;
   rows: number;
-  /** Expressions of metrics. */
+  /** Expressions of metrics; of parallel coordinates the fields on the axes, of importance the number. */
   metrics: readonly string[];
   /** Metrics are all whose names match this regular expression, instead of `metrics`. */
   pattern: string;
   /** A panel for each match of the pattern, not all of them in one. */
   each: boolean;
   x: PanelX;
-  /** The expression across, of a scatter plot. */
+  /** The expression across, of a scatter plot; of parallel coordinates the field of the colours. */
   across: string;
   scope: Scope;
   statistic: Statistic;
@@ -89,7 +91,7 @@ export function newPanel(kind: PanelKind = 'line'): LayoutPanel {
     id: newId(),
     kind,
     title: '',
-    columns: small ? 2 : 4,
+    columns: small ? 2 : kind === 'parallel' ? 12 : 4,
     rows: small ? 2 : 4,
     metrics: [],
     pattern: '',
@@ -195,5 +197,8 @@ export function stepPanel(layout: Layout, id: string, by: 1 | -1): Layout {
 /** An expression as it is shown: a name that is all of it needs no quotes, and not its source. */
 export const shownText = (text: string): string => /^(?:logged:|system:)?"((?:[^"\\]|\\["\\])*)"$/.exec(text)?.[1]!.replace(/\\(.)/g, '$1') ?? text;
 
+/** Of kinds that show something before anything is chosen. */
+const USUAL_TITLES: Partial<Record<PanelKind, string>> = { parallel: PANEL_NAMES.parallel, importance: PANEL_NAMES.importance };
+
 export const titleOf = (panel: LayoutPanel): string =>
-  panel.title || (panel.pattern ? `Metrics like ${panel.pattern}` : panel.kind === 'text' ? 'Text' : panel.metrics.filter(Boolean).map(shownText).join(', ')) || 'New panel';
+  panel.title || (panel.kind === 'importance' && panel.metrics.length > 0 ? `Importance for ${shownText(panel.metrics[0]!)}` : panel.pattern ? `Metrics like ${panel.pattern}` : panel.kind === 'text' ? 'Text' : panel.metrics.filter(Boolean).map(shownText).join(', ')) || USUAL_TITLES[panel.kind] || 'New panel';

@@ -14,7 +14,9 @@ const SUBJECT = ['run', 'host', 'rank', 'device', 'name'];
 export function panelRows(panel: LayoutPanel, lines: readonly PanelLine[], x: string): Cell[][] | null {
   switch (panel.kind) {
     case 'text':
-      return null;
+    case 'parallel':
+    case 'importance':
+      return null; // the last two have fields instead of lines
     case 'line':
       return [[...SUBJECT, 'metric', x, 'value', 'min', 'max', 'n'], ...lines.flatMap((line) => pointRows([...subjectOf(line), line.text], line))];
     case 'percentile':

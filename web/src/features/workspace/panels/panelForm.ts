@@ -31,7 +31,7 @@ export const MISSING = 'Name';
 
 /** Errors by field: `metrics[0]`, `across`, `pattern`, `percentiles`. */
 export function fieldErrors(panel: LayoutPanel, way: 'names' | 'pattern', metrics: readonly string[], percentiles: string): Record<string, string> {
-  if (panel.kind === 'text') return {};
+  if (panel.kind === 'text' || panel.kind === 'parallel' || panel.kind === 'importance') return {};
   const errors: Record<string, string> = {};
   const expect = (field: string, text: string, parse: (text: string) => unknown, what: string): void => {
     const problem = text.trim() ? problemOf(parse, text) : `${MISSING} ${what}.`;

@@ -1,6 +1,7 @@
 // Panels that are no line charts, as SVG for a picture of the page.
 
 import { HEIGHT, LEFT, LETTER, LINE, RIGHT, round, text, TOP, WIDTH, wrapped, type Colors } from '../../../chart/chartImage';
+import { fitEnds, fitOf, fitText } from '../../compare/fit';
 import { formatValue } from '../../../base/units';
 import { shownText, type LayoutPanel } from './layout';
 import type { PanelLine } from './panelLines';
@@ -111,11 +112,14 @@ function scatter({ panel, lines, colorOf }: PanelPicture, colors: Colors): strin
   if (all.length === 0) return textLines('Nothing has both values.', colors);
   const dots = all.slice(0, MAX_DOTS);
   const scales = scatterScales(panel, lines, dots, TICKS_ACROSS, TICKS_UP);
+  const fit = fitOf(dots.map(({ x, y }) => ({ x: scales[0].place(x), y: scales[1].place(y) })));
+  const [from, to] = (fit && fitEnds(fit))?.map(({ x, y }) => `${round(PLACE.left + x * PLACE.width)} ${round(PLACE.top + (1 - y) * PLACE.height)}`) ?? [];
+  const line = fit && from ? `<path d="M${from}L${to}" stroke="${colors.text}" stroke-dasharray="6 4"/>` + text(WIDTH - RIGHT, TOP - 8, `Fit: ${fitText(fit)}`, colors.soft, 'text-anchor="end"') : '';
   const drawn = dots.map(({ x, y, line }) => {
     const [cx, cy] = [PLACE.left + scales[0].place(x) * PLACE.width, PLACE.top + (1 - scales[1].place(y)) * PLACE.height];
     return Number.isFinite(cx) && Number.isFinite(cy) ? `<circle cx="${round(cx)}" cy="${round(cy)}" r="${panel.points ? 2 : 4}" fill="${colorOf(line.slot)}" fill-opacity="0.75"/>` : '';
   });
-  return axes(scales, [shownText(panel.across), [...new Set(panel.metrics)].map(shownText).join(', ')], colors) + drawn.join('');
+  return axes(scales, [shownText(panel.across), [...new Set(panel.metrics)].map(shownText).join(', ')], colors) + drawn.join('') + line;
 }
 
 function histogram({ panel, lines, colorOf }: PanelPicture, colors: Colors): string {

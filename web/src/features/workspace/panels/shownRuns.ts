@@ -1,5 +1,6 @@
 // The runs that panels show, their values, and the part of an axis that is zoomed to.
 
+import type { Params } from '../../../base/api';
 import type { Range } from '../../../chart/points';
 import type { OverlayData } from '../overlayData.svelte';
 import type { PanelX } from '../panel';
@@ -8,6 +9,8 @@ import type { OverlayRun } from '../../../base/wire';
 export interface ShownRuns {
   data: OverlayData;
   runs: readonly OverlayRun[];
+  /** The filter of all runs that match, of which `runs` are some: for panels that the server computes. */
+  params: Params;
   zoom: { x: PanelX; range: Range } | null;
   /** null: show everything again. */
   onzoom: (range: Range | null, x: PanelX) => void;
