@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import anyio
 import httpx
 import pytest
 
 from runvitals.cli import main
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
+from runvitals.monitoring.monitor.relay_connection import ask
+from runvitals.relay.edit_delivery import deliver_edits
+from runvitals.server.app import create_app
 from runvitals.server.library.local.run_edits import RunEdits
+from tests.patience import PATIENCE_S, eventually
 from tests.server.serving import Served, serving
 
 HOUR = 3_600_000
@@ -199,3 +206,26 @@ def test_edits_of_other_processes_and_unknown_facts_are_no_obstacle(one: Synced)
     one.edit(now_ms(), notes="later ones follow")
     one.sync(1)
     assert one.run()["notes"] == "later ones follow"
+
+
+def test_an_edit_on_the_page_starts_the_relay_of_a_run_that_was_delivered(
+    one: Synced, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    app = create_app(one.directory, edited=lambda run_id: deliver_edits(run_id, one.directory))
+
+    async def rename(name: str) -> None:
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8900") as client:
+            (await client.patch("/api/v1/runs/one", json={"name": name})).raise_for_status()
+
+    monkeypatch.setenv("RUNVITALS_SERVER", one.served.url)
+    anyio.run(rename, "before")  # nothing was delivered yet, and nothing is now
+    assert ask(one.directory, {"op": "hello"}, PATIENCE_S) is None
+    one.sync()
+    assert one.run()["name"] == "before"
+    anyio.run(rename, "after")
+    eventually(lambda: one.run()["name"] == "after")
+    relay = ask(one.directory, {"op": "hello"}, PATIENCE_S)
+    if relay is not None:  # it has not ended by itself yet
+        os.kill(relay["pid"], signal.SIGTERM)
+        eventually(lambda: ask(one.directory, {"op": "hello"}, PATIENCE_S) is None)

@@ -80,6 +80,7 @@ def _facts(run: Run) -> list[list[str]]:
         ["project", inert(run.project)],
         ["state", ending(run.ending)],
         ["out of memory", {True: "yes", False: "no", None: ""}[run.out_of_memory]],
+        ["deleted", "" if run.deleted_ms is None else f"in the trash since {moment(run.deleted_ms)} UTC"],
         ["started", f"{moment(run.started_ms)} UTC"],
         ["duration", duration(run.duration_ms)],
         ["hosts", inert(_hosts(run.hosts))],

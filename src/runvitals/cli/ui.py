@@ -36,6 +36,7 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Serve the runs on loopback until Ctrl-C, and open the browser; return 0."""
     with quick_start.for_imports():
+        from runvitals.relay.edit_delivery import deliver_edits
         from runvitals.server.app import create_app
         from runvitals.server.http import serve
     port = DEFAULT_PORT if arguments.port is None else arguments.port
@@ -51,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
     print(f"runvitals: {url} shows the runs in {inert(folder)}; press Ctrl-C to stop", flush=True)
     if not arguments.no_browser and _has_display():
         webbrowser.open(url)
-    serve.serve(create_app(folder), listener)
+    serve.serve(create_app(folder, edited=lambda run_id: deliver_edits(run_id, folder)), listener)
     return 0
 
 

@@ -186,7 +186,7 @@ class Relay:
             cursor = Cursor(
                 paths.run_dir(str(message["run"]), self.directory),
                 DestinationSpec(str(message["destination"])),
-                self.host,
+                paths.safe_name(str(message.get("host") or self.host)),
             )
             self._waiting.append((cursor, False))
         elif op == "flush":

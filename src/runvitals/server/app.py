@@ -33,6 +33,7 @@ from runvitals.server.http.component_names import use_plain_names
 from runvitals.server.http.errors import DetailedError, field_name
 from runvitals.server.http.known_parameters import check_known_parameters
 from runvitals.server.http.open_streams import OpenStreams
+from runvitals.server.http.own_user import OwnUserChanges
 from runvitals.server.http.response_memory import BoundedResponses, ResponseMemory
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
 from runvitals.server.http.router import (
@@ -57,23 +58,29 @@ log = logging.getLogger("runvitals.server")
 
 
 def create_app(
-    directory: str | None = None, clock: Callable[[], int] = now_ms, static: str = page.FOLDER
+    directory: str | None = None,
+    clock: Callable[[], int] = now_ms,
+    static: str = page.FOLDER,
+    edited: Callable[[str], None] = lambda run_id: None,
 ) -> FastAPI:
     """The application over a data folder: `/api/v1/…` and the page.
 
-    It serves this machine only: it has no accounts, and rejects requests to other host names than loopback.
+    It serves this machine only: it has no accounts. It rejects requests to other host names than loopback,
+    and changes by other users of the machine.
 
     Args:
         directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
         clock: the time now, ms UTC.
         static: the folder of the built page.
+        edited: called with the id of a run after each edit.
 
     Example:
         >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
     """
-    app = application(local_services(JournalLibrary(directory or data_dir(), clock)), static)
+    app = application(local_services(JournalLibrary(directory or data_dir(), clock, edited)), static)
     for router in (local_trash.router, local_artifacts.router):
         app.router.routes[:0] = _checked_routes(router, ())
+    app.add_middleware(OwnUserChanges)
     app.add_middleware(LoopbackOnly)
     return app
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from tests.readers.journals.journals import Monitor
@@ -51,3 +52,14 @@ def test_the_menu_of_groups_closes_after_a_choice(page: Browser, tmp_path: Path)
     for kind in ("mousePressed", "mouseReleased"):
         page.mouse(kind, left + width / 2, top + height / 2, 1)
     page.wait("new URLSearchParams(location.search).has('by') && !document.querySelector('[role=menu]')")
+
+
+def test_no_values_of_a_missing_run_are_asked_for(page: Browser) -> None:  # noqa: F811
+    page.open("/runs/nobody/system")
+    page.wait("document.querySelector('h1')?.innerText === 'No such run'")
+    time.sleep(1.0)  # a request too many would be made by now
+    entries = "performance.getEntriesByType('resource').map(e => e.name)"
+    asked = page.evaluate(f"{entries}.filter(name => name.includes('/runs/nobody'))")
+    # The page asks for the run, and for what it has, before it knows that there is none.
+    assert {path.partition("/runs/nobody")[2] for path in asked} <= {"", "/plan", "/headline"}
+    page.complaints.clear()  # the browser reports each response 404

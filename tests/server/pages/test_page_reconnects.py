@@ -38,9 +38,11 @@ def test_a_restarted_server(browser: Browser, tmp_path: Path, static: str) -> No
         browser.base = f"http://127.0.0.1:{port}"
         browser.open("/runs/abc/system")
         browser.wait("""document.querySelector('figure[aria-label^="CPU"]')?.innerText.includes('7%')""")
+        browser.wait("document.querySelector('.head .link.open')")
         browser.evaluate("window.neverLoadedAgain = true")
     monitor.sample(now_ms(), {"cpu": 21.0, "system.load1": 3.0})
     browser.wait("document.querySelector('main').innerText.includes('The server does not respond')")
+    assert not browser.evaluate("document.querySelector('.head .link.open')")  # it is live no longer
     # A tab whose code is not loaded yet.
     browser.evaluate("document.querySelector('nav.tabs a[href$=alerts]').click()")
     browser.wait("document.querySelector('main').innerText.includes('Alerts: The server does not respond')")

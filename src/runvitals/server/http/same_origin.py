@@ -108,14 +108,14 @@ class SameOrigin:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Refuse a request that changes something and comes from the page of another site."""
-        if scope["type"] != "http" or scope["method"] in _SAFE_METHODS or _is_same_origin(scope):
+        if scope["type"] != "http" or scope["method"] in SAFE_METHODS or _is_same_origin(scope):
             await self._app(scope, receive, send)
             return
         error = f"{scope['method']} {scope['path'][:300]}: pages of other sites cannot change anything here"
         await JSONResponse({"error": error}, status_code=403)(scope, receive, send)
 
 
-_SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
+SAFE_METHODS = ("GET", "HEAD", "OPTIONS")
 
 
 def _is_same_origin(scope: Scope) -> bool:

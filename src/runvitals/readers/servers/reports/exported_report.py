@@ -66,7 +66,8 @@ def read_report(name: str, url: str | None = None, token: str | None = None) -> 
     with closing(ApiConnection(server, key, _TIMEOUT_S)) as connection:
         path = path_with("/reports/{report}", {"report": name})
         report = connection.get(path)
-        answers, images = {}, {}
+        answers: dict[str, Any] = {}
+        images: dict[str, bytes] = {}
         for block in report["blocks"]:
             if block["kind"] == "image":
                 images |= _image(connection, f"{path}/files/{block['file']}", block["file"], images)

@@ -121,7 +121,7 @@ def _statistic(line: Mapping[str, Any], statistic: str) -> float:
     """Return one number of a line; NaN without values."""
     low, high = line["min"] or line["y"], line["max"] or line["y"]
     columns: dict[str, Sequence[Any]] = {"min": low, "max": high}
-    numbers = [value for value in columns.get(statistic, line["y"]) if _is_number(value)]
+    numbers = [float(value) for value in columns.get(statistic, line["y"]) if _is_number(value)]
     if not numbers:
         return math.nan
     if statistic == "mean":

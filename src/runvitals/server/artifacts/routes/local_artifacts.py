@@ -16,7 +16,6 @@ from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.listing import ThePage, page_in_order, page_of
-from runvitals.server.http.responses import RUN_ERRORS
 from runvitals.server.http.router import Router
 from runvitals.server.library.local.contents import open_content
 from runvitals.server.library.local.run_library import JournalLibrary
@@ -26,7 +25,7 @@ _OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
 _PLAIN: Final = "/projects/{project:path}/artifacts"
 _READS: Final = [needs("artifact:read")]
 
-router = Router(prefix="/api/v1", responses=RUN_ERRORS)
+router = Router(prefix="/api/v1", include_in_schema=False)  # documented as those of a shared server
 
 
 def the_directory(library: TheLibrary) -> str:

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Any, Final
 
@@ -29,13 +29,15 @@ class RunEdits:
 
     Args:
         directory: the data folder.
+        recorded: called with the id of a run after each edit.
 
     Example:
         >>> RunEdits("/data").record("brave-otter-1", {"name": "baseline", "tags": ["good"]}, now_ms)
     """
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, recorded: Callable[[str], None] = lambda run_id: None) -> None:
         self._directory = directory
+        self._recorded = recorded
         self._lock = threading.Lock()
         self._open: OrderedDict[str, JournalWriter] = OrderedDict()
 
@@ -59,6 +61,8 @@ class RunEdits:
                     f"{folder}: {error.strerror or error}: the run was not changed. Its runs can be read; to "
                     "edit them, start `runvitals ui` as a user who may write to this folder"
                 ) from error
+
+        self._recorded(run_id)
 
     def close(self) -> None:
         """Close all files."""

@@ -102,15 +102,18 @@ class JournalLibrary(JournalChanges):
     Args:
         directory: the data folder.
         clock: the time now, ms UTC; the states of runs depend on it.
+        edited: called with the id of a run after each edit.
     """
 
     kind: Literal["local", "server"] = "local"
 
-    def __init__(self, directory: str, clock: Callable[[], int]) -> None:
+    def __init__(
+        self, directory: str, clock: Callable[[], int], edited: Callable[[str], None] = lambda run_id: None
+    ) -> None:
         self.directory = directory
         self.clock = clock
         self._list = RunList(directory)
-        self._edits = RunEdits(directory)
+        self._edits = RunEdits(directory, edited)
         self._runs: list[Run] = []
         self._trash: list[Run] = []
         self._listed = CachedRead(self._list_runs)

@@ -83,7 +83,7 @@ async def list_runs(
     ] = False,
 ) -> Response:
     """Runs, newest first. Pages are stable: a run that starts meanwhile moves no run to another page."""
-    access, cursors = route_check(request), services_of(request).cursors
+    cursors = services_of(request).cursors
     _check_limit(requested, limit)
     try:
         if after is not None and cursors is not None:
@@ -103,11 +103,8 @@ async def list_runs(
         rows = _rows(page, requested)
         _add_goals(rows, page.runs, lines)
         following = page.next
-        if access is None:
-            rows = [{**row, "may": LOCAL_ACTIONS} for row in rows]
-        else:
-            may = access.may_of_runs(request, page.runs, run_filter.deleted)
-            rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
+        may = _actions(request, page.runs, run_filter.deleted)
+        rows = [{**row, "may": actions} for row, actions in zip(rows, may, strict=True)]
         if following is not None and cursors is not None:
             following = cursors.bind(request, following)
         body = {"runs": rows, "total": page.total, "next": following, "pending": page.pending}
@@ -133,6 +130,12 @@ def _add_goals(rows: list[dict[str, Any]], runs: Sequence[Run], lines: goal_line
         line = lines.get((run.entity, run.id), {}).get(metric.name) if metric else None
         if metric and line:
             row["goal"] = {**asdict(metric), "line": line}
+
+
+def _actions(request: Request, runs: Sequence[Run], deleted: bool = False) -> Sequence[Sequence[str]]:
+    """Return what the requester may do with each of some runs, all in the trash or all not."""
+    access = route_check(request)
+    return [LOCAL_ACTIONS] * len(runs) if access is None else access.may_of_runs(request, runs, deleted)
 
 
 def _rows(page: RunsPage, requested: RequestedList) -> list[dict[str, Any]]:
@@ -168,12 +171,10 @@ async def run_fields(library: TheLibrary, run_filter: TheFilter) -> Any:
 )
 async def one_run(request: Request, run: TheRun, library: TheLibrary) -> Response:
     """Everything known about a run except its series."""
-    access = route_check(request)
 
     def read(view: RunView) -> bytes:
         details = view.run(library.clock())
-        may = LOCAL_ACTIONS if access is None else access.may_of_runs(request, [details])[0]
-        return json_bytes({**run_as_dict(details), "may": may})
+        return json_bytes({**run_as_dict(details), "may": _actions(request, [details])[0]})
 
     return await json_response(request, await run.use(read, quick=True))
 
