@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.run_state import State
 from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.runs.routes.run_list_models import GoalLineSchema
 
 Number = float | None
 Values = dict[str, list[Number]]
@@ -159,17 +160,6 @@ class RunRowSchema(ResponseBody):
     may: list[str] | None = Field(
         None, description="What the requester may do with it: `run:stop`, …; left out in live events."
     )
-
-
-class GoalLineSchema(ResponseBody):
-    """The metric by which a run is judged, and its course."""
-
-    name: str
-    goal: Literal["minimize", "maximize"] | None = Field(
-        description="As `define_metric` says, else as its name suggests; None if that is not known."
-    )
-    last: Number = Field(description="As the summary has it.")
-    line: list[Number] = Field(description="Means in equal parts of the run's time; None is a gap.")
 
 
 class ListedRunSchema(RunRowSchema):
