@@ -108,7 +108,7 @@ function chartGroup(chart: ChartSnapshot, colors: Colors): string {
   };
   const id = `clip${(clips += 1)}`;
   const clip = `<clipPath id="${id}"><rect x="${LEFT}" y="${TOP}" width="${WIDTH - LEFT - RIGHT}" height="${HEIGHT - TOP - BOTTOM}"/></clipPath>`;
-  const drawnLines = lines.map((line) => linePath(line, place, (value) => isDrawable(value, y.scale))).join('');
+  const drawnLines = lines.map((line) => linePath(line, place, (value) => isDrawable(value, y.scale), axis.log)).join('');
   return [
     text(12, 20, chart.title, colors.text, 'font-size="13" font-weight="600"'),
     text(WIDTH - RIGHT, 20, `${whereText(axis, range.min)} to ${whereText(axis, range.max)}`, colors.soft, 'text-anchor="end"'),
@@ -175,8 +175,8 @@ function markBars({ marks = [], range }: ChartSnapshot, place: Place, colors: Co
     .join('');
 }
 
-function linePath({ points, raw, band, color, dash, width }: Drawn, place: Place, isKnown: (value: number | null | undefined) => value is number): string {
-  const longest = longestStep(points.x);
+function linePath({ points, raw, band, color, dash, width }: Drawn, place: Place, isKnown: (value: number | null | undefined) => value is number, logX = false): string {
+  const longest = logX ? Infinity : longestStep(points.x);
   const path = (values: readonly (number | null | undefined)[]): string => {
     let connected = false;
     return values

@@ -87,12 +87,13 @@ function ownLine({ id, label, slot, dashed, ofMany, points, notFinite }: Line, h
 }
 
 /** The columns of a chart: its lines first, then raw values of those that are smoothed, then low and high of those with a band. */
-export function columnsOf(lines: readonly Drawn[], positiveOnly: boolean): Aligned {
+export function columnsOf(lines: readonly Drawn[], positiveOnly: boolean, logX = false): Aligned {
   const values = align(
     lines.map(({ points, band, raw }) => ({
       x: points.x,
       columns: [points.y, ...(raw ? [raw] : []), ...(band ? [points.low!, points.high!] : [])],
     })),
+    logX,
   );
   const [own, raws, bands]: Aligned['columns'][] = [[], [], []];
   let i = 0;

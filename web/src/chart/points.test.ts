@@ -108,3 +108,10 @@ describe('values that are not finite', () => {
     expect(finiteText([{ id: '', label: '', slot: 0, points: points([null]) }])).toBe('');
   });
 });
+
+it('a line over a logarithmic axis is not broken where its points are further apart', () => {
+  const x = [...Array.from({ length: 50 }, (_, i) => i + 1), 100, 1000, 10_000];
+  const series = [{ x, columns: [x] }];
+  expect(align(series).columns[0]).toContain(null);
+  expect(align(series, true).columns[0]).not.toContain(null);
+});

@@ -103,10 +103,14 @@ export interface Aligned {
   columns: Column[];
 }
 
-/** The columns of several series; each has a gap where its points are unusually far apart. */
-export function align(series: readonly { x: readonly number[]; columns: readonly (readonly Value[])[] }[]): Aligned {
+/**
+ * The columns of several series; each has a gap where its points are unusually far apart.
+ *
+ * `log`: points are further and further apart along a logarithmic axis, which is no gap.
+ */
+export function align(series: readonly { x: readonly number[]; columns: readonly (readonly Value[])[] }[], log = false): Aligned {
   const all = new Set<number>();
-  const gaps = series.map((one) => gapsOf(one.x));
+  const gaps = series.map((one) => (log ? [] : gapsOf(one.x)));
   series.forEach((one, i) => {
     for (const x of one.x) all.add(x);
     for (const x of gaps[i]!) all.add(x);
