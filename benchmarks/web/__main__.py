@@ -1,10 +1,11 @@
 """Speed of the page in Chromium: first chart, all charts in view, zoom, live view, bytes and memory.
 
-    scripts/bench web [--quick] [--only fleet|day|live|watch|workspace] [--no-peers]
+    scripts/bench web [--quick] [--only fleet|day|live|trackers|watch|workspace] [--no-peers]
 
     fleet      4 hosts × 8 GPUs × 2 h, about 10 million values, from journals and from a server's store
     day        60 metrics × 24 h at 1 s, beside pages with the same series in ECharts and in Plotly
     live       64 devices × 8 metrics, and an hour of samples, played faster than they would come
+    trackers   first loads beside Trackio, Aim and MLflow, which PyPI installs
     watch      home, runs, hosts and a run of 8 GPUs at 1 Hz: layout shift, processor time, memory
     workspace  50 runs × 24 charts of a project, live
 
@@ -19,12 +20,13 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from benchmarks.web import day, fleet, live, watch, workspace
+from benchmarks.web import day, fleet, live, trackers, watch, workspace
 
 SCENARIOS = {
     "fleet": fleet.measure,
     "day": day.measure,
     "live": live.measure,
+    "trackers": trackers.measure,
     "watch": watch.measure,
     "workspace": workspace.measure,
 }
@@ -35,7 +37,9 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="shorter runs, loaded once, nothing recorded")
     parser.add_argument("--only", choices=sorted(SCENARIOS), help="only this part")
     parser.add_argument(
-        "--no-peers", action="store_true", help="without ECharts and Plotly, which npm installs"
+        "--no-peers",
+        action="store_true",
+        help="without other libraries and trackers, which npm and PyPI install",
     )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory(prefix="runvitals-bench-web-") as folder:

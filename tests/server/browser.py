@@ -33,6 +33,7 @@ _KEY_CODES = {
     "ArrowUp": 38,
     "ArrowRight": 39,
     "ArrowDown": 40,
+    "k": 75,
     "F2": 113,
 }
 _FLAGS = (
@@ -214,12 +215,26 @@ class Browser:
             modifiers=8 * shift,
         )
 
-    def press(self, key: str, alt: bool = False, shift: bool = False) -> None:
-        """A key, for the element that has the focus."""
+    def press(
+        self, key: str, alt: bool = False, shift: bool = False, ctrl: bool = False, text: str = ""
+    ) -> None:
+        """A key, for the element that has the focus.
+
+        Args:
+            text: what the key writes: of Enter, which follows a link only then, it is a carriage return.
+        """
         # By its code the browser itself knows a key: Escape closes a dialog.
         code = {"windowsVirtualKeyCode": _KEY_CODES[key]} if key in _KEY_CODES else {}
+        written = {"text": text} if text else {}
         for kind in ("keyDown", "keyUp"):
-            self.call("Input.dispatchKeyEvent", type=kind, key=key, modifiers=alt + 8 * shift, **code)
+            self.call(
+                "Input.dispatchKeyEvent",
+                type=kind,
+                key=key,
+                modifiers=alt + 2 * ctrl + 8 * shift,
+                **code,
+                **written,
+            )
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
         """(left, top, width, height) of an element in the window, scrolled into view."""

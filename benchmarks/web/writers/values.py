@@ -21,6 +21,4 @@ def rows_of(run: int) -> Iterator[dict[str, float]]:
     noise = random.Random(run)
     for step in range(STEPS):
         falling = math.exp(-step / (20 + run % 30))
-        yield {
-            name: place + falling * (1 + noise.random() / 10) for place, name in enumerate(METRICS)
-        }
+        yield {name: place + falling * (1 + noise.random() / 10) for place, name in enumerate(METRICS)}

@@ -300,6 +300,24 @@ def intro(people: People) -> str:
     return str(people.browser("rita").get("/account/profile").json()["intro"])
 
 
+def test_an_image_that_cannot_be_loaded_is_a_small_mark_with_its_name(page: Browser, people: People) -> None:
+    people.browser("rita").patch(
+        "/account/profile", json={"intro": "Before ![the loss](https://nowhere.invalid/loss.png) after"}
+    ).raise_for_status()
+    signed_in(page)
+    page.open("/rita")
+    page.wait("document.querySelector('main img.broken')")
+    image = page.evaluate(
+        "(e => ({alt: e.alt, title: e.title, height: e.offsetHeight, line: e.parentElement.offsetHeight}))"
+        "(document.querySelector('main img.broken'))"
+    )
+    assert image["alt"] == "the loss"
+    assert "could not be loaded" in image["title"]
+    assert image["height"] <= 24
+    assert image["line"] <= 32
+    page.complaints[:] = [text for text in page.complaints if "/-/image" not in text]
+
+
 def test_another_session_is_ended(page: Browser, people: People) -> None:
     other = people.browser("rita")
     signed_in(page)

@@ -199,3 +199,25 @@ def type_into(page: Browser, paragraph: int, words: str) -> None:
     )
     page.wait("new Promise(done => setTimeout(() => done(true), 50))")
     page.call("Input.insertText", text=words)
+
+
+def test_a_team_chooses_the_reports_that_its_page_shows(lab: ReportLab, page: Browser) -> None:
+    lab.report()
+    depths = lab.ask("rita", "POST", REPORTS, title="Which depth?", publish=True)
+    signed_in(page)
+    page.open("/vision")
+    click(page, "button", "Choose reports")
+    add = "[...document.querySelectorAll('label select')].find(s => s.options[0].text === 'Choose a report')"
+    page.wait(f"{add}?.length === 3")
+    for title in ("Which rate?", "Which depth?"):
+        page.evaluate(
+            f"(s => {{ s.value = [...s.options].find(o => o.text === {title!r}).value;"
+            f"s.dispatchEvent(new Event('change', {{bubbles: true}})); }})({add}); true"
+        )
+        page.wait(f"[...document.querySelectorAll('ol li a')].some(a => a.text === {title!r})")
+    click(page, "button[aria-label='Move Which depth? up']")
+    page.wait(f"document.querySelector('ol li a').pathname.endsWith('--{depths['id']}')")
+    looked_at(page, "pinned-reports")
+    accessible(page)
+    pinned = lab.ask("rita", "GET", "/teams/vision/profile")["pinned_reports"]
+    assert [report["title"] for report in pinned] == ["Which depth?", "Which rate?"]

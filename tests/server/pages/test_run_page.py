@@ -229,7 +229,8 @@ def test_values_that_are_not_finite_are_counted_and_marked(page: Browser, tmp_pa
         const [c, o] = ['canvas', '.u-over'].map(name => document.querySelector(`figure ${name}`));
         const [b, u, r] = [c.getBoundingClientRect(), o.getBoundingClientRect(), c.width / c.clientWidth];
         const [w, h] = [Math.floor(u.width * r), Math.floor(8 * r)];
-        const d = c.getContext('2d').getImageData((u.left - b.left) * r, (u.bottom - b.top - 9) * r, w, h).data;
+        const [x, y] = [(u.left - b.left) * r, (u.bottom - b.top - 9) * r];
+        const d = c.getContext('2d').getImageData(x, y, w, h).data;
         const isBlue = i => d[i + 3] > 120 && d[i + 2] - d[i] > 60;
         return [[21, 28], [32, 48]].map(([from, to]) => {
             let n = 0;

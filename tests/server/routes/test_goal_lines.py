@@ -37,9 +37,10 @@ def test_each_run_has_the_line_of_its_own_metric(tmp_path: Path, client: Client)
     finally:
         stored.close()
     assert mine == theirs
-    assert mine["a"]["name"] == "val/loss" and mine["a"]["goal"] == "minimize" and mine["a"]["last"] == 11.0
+    assert [mine["a"][name] for name in ("name", "goal", "last")] == ["val/loss", "minimize", 11.0]
     line = [value for value in mine["a"]["line"] if value is not None]
-    assert 11.0 <= line[-1] < line[0] <= 20.0 and line == sorted(line, reverse=True)
+    assert 11.0 <= line[-1] < line[0] <= 20.0
+    assert line == sorted(line, reverse=True)
     assert (mine["b"]["name"], mine["b"]["goal"]) == ("train/acc", "maximize")
     assert mine["c"] is None
 

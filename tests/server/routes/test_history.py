@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes import logged_models
 from tests.readers.journals.journals import T0, Trainer
 from tests.server.client import Client
 
@@ -20,7 +20,7 @@ def test_logged_values_by_rank(tmp_path: Path, client: Client) -> None:
         )
     second.log(T0, 7, loss=math.nan)
     history = client.ask("runs/abc/history")
-    models.Logged.model_validate(history)
+    logged_models.Logged.model_validate(history)
     assert [(group["rank"], group["step"], group["series"]) for group in history["groups"]] == [
         (0, [0.0, 1.0, 2.0], {"loss": [1.0, 0.5, 1 / 3]}),
         (0, [2.0], {"eval": [0.5]}),

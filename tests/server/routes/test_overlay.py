@@ -154,6 +154,32 @@ def test_many_logged_values_are_buckets_of_steps(runs: Client) -> None:
     assert lines(tail, "loss")["first"]["y"] == line["y"][35:]
 
 
+@pytest.mark.parametrize("x", ["step", "relative", "metric:seen"])
+def test_a_logarithmic_scale_keeps_decades_and_spikes(tmp_path: Path, x: str) -> None:
+    steps = 20_000
+    spikes = {3: 50.0, 470: 60.0, 15_000: 70.0}
+    trainer = Trainer(tmp_path, "first")
+    for step in range(steps):
+        trainer.log(T0 + step, step, loss=spikes.get(step, 1.0), seen=float(step))
+    trainer.close()
+    asked: dict[str, Any] = {"runs": ["first"], "keys": ["loss"], "x": x, "scale": "log", "points": 50}
+    body = overlay(Client(tmp_path), "logged", **asked)
+    line = lines(body, "loss")["first"]
+    assert line["x"][0] == pytest.approx(1, rel=0.06)
+    for low in (100, 1000):
+        assert sum(low <= place < 10 * low for place in line["x"]) >= 20
+    assert sum(1 <= place <= 10 for place in line["x"]) >= 9  # all that there are
+    assert sum(line["n"]) == steps - 1  # the first step is not positive
+    for step, height in spikes.items():
+        place = next(i for i, most in enumerate(line["max"]) if most == height)
+        assert line["x"][place] <= step + 1e-6 < line["x"][place + 1]
+    finer = lines(
+        overlay(Client(tmp_path), "logged", **asked, x0=100, x1=999, width=width(body, "loss")), "loss"
+    )["first"]
+    whole = dict(zip(line["x"], line["y"], strict=True))
+    assert [whole[place] for place in finer["x"][1:-1]] == finer["y"][1:-1]
+
+
 def test_ranks_are_one_line_with_their_extremes(runs: Client) -> None:
     line = lines(overlay(runs, "logged", keys=["loss"], points=500), "loss")["third"]
     assert line["n"] == [4] * 30  # rank 0 logs too

@@ -7,7 +7,7 @@ import type { ApiError } from './api';
 
 const KEY = 'runvitals.link';
 /** Where guests read. As `SHARED` of the router, which loads requests and so cannot be loaded by them. */
-const PAGES = /^\/-\/shared(\/|$)/;
+const PAGES = /^\/-\/(shared(\/|$)|embed\/)/;
 
 class Guest {
   /** Empty: there is no link. */

@@ -76,6 +76,7 @@ export function parse(path: string): Route {
   if (parts[0] === 'hosts' && parts.length <= 2) return parts[1] === undefined ? { page: 'hosts' } : { page: 'host', name: parts[1] };
   if (parts[0] === 'projects' && parts.length === 2) return { page: 'runs', project: parts[1]! };
   if (parts.length === 2 && parts[0] === '-' && parts[1] === 'shared') return { page: 'shared' };
+  if (parts.length === 4 && parts[0] === '-' && parts[1] === 'embed' && parts[2] === 'reports') return { page: 'shared' };
   if (parts.length === 2 && parts[0] === '-' && parts[1] === 'mlflow') return { page: 'mlflow' };
   return runRoute(parts) ?? accountRoute(parts) ?? { page: 'unknown', path };
 }
@@ -142,6 +143,8 @@ function decode(part: string): string {
 
 /** Where a guest reads what a link leads to. */
 export const SHARED = '/-/shared';
+/** Begins the addresses of what other sites show in frames. */
+const EMBEDDED = '/-/embed/';
 
 /** `entity`: the team or user that has the project, on a server with accounts; names are unique in it only. */
 export function projectHref(name: string, entity: string | null = null, tab: ProjectTab = 'overview'): string {
@@ -207,7 +210,9 @@ class Location {
   token = $state(tokenInAddress());
   route = $derived(parse(this.path));
   /** The view is that of a guest: what the link leads to, and nothing of the user who may be signed in. */
-  guest = $derived(this.path === SHARED || this.path.startsWith(`${SHARED}/`));
+  guest = $derived(this.path === SHARED || this.path.startsWith(`${SHARED}/`) || this.path.startsWith(EMBEDDED));
+  /** In a frame of another site: the page around it is that site's. */
+  embedded = $derived(this.path.startsWith(EMBEDDED));
 
   constructor() {
     this.#read();

@@ -18,6 +18,7 @@ describe('the view of an address', () => {
     ['/vision/-/runs/abc/console', { page: 'run', id: 'abc', tab: 'logs', entity: 'vision', project: '-', shared: false }],
     ['/-/shared/runs/abc/console', { page: 'run', id: 'abc', tab: 'logs', entity: null, project: null, shared: true }],
     ['/-/shared', { page: 'shared' }],
+    ['/-/embed/reports/12', { page: 'shared' }],
     ['/-/mlflow', { page: 'mlflow' }],
     ['/vision/digits', { page: 'project', entity: 'vision', project: 'digits', tab: 'overview' }],
     ['/vision/digits/workspace', { page: 'project', entity: 'vision', project: 'digits', tab: 'workspace' }],

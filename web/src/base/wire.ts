@@ -314,7 +314,7 @@ export interface components {
         /** @description Fields of runs. */
         ComparedFields: {
             /** @description The newest 1,000 that match, the newest first. */
-            runs: components["schemas"]["PlacedRun"][];
+            runs: components["schemas"]["RunWithFields"][];
             /** @description Whether there may be older ones, which are left out. */
             more: boolean;
             /** @description The metric by which the runs are judged. */
@@ -2032,13 +2032,6 @@ export interface components {
             }[] | null;
             exceptions?: components["schemas"]["AlertExceptionChange"][] | null;
         };
-        /** @description A run whose fields are listed. */
-        PlacedRun: {
-            id: string;
-            name: string;
-            entity: string | null;
-            project: string;
-        };
         /** @description A plan, with its limits. */
         Plan: {
             name: string;
@@ -2632,6 +2625,13 @@ export interface components {
             defined_metrics: {
                 [key: string]: components["schemas"]["DefinedMetric"];
             };
+        };
+        /** @description A run whose fields are listed. */
+        RunWithFields: {
+            id: string;
+            name: string;
+            entity: string | null;
+            project: string;
         };
         /** @description A page of saved files. */
         SavedFilesPage: {
@@ -5254,7 +5254,6 @@ export type PasskeysPage = components['schemas']['PasskeysPage'];
 export type PasswordChange = components['schemas']['PasswordChange'];
 export type PaymentMethod = components['schemas']['PaymentMethod'];
 export type PersonalChange = components['schemas']['PersonalChange'];
-export type PlacedRun = components['schemas']['PlacedRun'];
 export type Plan = components['schemas']['Plan'];
 export type PlanAssignment = components['schemas']['PlanAssignment'];
 export type PlanForm = components['schemas']['PlanForm'];
@@ -5318,6 +5317,7 @@ export type RunBytes = components['schemas']['RunBytes'];
 export type RunBytesPage = components['schemas']['RunBytesPage'];
 export type RunChanges = components['schemas']['RunChanges'];
 export type RunDetail = components['schemas']['RunDetail'];
+export type RunWithFields = components['schemas']['RunWithFields'];
 export type SavedFilesPage = components['schemas']['SavedFilesPage'];
 export type SecondFactor = components['schemas']['SecondFactor'];
 export type SecondFactorSetup = components['schemas']['SecondFactorSetup'];

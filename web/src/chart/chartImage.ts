@@ -4,7 +4,7 @@ import { longestStep } from './points';
 import { formatMoment } from '../base/time';
 import type { Drawn } from './drawn';
 import type { ChartSnapshot, DrawnPanel } from './shownCharts.svelte';
-import { labelsOf, ticksOf, whereText } from './xAxis';
+import { labelsOf, shareOf, ticksOf, whereText } from './xAxis';
 import { levelOf, rangeOf, yLabels, yTicks } from './yAxis';
 
 export interface Colors {
@@ -103,7 +103,7 @@ function chartGroup(chart: ChartSnapshot, colors: Colors): string {
   const [low, high] = rangeOf(y, extreme(Math.min), extreme(Math.max), () => shown.flat());
   const level = levelOf(y);
   const place = {
-    x: (value: number): number => LEFT + ((value - range.min) / (range.max - range.min)) * (WIDTH - LEFT - RIGHT),
+    x: (value: number): number => LEFT + shareOf(axis, range, value) * (WIDTH - LEFT - RIGHT),
     y: (value: number): number => HEIGHT - BOTTOM - ((level(value) - level(low)) / (level(high) - level(low))) * (HEIGHT - TOP - BOTTOM),
   };
   const id = `clip${(clips += 1)}`;

@@ -53,6 +53,8 @@ export interface ChartModel {
   tables: { shown: string; all: string } | null;
   /** The shown points as CSV, where no address has them: the page computed them. */
   csv?: () => Blob;
+  /** Adds it to a report, with what is shown of it. */
+  addToReport?: (() => void) | undefined;
   /** Its own options, unless the address has others. */
   preset?: Partial<ChartOptions>;
 }

@@ -3,7 +3,7 @@
 import uPlot from 'uplot';
 import type { Drawn } from './drawn';
 import type { Range } from './points';
-import { labelsOf, ticksOf, type Axis } from './xAxis';
+import { labelsOf, partOf, ticksOf, type Axis } from './xAxis';
 import { rangeOf, yLabels, yTicks, type YAxis } from './yAxis';
 import { translucent } from './palette';
 
@@ -65,7 +65,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
     focus: { alpha: UNFOCUSED },
     padding: [6, 8, 0, 0],
     scales: {
-      x: { time: false, auto: false },
+      x: { time: false, auto: false, distr: axis.log ? 3 : 1 },
       y: { distr: y.scale === 'log' ? 3 : y.scale === 'symlog' ? 4 : 1, asinh: y.threshold ?? 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
     },
     axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],
@@ -96,7 +96,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
       sync: { key: `of ${sync}`, setSeries: false, filters: { pub: (type) => type !== 'mousedown' && type !== 'mouseup' } },
       bind: {
         dblclick: () => () => (hooks.reset(), null),
-        mousedown: (plot, _target, select) => (event) => (event.shiftKey ? pan(plot, event, shown(), hooks.zoom) : select(event)),
+        mousedown: (plot, _target, select) => (event) => (event.shiftKey ? pan(plot, event, axis, shown(), hooks.zoom) : select(event)),
       },
     },
     hooks: {
@@ -116,6 +116,7 @@ function xAxis(axis: Axis, stroke: string, grid: string): uPlot.Axis {
     gap: 7,
     grid: { stroke: grid, width: 1 },
     ticks: { show: false },
+    ...(axis.log && { incrs: POWERS, filter: (_plot: uPlot, ticks: number[]) => ticks }),
     splits: (plot, _i, min, max) => ticksOf(axis, min, max, Math.max(2, Math.floor(plot.bbox.width / uPlot.pxRatio / 54))),
     values: (plot, ticks) => fitting(plot, ticks, labelsOf(axis, ticks)),
   };
@@ -186,12 +187,17 @@ function axisWidth(plot: uPlot, values: readonly string[] | null): number {
 }
 
 /** Move the shown part along with the pointer, until its button is released. */
-function pan(plot: uPlot, { clientX: from }: MouseEvent, { min, max }: Range, zoom: Hooks['zoom']): null {
-  const by = (event: MouseEvent): number => ((max - min) * (from - event.clientX)) / plot.over.clientWidth;
-  const move = (event: MouseEvent): void => plot.setScale('x', { min: min + by(event), max: max + by(event) });
+function pan(plot: uPlot, { clientX: from }: MouseEvent, axis: Axis, range: Range, zoom: Hooks['zoom']): null {
+  const moved = (event: MouseEvent): Range => {
+    const by = (from - event.clientX) / plot.over.clientWidth;
+    return partOf(axis, range, by, 1 + by);
+  };
+  const move = (event: MouseEvent): void => plot.setScale('x', moved(event));
   const release = (event: MouseEvent): void => {
     window.removeEventListener('mousemove', move);
-    if (event.clientX !== from) zoom(min + by(event), max + by(event));
+    if (event.clientX === from) return;
+    const { min, max } = moved(event);
+    zoom(min, max);
   };
   window.addEventListener('mousemove', move);
   window.addEventListener('mouseup', release, { once: true });

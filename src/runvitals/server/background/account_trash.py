@@ -1,4 +1,4 @@
-"""Removes teams and projects whose time in the trash is over, and what deleted users owned."""
+"""Removes teams, projects and reports whose time in the trash is over, and what deleted users owned."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ class AccountTrash:
         """Remove what is due. The spaces of deleted users have no waiting period."""
         accounts = self._metadata_store.accounts
         before_ms = now_ms - with_defaults(accounts.settings.all())["trash_days"] * DAY_MS
+        reports = accounts.reports.purge_trashed(before_ms)
         projects = accounts.owned_projects.trashed_before(before_ms)
         for project_id in projects:
             self._remove_project(project_id, now_ms)
@@ -39,7 +40,12 @@ class AccountTrash:
         for entity_id in spaces:
             self._remove_projects_of(entity_id, now_ms)
             accounts.purge_space(entity_id, SYSTEM, now_ms)
-        removed = {"projects": len(projects), "teams": len(teams), "spaces": len(spaces)}
+        removed = {
+            "reports": reports,
+            "projects": len(projects),
+            "teams": len(teams),
+            "spaces": len(spaces),
+        }
         if any(removed.values()):
             log.info("removed what was in the trash of accounts", extra={"fields": removed})
 

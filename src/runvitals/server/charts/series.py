@@ -224,7 +224,7 @@ class LoggedSelection:
 
 
 def logged_values(view: RunView, selection: LoggedSelection, max_points: int | None) -> dict[str, Any]:
-    """Return the fields of `models.Logged`.
+    """Return the fields of `logged_models.Logged`.
 
     Names that were logged at the same steps are grouped. A name with more than `max_points` values is reduced
     to buckets of steps, and what a resumed training replaced is apart; unless `max_points` is None.

@@ -10,7 +10,7 @@ from runvitals.readers.journals.key_filter import find, unit
 
 _SUBJECT_OF = {metric.key: subject for subject, metrics in SUBJECTS.items() for metric in metrics}
 _MAIN_KEYS = {
-    metric.chart: metric.key for metrics in reversed(SUBJECTS.values()) for metric in reversed(metrics)
+    metric.chart: metric.key for metrics in reversed(list(SUBJECTS.values())) for metric in reversed(metrics)
 }
 """Of each chart, the template of its first metric."""
 

@@ -66,7 +66,8 @@ class KeptLines:
             found = {key: self._kept.get((query, key)) for key in keys}
             if missing := [key for key in keys if found[key] is None]:
                 found |= await self._read(query, runs, missing, self._fitting(query, runs, missing, ahead))
-        lines, problems = [], {}
+        lines: list[KeyLines] = []
+        problems: dict[str, None] = {}
         for key in keys:
             kept = found[key]
             assert kept is not None

@@ -52,8 +52,8 @@ def without_unreadable(document: Document, may_read: Callable[[str, str], bool])
     def run_set_of(run_set: Mapping[str, Any]) -> dict[str, Any]:
         if may_read(run_set["entity"], run_set["project"]):
             return dict(run_set)
-        unknown = {"entity": "-", "project": "-", "filter": "", "group": [], "sort": "", "runs": None}
-        return {**run_set, **unknown, "name": "", "hidden": [], "colors": {}}
+        nowhere: dict[str, Any] = {"entity": "-", "project": "-", "name": "", "filter": "", "sort": ""}
+        return {**run_set, **nowhere, "group": [], "runs": None, "hidden": [], "colors": {}}
 
     blocks = [
         {**block, "run_sets": [run_set_of(run_set) for run_set in block["run_sets"]]}

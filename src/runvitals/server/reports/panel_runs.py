@@ -69,7 +69,7 @@ class PanelRuns:
 
     @property
     def problem(self) -> str | None:
-        """What a panel says instead of values, or besides them."""
+        """The text that a panel shows instead of values, or besides them."""
         if self.is_unreadable or (self.missing and not self.runs and not self.groups):
             return UNREADABLE
         return None if self.runs or self.groups else NOTHING

@@ -6,7 +6,7 @@ import html
 import re
 from collections.abc import Collection, MutableMapping, Sequence
 from html.parser import HTMLParser
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import nh3
 from markdown_it import MarkdownIt
@@ -250,9 +250,9 @@ def _parser() -> MarkdownIt:
         dollarmath_plugin, allow_labels=False, allow_space=False, allow_digits=False, double_inline=True
     )
     # Ours instead of those of the plugin, which are functions without clean HTML.
+    renderer = cast(_Renderer, parser.renderer)
     for name in ("math_inline", "math_inline_double", "math_block"):
-        parser.renderer.rules.pop(name, None)
-        parser.renderer.rules[name] = getattr(parser.renderer, name)
+        renderer.rules[name] = getattr(renderer, name)
     parser.core.ruler.push("lower_headings", _lower_headings)
     parser.core.ruler.push("show_tasks", _show_tasks)
     parser.core.ruler.push("mark_callouts", _mark_callouts)

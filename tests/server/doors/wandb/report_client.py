@@ -91,6 +91,11 @@ def main(path: str) -> dict[str, Any]:
     merged = wr.Report.from_url(report.url)
     results["merged"] = [merged.blocks[0].text, merged.blocks[-1].text]
 
+    results["no link"] = merged.get_share_url()
+    results["link"] = merged.enable_share_link()
+    results["known link"] = merged.get_share_url()
+    results["disabled"] = [merged.disable_share_link(), merged.get_share_url()]
+
     unsupported = wr.Runset(entity, project, filters="Config('lr') > 1 or SummaryMetric('loss') < 2")
     try:
         wr.Report(project=project, entity=entity, blocks=[wr.PanelGrid(runsets=[unsupported])]).save()

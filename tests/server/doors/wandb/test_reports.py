@@ -96,6 +96,27 @@ def test_two_clients_overwrite_nothing_silently(read: dict[str, Any]) -> None:
     assert read["merged"] == ["Mine", "Yours"]
 
 
+def test_a_link_is_made_and_ended(lab: Lab, read: dict[str, Any]) -> None:
+    assert read["no link"] is None
+    assert "/vision/digits/reports/Which-rate-is-best--Vmlldzox?accessToken=" in read["link"]
+    assert "accessToken=link-" in read["known link"]  # the secret is shown once
+    assert read["disabled"] == [True, None]
+    secret = read["link"].partition("=")[2]
+    lab.server.ask(None, "GET", "shared", 401, headers={"x-runvitals-link": secret})
+    report = lab.create()
+    query = "query Q($id: ID!) { view(id: $id) { accessTokens { token projects { name } } } }"
+    new = "createAccessToken(input: {viewId: $id, projects: []}) { accessToken { token } }"
+    made = f"mutation C($id: ID!) {{ {new} }}"
+    assert "may not" in lab.graphql("eve", made, id=report)["errors"][0]["message"]
+    token = lab.graphql("bob", made, id=report)["data"]["createAccessToken"]["accessToken"]["token"]
+    assert lab.server.ask(None, "GET", "shared", headers={"x-runvitals-link": token})
+    assert lab.graphql("eve", query, id=report)["data"]["view"]["accessTokens"] == []
+    revoke = "mutation R($t: String!) { revokeAccessToken(input: {token: $t}) { success } }"
+    assert "errors" in lab.graphql("eve", revoke, t=token)
+    assert lab.graphql("bob", revoke, t=token)["data"]["revokeAccessToken"]["success"]
+    lab.server.ask(None, "GET", "shared", 401, headers={"x-runvitals-link": token})
+
+
 def test_what_our_filters_cannot_say_is_refused(read: dict[str, Any]) -> None:
     assert "OR between conditions on different fields" in read["or"]
 

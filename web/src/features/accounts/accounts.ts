@@ -57,6 +57,7 @@ export interface EntityPage {
   teams?: { name: string; display_name: string }[];
   members?: { name: string; display_name: string; role: string; picture?: string | null }[];
   projects: ProjectLink[];
+  pinned_reports: wire.ListedReport[];
   /** How the user may join the team; null for members. */
   join?: { how: 'ask' | 'auto' | 'requested'; request: number | null } | null;
   may: string[];

@@ -18,6 +18,8 @@ export const EVENTS = [
   ['finding.closed', 'What was wrong with a run is over'],
   ['finding', 'A rule fires'],
   ['device.silent', 'A device or host falls silent'],
+  ['report.published', 'A report is published'],
+  ['report.commented', 'A report gets a comment'],
   ['usage.threshold', 'The team has used a part of its plan'],
 ] as const;
 export type EventKind = (typeof EVENTS)[number][0];
@@ -59,6 +61,8 @@ export interface Form {
   alias: string;
   rule: string;
   host: string;
+  /** Of a report. */
+  title: string;
   percent: string;
   /** Ids of findings, separated by commas; empty: any. */
   findings: string;
@@ -97,6 +101,7 @@ export const EMPTY: Form = {
   alias: '',
   rule: '',
   host: '',
+  title: '',
   percent: '85',
   findings: '',
   severity: 'warning',
@@ -139,6 +144,7 @@ export function formOf(automation: Automation): Form {
     alias: text('alias'),
     rule: text('name'),
     host: text('host'),
+    title: text('title'),
     percent: text('percent') || EMPTY.percent,
     findings: ((event.findings as string[] | undefined) ?? []).join(', '),
     severity: text('severity') || EMPTY.severity,
@@ -176,7 +182,12 @@ export function bodyOf(form: Form, edited: Automation | null = null): Record<str
     name: form.name.trim(),
     event: eventOf(form),
     filter: hasFilter(form.kind)
-      ? { projects: listOf(form.projects), run_name: form.run_name, author: form.author.trim(), tag: form.run_tag.trim() }
+      ? {
+          projects: listOf(form.projects),
+          run_name: isOfReports(form.kind) ? '' : form.run_name,
+          author: form.author.trim(),
+          tag: isOfReports(form.kind) ? '' : form.run_tag.trim(),
+        }
       : { projects: [], run_name: '', author: '', tag: '' },
     actions,
     cooldown_h: numberOf(form.cooldown_h),
@@ -192,6 +203,9 @@ function payloadOf(id: string, form: Form, edited: Automation | null): string | 
 
 /** Only these can stop or tag a run. */
 export const isOfRuns = (kind: string): boolean => kind.startsWith('run.') || kind.startsWith('metric.') || kind.startsWith('finding') || kind === 'device.silent';
+
+/** Reports have no run. */
+export const isOfReports = (kind: string): boolean => kind.startsWith('report.');
 
 /** The usage of a team belongs to no run. */
 export const hasFilter = (kind: string): boolean => kind !== 'usage.threshold';
@@ -216,6 +230,9 @@ export function eventText(event: Event): string {
     return `Finding ${ids.length === 0 ? 'of any kind' : ids.join(' or ')}, ${String(event.severity)} or worse, ${event.kind === 'finding.opened' ? 'opens' : 'closes'}`;
   }
   if (event.kind === 'device.silent') return `Nothing arrives of a device or host${event.host ? ` like ${String(event.host)}` : ''}`;
+  const titled = event.title ? ` with a title like ${String(event.title)}` : '';
+  if (event.kind === 'report.published') return `A report${titled} is published`;
+  if (event.kind === 'report.commented') return `A report${titled} gets a comment`;
   if (event.kind === 'usage.threshold') return `The team has used ${String(event.percent)} % of its plan`;
   if (event.kind === 'registry.link') return event.collection ? `A version is linked to ${String(event.collection)}` : 'A version is linked';
   return event.kind;
@@ -242,6 +259,7 @@ function eventOf(form: Form): Event {
   if (kind === 'finding') return { kind, name: form.rule };
   if (kind === 'finding.opened' || kind === 'finding.closed') return { kind, findings: listOf(form.findings), severity: form.severity };
   if (kind === 'device.silent') return { kind, host: form.host };
+  if (isOfReports(kind)) return { kind, title: form.title };
   if (kind === 'usage.threshold') return { kind, percent: numberOf(form.percent) };
   return kind.startsWith('artifact.') || kind.startsWith('registry.') ? { kind, collection: form.collection } : { kind };
 }

@@ -39,6 +39,8 @@ export class OverlayFeed {
     readonly metric: PanelMetric,
     readonly x: PanelX,
     readonly changed: () => void,
+    /** Over a logarithmic x axis. */
+    readonly log = false,
   ) {}
 }
 
@@ -217,7 +219,7 @@ export class OverlayData {
   /** One request for some of the panels that came into view together. */
   #nextBatch(): Batch | null {
     const ids = this.#ids;
-    const kindOf = (feed: OverlayFeed): string => [feed.metric.source, feed.x, this.#tailWidth(feed) ?? ''].join('\n');
+    const kindOf = (feed: OverlayFeed): string => [feed.metric.source, feed.x, feed.log, this.#tailWidth(feed) ?? ''].join('\n');
     while (this.#requested.size > 0 && ids.length > 0) {
       const [first] = [...this.#requested] as [OverlayFeed];
       const kind = kindOf(first);
@@ -234,14 +236,14 @@ export class OverlayData {
 
   /** The width of the buckets to request what is new in; null: everything has to be requested. */
   #tailWidth(feed: OverlayFeed): number | null {
-    if (this.#zooms.has(feed.x) || !feed.base || feed.baseWidth === null || feed.x.startsWith('metric:')) return null;
+    if (feed.log || this.#zooms.has(feed.x) || !feed.base || feed.baseWidth === null || feed.x.startsWith('metric:')) return null;
     if (this.#ids.some((id) => !feed.runs.has(id))) return null;
     const longest = Math.max(0, ...[...feed.base.values()].map(({ x }) => x.length));
     return longest > MAX_FETCHED_POINTS ? null : feed.baseWidth;
   }
 
   async #load({ feeds, runs, zoom, tail }: Batch): Promise<void> {
-    const [{ metric, x }] = feeds as [OverlayFeed];
+    const [{ metric, x, log }] = feeds as [OverlayFeed];
     for (const feed of feeds) for (const id of runs) feed.stale.delete(id);
     const params: Params = {
       ...this.place,
@@ -249,6 +251,7 @@ export class OverlayData {
       keys: feeds.map((feed) => feed.metric.key),
       x,
       points: MAX_POINTS,
+      ...(log && { scale: 'log' }),
       extremes: String(runs.length <= MAX_BANDS),
       ...(zoom && { x0: zoom.min, x1: zoom.max }),
       ...(tail && { x0: Number.isFinite(tail.from) ? tail.from : null, width: tail.width }),

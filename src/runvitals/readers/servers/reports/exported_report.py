@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from runvitals.base import stored_keys
-from runvitals.errors import UsageError
 from runvitals.readers.servers.connection import ApiConnection, ServerError, path_with
 
 _TIMEOUT_S: Final = 60.0
@@ -52,21 +51,19 @@ def read_report(name: str, url: str | None = None, token: str | None = None) -> 
     """Read a report by its id, or by the address of its page.
 
     Raises:
-        UsageError: there is no server.
+        ValueError: there is no server.
         ServerError: there is no such report, or you may not read it.
     """
     match = _ADDRESS.fullmatch(name)
     if match is not None:
         url, name = match[1], match[2]
-    try:
-        server = stored_keys.known_server(url, os.environ)
-    except ValueError as error:
-        raise UsageError(str(error)) from None
+    server = stored_keys.known_server(url, os.environ)
     key = token if token is not None else stored_keys.token(server, os.environ)
     with closing(ApiConnection(server, key, _TIMEOUT_S)) as connection:
         path = path_with("/reports/{report}", {"report": name})
         report = connection.get(path)
-        answers, images = {}, {}
+        answers: dict[str, Any] = {}
+        images: dict[str, bytes] = {}
         for block in report["blocks"]:
             if block["kind"] == "image":
                 images |= _image(connection, f"{path}/files/{block['file']}", block["file"], images)

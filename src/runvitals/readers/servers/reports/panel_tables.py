@@ -12,7 +12,7 @@ CHARTS: Final = ("line", "system", "percentile")
 _USUAL_STATISTIC: Final = "last"
 
 
-class ChartLine(NamedTuple):
+class PanelLine(NamedTuple):
     """A line with its name and colour. Points without a value are left out."""
 
     label: str
@@ -33,7 +33,7 @@ def title_of(panel: Mapping[str, Any]) -> str:
     return str(panel["title"] or ", ".join(names) or panel["kind"])
 
 
-def chart_lines(answer: Mapping[str, Any]) -> list[ChartLine]:
+def chart_lines(answer: Mapping[str, Any]) -> list[PanelLine]:
     """Return the lines of a panel."""
     runs = {run["id"]: (place, run) for place, run in enumerate(answer["runs"])}
     several = len(answer["lines"]) > 1
@@ -46,7 +46,7 @@ def chart_lines(answer: Mapping[str, Any]) -> list[ChartLine]:
                 name = metric.partition(":")[2]
                 label = f"{run['name']} · {name}" if several else run["name"]
                 points = [(x, y) for x, y in zip(group["x"], line["y"], strict=True) if _is_number(y)]
-                lines.append(ChartLine(label, PALETTE[slot % len(PALETTE)], points))
+                lines.append(PanelLine(label, PALETTE[slot % len(PALETTE)], points))
     return [line for line in lines if line.points]
 
 
@@ -121,7 +121,7 @@ def _statistic(line: Mapping[str, Any], statistic: str) -> float:
     """Return one number of a line; NaN without values."""
     low, high = line["min"] or line["y"], line["max"] or line["y"]
     columns: dict[str, Sequence[Any]] = {"min": low, "max": high}
-    numbers = [value for value in columns.get(statistic, line["y"]) if _is_number(value)]
+    numbers = [float(value) for value in columns.get(statistic, line["y"]) if _is_number(value)]
     if not numbers:
         return math.nan
     if statistic == "mean":

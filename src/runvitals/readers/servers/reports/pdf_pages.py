@@ -12,7 +12,7 @@ from runvitals.readers.servers.reports.exported_report import ExportedReport
 from runvitals.readers.servers.reports.html_page import as_of
 from runvitals.readers.servers.reports.panel_tables import (
     CHARTS,
-    ChartLine,
+    PanelLine,
     chart_lines,
     pictures_of,
     tables_of,
@@ -119,7 +119,7 @@ def _panel(exported: ExportedReport, panel: Mapping[str, Any], answer: Mapping[s
     yield _paragraph(as_of(answer), "Italic")
 
 
-def _chart(lines: Sequence[ChartLine], logarithmic: bool) -> Iterator[Any]:
+def _chart(lines: Sequence[PanelLine], logarithmic: bool) -> Iterator[Any]:
     from reportlab.graphics.shapes import Drawing, Line, PolyLine, String
     from reportlab.lib.colors import HexColor
 

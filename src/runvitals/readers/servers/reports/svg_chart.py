@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from html import escape
 from typing import Final
 
-from runvitals.readers.servers.reports.panel_tables import ChartLine
+from runvitals.readers.servers.reports.panel_tables import PanelLine
 
 WIDTH, HEIGHT = 640, 280
 LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 28
@@ -15,7 +15,7 @@ _TICKS: Final = 5
 _SHOWN_LABELS: Final = 20
 
 
-def svg_of(lines: Sequence[ChartLine], title: str, logarithmic: bool = False) -> str:
+def svg_of(lines: Sequence[PanelLine], title: str, logarithmic: bool = False) -> str:
     """Return a chart of lines with its axes and names."""
     scaled = scale(lines, logarithmic)
     if scaled is None:
@@ -46,8 +46,8 @@ def svg_of(lines: Sequence[ChartLine], title: str, logarithmic: bool = False) ->
 
 
 def scale(
-    lines: Sequence[ChartLine], logarithmic: bool
-) -> tuple[tuple[float, float], tuple[float, float], list[ChartLine]] | None:
+    lines: Sequence[PanelLine], logarithmic: bool
+) -> tuple[tuple[float, float], tuple[float, float], list[PanelLine]] | None:
     """Return the ranges of x and y, and the lines in it; None without points."""
     if logarithmic:
         lines = [
@@ -86,7 +86,7 @@ def _place(value: float, low: float, high: float, first: float, last: float) -> 
     return first + (value - low) / (high - low) * (last - first)
 
 
-def _names(lines: Sequence[ChartLine]) -> str:
+def _names(lines: Sequence[PanelLine]) -> str:
     named = "".join(
         f'<li><svg viewBox="0 0 10 10"><rect width="10" height="10" fill="{line.color}"/></svg> '
         f"{escape(line.label)}</li>"

@@ -37,6 +37,7 @@ from runvitals.server.access.decisions.matrix import (
     Grant,
     OrgRole,
     Role,
+    Rule,
 )
 from runvitals.server.access.decisions.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
 from runvitals.server.access.principals import (
@@ -249,8 +250,7 @@ def _entity_allows(
     project = _project_of(resource)
     if isinstance(resource, ProjectItem):
         if action in resource.shared and isinstance(principal, User):
-            viewer_may = principal.access is Access.VIEWER and rule.viewer is Grant.YES
-            return principal.access is Access.FULL or viewer_may
+            return _may_use_share(principal, rule)
         if resource.draft and not _own(principal, resource):
             return False
     membership = _membership(principal, action, entity, project)
@@ -278,6 +278,11 @@ def _entity_allows(
     if action is Action.TEAM_PROFILE:
         return isinstance(principal, Anonymous) and policies.anonymous_read and not entity.hidden
     return project is not None and _visible_to_all(principal, action, resource, project, policies)
+
+
+def _may_use_share(user: User, rule: Rule) -> bool:
+    """Return whether the organisation lets a user do what was shared with them by name."""
+    return user.access is Access.FULL or (user.access is Access.VIEWER and rule.viewer is Grant.YES)
 
 
 def _action_fits(action: Action, resource: Resource) -> bool:

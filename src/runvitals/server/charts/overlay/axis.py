@@ -14,6 +14,9 @@ from runvitals.server.charts.series import STEP_WIDTHS
 
 METRIC = "metric:"
 _KINDS: tuple[Literal["step", "relative", "wall"], ...] = ("step", "relative", "wall")
+LEAST_OF_DECADE = 20
+"""Buckets of a logarithmic scale, also where that is more than was requested."""
+_ROUNDING = 1e-9
 MAX_BUCKETS = 20_000
 """Of a width that was requested; otherwise the number of points decides the width."""
 
@@ -52,16 +55,21 @@ class Extract:
         first, last: both included; None: from the first value, to the last.
         points: buckets of a line at most, unless `width` is given.
         width: that of the buckets; None: the narrowest that suffices.
+        log: the buckets are equally wide in log10 of x, and what is not positive is left out; then `width` is
+            in decades.
     """
 
     points: int
     first: float | None = None
     last: float | None = None
     width: float | None = None
+    log: bool = False
 
     def within(self, x: Floats) -> slice:
         """Return the requested part of ascending x."""
         low = 0 if self.first is None else int(np.searchsorted(x, self.first, side="left"))
+        if self.log:
+            low = max(low, int(np.searchsorted(x, 0.0, side="right")))
         high = len(x) if self.last is None else int(np.searchsorted(x, self.last, side="right"))
         return slice(low, max(low, high))
 
@@ -71,16 +79,24 @@ class Scale:
     """Where the points of all lines of a chart are.
 
     At multiples of a width, or with None at the very x of each value, because there are few.
+
+    Args:
+        log: the width is in decades.
+        whole: x is a whole number: of a bucket of a logarithmic scale, the first such number.
     """
 
     width: float | None
     places: Floats | None = None
+    log: bool = False
+    whole: bool = False
 
     def indices(self, x: Floats) -> Integers:
         """Return the number of the bucket of each x."""
         if self.width is None:
             assert self.places is not None
             return np.searchsorted(self.places, x).astype(np.int64)
+        if self.log:
+            return np.floor(np.log10(x) / self.width + _ROUNDING).astype(np.int64)
         return np.floor_divide(x, self.width).astype(np.int64)
 
     def x(self, indices: Integers) -> Floats:
@@ -89,7 +105,11 @@ class Scale:
             assert self.places is not None
             positions: Floats = self.places[indices]
             return positions
-        return indices.astype(np.float64) * self.width
+        begins: Floats = indices.astype(np.float64) * self.width
+        if not self.log:
+            return begins
+        begins = 10.0**begins
+        return np.ceil(begins * (1 - _ROUNDING)) if self.whole else begins
 
 
 def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
@@ -100,15 +120,21 @@ def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
     """
     filled = [x for x in columns if len(x)]
     if not filled:
-        return Scale(part.width or 1.0)
+        return Scale(part.width or 1.0, log=part.log, whole=axis.kind != "metric")
     low, high = min(float(x[0]) for x in filled), max(float(x[-1]) for x in filled)
     if part.width is not None:
+        if part.log:
+            low, high = log10(low), log10(high)
         check_count(low, high, part.width)
-        return Scale(part.width)
+        return Scale(part.width, log=part.log, whole=axis.kind != "metric")
     if max(map(len, filled)) <= part.points:
         positions = np.unique(np.concatenate(filled))
         if len(positions) <= part.points:
             return Scale(None, positions)
+    if part.log:
+        decades = log10(high) - log10(low)
+        of_decade = max(LEAST_OF_DECADE, floor((part.points - 1) / decades))
+        return Scale(1 / of_decade, log=True, whole=axis.kind != "metric")
     low, high = low if part.first is None else part.first, high if part.last is None else part.last
     return Scale(_width(axis, low, high, part.points))
 

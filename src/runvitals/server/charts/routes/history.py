@@ -15,7 +15,7 @@ from runvitals.server.charts.routes.tables.responses import history_table, send_
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import RunView
-from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes.logged_models import Logged
 from runvitals.server.runs.routes.parameters import MaxPoints, StepLimit, TheRun
 
 router = Router(responses=RUN_ERRORS)
@@ -23,7 +23,7 @@ NAMES_PER_RESPONSE = 10_000
 
 
 @router.get(
-    "/runs/{run}/history", response_model=models.Logged, responses=RESPONSES, dependencies=[needs("run:read")]
+    "/runs/{run}/history", response_model=Logged, responses=RESPONSES, dependencies=[needs("run:read")]
 )
 async def run_history(
     request: Request,

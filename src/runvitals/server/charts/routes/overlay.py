@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, HTTPException, Query, Request
@@ -149,6 +150,13 @@ async def overlay_logged(
             max_length=600,
         ),
     ] = "step",
+    scale: Annotated[
+        Literal["linear", "log"],
+        Query(
+            description="`log`: buckets are equally wide in log10 of x, at least 20 a decade; `width` is in "
+            "decades, and what has no positive x is left out."
+        ),
+    ] = "linear",
     extremes: Extremes = True,
     format: OverlayFormat = "json",
 ) -> Response:
@@ -160,7 +168,7 @@ async def overlay_logged(
     """
     axis = requested_axis(x, "step", "relative", "wall", "metric")
     with _as_422():
-        read_lines = await runs.reading.logged(keys, axis, part)
+        read_lines = await runs.reading.logged(keys, axis, replace(part, log=scale == "log"))
     return await _response(request, runs, read_lines, x, extremes, format)
 
 

@@ -37,7 +37,7 @@ class FieldColumn(ResponseBody):
     not_finite: int = Field(description="In how many runs it is NaN or infinite, which is None here.")
 
 
-class PlacedRun(ResponseBody):
+class RunWithFields(ResponseBody):
     """A run whose fields are listed."""
 
     id: str
@@ -49,7 +49,7 @@ class PlacedRun(ResponseBody):
 class ComparedFields(ResponseBody):
     """Fields of runs."""
 
-    runs: list[PlacedRun] = Field(description=f"The newest {MAX_RUNS:,} that match, the newest first.")
+    runs: list[RunWithFields] = Field(description=f"The newest {MAX_RUNS:,} that match, the newest first.")
     more: bool = Field(description="Whether there may be older ones, which are left out.")
     goal: GoalMetric | None = Field(description="The metric by which the runs are judged.")
     fields: list[FieldColumn]
@@ -79,7 +79,9 @@ async def compared_fields(
     def encode() -> bytes:
         return json_bytes(
             {
-                "runs": [{name: getattr(run, name) for name in PlacedRun.model_fields} for run, _ in rows],
+                "runs": [
+                    {name: getattr(run, name) for name in RunWithFields.model_fields} for run, _ in rows
+                ],
                 "more": len(rows) >= MAX_RUNS,
                 "goal": None if goal is None else {"name": goal[0], "goal": goal[1]},
                 "fields": [

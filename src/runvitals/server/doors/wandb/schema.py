@@ -17,6 +17,7 @@ from runvitals.server.doors.wandb.history_reads import HISTORY_READS
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
 from runvitals.server.doors.wandb.registries import REGISTRIES
 from runvitals.server.doors.wandb.registry_reads import REGISTRY_READS
+from runvitals.server.doors.wandb.reports.report_links import REPORT_LINKS
 from runvitals.server.doors.wandb.reports.report_views import REPORT_VIEWS
 from runvitals.server.doors.wandb.resolvers import Resolvers, connect
 from runvitals.server.doors.wandb.resume import RESUME
@@ -42,6 +43,7 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     REGISTRIES,
     REGISTRY_READS,
     REPORT_VIEWS,
+    REPORT_LINKS,
     UPLOADS,
     RESUME,
     BRANCHES,

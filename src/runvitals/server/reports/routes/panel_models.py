@@ -12,6 +12,7 @@ from runvitals.server.files.routes.media_models import MediaRecordSchema
 from runvitals.server.findings.routes.run_findings import FindingsSchema
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.runs.routes import models
+from runvitals.server.runs.routes.logged_models import Logged
 from runvitals.server.runs.routes.output_models import PrintedPiece
 
 
@@ -50,7 +51,7 @@ class PanelDeviceLines(ResponseBody):
     """What each device and rank of a run sampled and logged."""
 
     sampled: models.Metrics | None
-    logged: models.Logged | None
+    logged: Logged | None
 
 
 class PanelMedia(MediaRecordSchema):

@@ -106,7 +106,7 @@ async def panel_data(
     x1: Place = None,
     points: Annotated[int, Query(ge=2, le=2000, description="Of each line, at most.")] = USUAL_POINTS,
 ) -> Response:
-    """What a panel shows: its runs, the metrics that its author chose, as far as the reader may read them.
+    """Return what a panel shows: its runs and the metrics that its author chose, as far as you may read them.
 
     `x0` and `x1` show a part of what the author shows. A guest gets all of it, and nothing else.
     """

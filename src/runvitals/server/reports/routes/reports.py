@@ -141,7 +141,6 @@ def publish_report(
     If others see it by name or by a link, those who publish it must be able to read what panels show anew.
     """
     try:
-        _check_panels(access, requester, report, published.revision)
         row = publish(access, requester, _reports(access).get(report.id), published.revision)
     except NotFound:
         raise InvalidFields({"revision": f"revision {published.revision} is not kept"}) from None
@@ -264,9 +263,11 @@ def publish(access: AccessControl, requester: Requester, row: ReportRow, revisio
     """Show a revision to readers, and notify those who follow the report.
 
     Raises:
+        InvalidFields: others see what the requester may not read.
         UnknownReport: the revision is not kept.
     """
     reports, now_ms = _reports(access), access.clock()
+    _check_panels(access, requester, row, revision)
     by = requester.actor.name
     notices = ReportNotices(access.metadata_store, access.directory, now_ms, requester.user_id, by)
 
@@ -281,7 +282,7 @@ def publish(access: AccessControl, requester: Requester, row: ReportRow, revisio
     return published
 
 
-def _check_panels(access: AccessControl, requester: Requester, report: ProjectItem, revision: int) -> None:
+def _check_panels(access: AccessControl, requester: Requester, row: ReportRow, revision: int) -> None:
     """Raise unless somebody may show what a revision shows to those with whom a report is shared.
 
     They see what its panels show of the project, also if the one who publishes it may only edit it.
@@ -291,12 +292,11 @@ def _check_panels(access: AccessControl, requester: Requester, report: ProjectIt
         NotFound: the revision is not kept.
     """
     reports, accounts = _reports(access), access.accounts
-    is_shared = accounts.report_shares.of_report(report.id) or accounts.guest_links.all(
-        access.clock(), report_id=report.id
+    is_shared = accounts.report_shares.of_report(row.id) or accounts.guest_links.all(
+        access.clock(), report_id=row.id
     )
     if not is_shared:
         return
-    row = reports.get(report.id)
     before = None if row.published_revision is None else reports.document(row.id, row.published_revision)
     place = unreadable_place(access, requester, before, reports.document(row.id, revision))
     if place is not None:

@@ -198,6 +198,11 @@ class ReportTable:
             lambda connection: connection.execute(delete(report).where(report.c.id == report_id))
         )
 
+    def purge_trashed(self, before_ms: int) -> int:
+        """Remove reports for good that were moved to the trash before a time; returns how many."""
+        old = delete(report).where(report.c.deleted_ms < before_ms)
+        return self._database.write(lambda connection: connection.execute(old).rowcount)
+
     def _set_deleted(self, report_id: int, deleted_ms: int | None) -> None:
         statement = update(report).where(report.c.id == report_id).values(deleted_ms=deleted_ms)
         if not self._database.write(lambda connection: connection.execute(statement)).rowcount:

@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from runvitals.model.run_state import State
 from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.runs.routes.run_list_models import GoalLineSchema
 
 Number = float | None
 Values = dict[str, list[Number]]
@@ -161,17 +162,6 @@ class RunRowSchema(ResponseBody):
     )
 
 
-class GoalLineSchema(ResponseBody):
-    """The metric by which a run is judged, and its course."""
-
-    name: str
-    goal: Literal["minimize", "maximize"] | None = Field(
-        description="As `define_metric` says, else as its name suggests; None if that is not known."
-    )
-    last: Number = Field(description="As the summary has it.")
-    line: list[Number] = Field(description="Means in equal parts of the run's time; None is a gap.")
-
-
 class ListedRunSchema(RunRowSchema):
     """A run in a list with the requested columns."""
 
@@ -323,43 +313,6 @@ class Metrics(ResponseBody):
     cursor: str = Field(description="Pass it as `after` to `/live` to miss nothing.")
     groups: list[MetricGroup]
     problems: list[str] = Field(description="Parts of these series that could not be read.")
-
-
-class LoggedGroup(ResponseBody):
-    """Values that one process logged under several names at the same steps."""
-
-    host: str
-    rank: int | None
-    replaced: bool = Field(
-        description="The training was resumed at an earlier step: other values of these steps were logged "
-        "later. Such groups are apart, unless `resolution` is `raw`."
-    )
-    step: list[float]
-    t: list[Number] = Field(description="ms UTC; of a bucket of steps, the time of its newest call.")
-    n: list[int] | None
-    series: Values
-    min: Values | None
-    max: Values | None
-
-
-class ResumeSchema(ResponseBody):
-    """A training went on after a restart."""
-
-    after_t: float = Field(description="ms UTC: of the last value before it.")
-    after_step: float = Field(description="Of that value; may be higher than `step`.")
-    t: float = Field(description="ms UTC: of the first value after it.")
-    step: float
-
-
-class Logged(ResponseBody):
-    """Logged values of a run, in groups of the same steps."""
-
-    run: str
-    cursor: str
-    groups: list[LoggedGroup]
-    resumes: list[ResumeSchema] = Field(description="Empty if `resolution` is `raw`.")
-    unmatched: list[str] = Field(description="Those of `keys` under which nothing was logged.")
-    problems: list[str] = Field(description="Parts that could not be read.")
 
 
 class NewSampleSchema(ResponseBody):

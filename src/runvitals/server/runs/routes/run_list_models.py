@@ -1,4 +1,4 @@
-"""The JSON bodies of groups of runs and of completion."""
+"""The JSON bodies of groups of runs, of their goals and of completion."""
 
 from __future__ import annotations
 
@@ -7,6 +7,17 @@ from typing import Literal
 from pydantic import Field
 
 from runvitals.server.http.bodies import ResponseBody
+
+
+class GoalLineSchema(ResponseBody):
+    """The metric by which a run is judged, and its course."""
+
+    name: str
+    goal: Literal["minimize", "maximize"] | None = Field(
+        description="As `define_metric` says, else as its name suggests; None if that is not known."
+    )
+    last: float | None = Field(description="As the summary has it.")
+    line: list[float | None] = Field(description="Means in equal parts of the run's time; None is a gap.")
 
 
 class ColumnSummarySchema(ResponseBody):

@@ -75,27 +75,31 @@ export class HardwareStrip {
     const params = { runs: [this.key.id], entity: this.key.entity, keys: metrics.map(({ key }) => key), x: 'wall', points: POINTS, extremes: 'false', ...part };
     try {
       const answer = await get<Overlay>('overlay/system', params, signal);
-      this.#rows = metrics.flatMap((metric) => rowOf(metric, answer));
+      this.#rows = metrics.map((metric) => rowOf(metric, answer));
     } catch {
       // It adds to charts, which say themselves that the server does not respond.
     }
   }
 
-  /** Its rows on the axis of a chart. `pairs`: which times belong to which places; null: the axis is time. */
-  on(pairs: Pairs | null): StripRow[] {
-    if (pairs === null) return this.#rows;
+  /** Its rows on the axis of a chart, empty until they are loaded. `pairs`: which times belong to which places; null: the axis is time. */
+  on(metrics: readonly StripMetric[], pairs: Pairs | null): StripRow[] {
+    const rows = this.#rows.length > 0 ? this.#rows : metrics.map((metric) => emptyRow(metric));
+    if (pairs === null) return rows;
     const places = pairs.to.map((place) => place ?? NaN);
     const times = pairs.from.map((time, i) => (Number.isNaN(places[i]) ? null : time));
-    return this.#rows.map((row) => ({ ...row, points: onAxisOf(row.points, times, places) }));
+    return rows.map((row) => ({ ...row, points: onAxisOf(row.points, times, places) }));
   }
 }
 
-function rowOf({ key, label, unit }: StripMetric, answer: Overlay): StripRow[] {
+const emptyRow = ({ label, unit }: StripMetric): StripRow => ({ label, unit, top: 1, points: { x: [], y: [], low: null, high: null, n: null } });
+
+function rowOf(metric: StripMetric, answer: Overlay): StripRow {
+  const { key, label, unit } = metric;
   const found = answer.keys.find((one) => one.key === key);
   const group = found?.groups[0];
-  if (!group) return [];
+  if (!group) return emptyRow(metric);
   const half = (found.width ?? 0) / 2;
   const points: Points = { x: group.x.map((time) => time + half), y: group.lines[0]!.y, low: null, high: null, n: null };
   const highest = points.y.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
-  return [{ label, unit, top: unit === '%' ? Math.max(100, highest) : highest || 1, points }];
+  return { label, unit, top: unit === '%' ? Math.max(100, highest) : highest || 1, points };
 }

@@ -6,7 +6,7 @@ import { parsePattern } from './keyPattern';
 import { combined } from './combined';
 import type { PanelX } from '../panel';
 import { known, metricId, unitOf, type KnownMetric, type MetricNames, type SourceLine, type SourceLines, type Subject } from './panelSource';
-import type { Points } from '../../../chart/points';
+import { withNotFinite, type Points } from '../../../chart/points';
 import { runSlot } from '../../runs/runColour';
 import type { OverlayRun } from '../../../base/wire';
 
@@ -32,6 +32,8 @@ export interface PanelLine {
   subjectLabel: string;
   unit: string;
   points: Points;
+  /** Where a logged value is not finite. */
+  notFinite?: readonly number[] | undefined;
 }
 
 export interface PanelMetric {
@@ -98,9 +100,12 @@ export function linesOf(metrics: readonly PanelMetric[], found: SourceLines, run
     const text = shownText(metric.text);
     const own = about && several ? `${about} · ${text}` : about || text;
     const slot = runs.length > 1 ? runSlot(subject.run) + COLOURS * index : i;
-    return { id: unique(`${idOf(subject)}/${metric.text}`, ids), label: own, slot, dashed: runs.length > 1, metric: index, text, subject, subjectLabel: about || names.get(subject.run) || subject.run, unit: metric.unit, points };
+    return { id: unique(`${idOf(subject)}/${metric.text}`, ids), label: own, slot, dashed: runs.length > 1, metric: index, text, subject, subjectLabel: about || names.get(subject.run) || subject.run, unit: metric.unit, points, ...(isLogged(metric) && { notFinite: withNotFinite(points).notFinite }) };
   });
 }
+
+/** Of a single logged metric, a point without a value is one that is not finite; of others it may be a gap. */
+const isLogged = ({ metrics }: PanelMetric): boolean => metrics.length === 1 && metrics[0]!.source === 'logged';
 
 /** An id that is not in `ids`, which gets it: two writers of a host may record the same metric. */
 function unique(id: string, ids: Set<string>): string {

@@ -23,7 +23,7 @@ from runvitals.server.doors.wandb.viewer import UserNode
 from runvitals.server.reports.document import MAX_DESCRIPTION, MAX_TITLE, Document, document_of
 from runvitals.server.reports.report_ids import report_number
 from runvitals.server.reports.routes.block_models import checked_blocks
-from runvitals.server.reports.routes.reports import author_of, record
+from runvitals.server.reports.routes.reports import author_of, publish, record
 from runvitals.server.reports.storage.rows import ReportEdited, ReportRow, UnknownReport
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def view(_: None, info: Info, id: str) -> ReportView | None:
     """Return a report: the working copy for who may change it."""
     context = info.context
     try:
-        row, item = _find(context, id)
+        row, item = find_report(context, id)
     except HTTPException as error:
         if error.status_code == 404:
             return None
@@ -163,8 +163,7 @@ def upsert_view(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
         )
     row, item = _change(context, input) if input.get("id") else _create(context, input)
     if kind == _REPORT and row.published_revision != row.head_revision:
-        row = context.access.accounts.reports.publish(row.id, row.head_revision, context.now_ms())
-        record(context.access, context.requester, row, "report.publish", revision=row.head_revision)
+        row = publish(context.access, context.requester, row, row.head_revision)
     return {"view": _view(context, row, item), "inserted": not input.get("id")}
 
 
@@ -172,7 +171,7 @@ def upsert_view(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
 def delete_view(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
     """Move a report to the trash."""
     context = info.context
-    row, item = _find(context, input["id"])
+    row, item = find_report(context, input["id"])
     context.access.require(context.requester, Action.REPORT_DELETE, item, _named(input["id"]))
     context.access.accounts.reports.delete(row.id, context.now_ms())
     record(context.access, context.requester, row, "report.delete")
@@ -196,7 +195,7 @@ def _create(context: GraphQLContext, sent: dict[str, Any]) -> tuple[ReportRow, P
 
 
 def _change(context: GraphQLContext, sent: dict[str, Any]) -> tuple[ReportRow, ProjectItem]:
-    row, item = _find(context, sent["id"])
+    row, item = find_report(context, sent["id"])
     context.access.require(context.requester, Action.REPORT_UPDATE, item, _named(sent["id"]))
     reports = context.access.accounts.reports
     specification = documents.parsed_spec(sent.get("spec") or "")
@@ -249,7 +248,7 @@ def _checked(sent: dict[str, Any], blocks: list[dict[str, Any]], base: Document)
         raise InvalidArgument(str(error)) from None
 
 
-def _find(context: GraphQLContext, view_id: str) -> tuple[ReportRow, ProjectItem]:
+def find_report(context: GraphQLContext, view_id: str) -> tuple[ReportRow, ProjectItem]:
     """Return a report that the requester may read, or raise HTTPException 401 or 404."""
     what, number = _named(view_id), report_number(view_id)
     if isinstance(context.requester.principal, Operator) or number is None:

@@ -1,0 +1,36 @@
+// Charts, findings and media as panels of reports: with what is shown of them now.
+
+import type { ChartOptions } from '../../chart/viewState';
+import type { Range } from '../../chart/points';
+import { newPanel, type LayoutPanel } from '../workspace/panels/layout';
+import type { PanelX } from '../workspace/panel';
+import type { Addition } from './addition.svelte';
+import { panelOfKind } from './newPanels';
+import { queriesOf, settingsOf } from './reportPanel';
+import type { ReportPanel } from './reports';
+
+type AddedPanel = Addition['panel'];
+type Metric = { source: 'logged' | 'system'; name: string };
+
+/** A report gives a panel more room than a workspace. */
+const COLUMNS = 6;
+const ROWS = 5;
+
+/** A panel of a workspace. `names`: what its expressions name. */
+export function addedPanel(layout: LayoutPanel, names: readonly Metric[], zoom: Range | null): AddedPanel {
+  const { kind, title } = layout;
+  const [columns, rows] = kind === 'scalar' ? [3, 3] : [Math.max(COLUMNS, layout.columns), Math.max(ROWS, layout.rows)];
+  return { kind, title, columns, rows, settings: settingsOf(layout), queries: kind === 'text' ? [] : queriesOf(layout, names), zoom: zoom && { min: zoom.min, max: zoom.max } };
+}
+
+/** A chart of metrics over each other. */
+export function addedChart(title: string, metrics: readonly Metric[], x: PanelX, options: Pick<ChartOptions, 'y' | 'smoothing'>, zoom: Range | null): AddedPanel {
+  const expressions = metrics.map(({ source, name }) => `${source}:${JSON.stringify(name)}`);
+  return addedPanel({ ...newPanel('line'), title, metrics: expressions, x, y: options.y, smoothing: options.smoothing }, metrics, zoom);
+}
+
+/** What is no chart: findings, media. `names`: of what was logged. */
+export function addedFacts(kind: ReportPanel['kind'], title: string, names: readonly string[] = []): AddedPanel {
+  const { columns, rows, settings } = panelOfKind(kind, []);
+  return { kind, title, columns, rows, settings, queries: names.map((name) => ({ source: 'logged', name, pattern: null })), zoom: null };
+}
