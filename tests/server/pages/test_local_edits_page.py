@@ -106,7 +106,7 @@ def test_many_runs_are_tagged_moved_and_removed_for_good(page: Browser, tmp_path
     page.wait("document.querySelector('dialog')")
     pictured(page, "for-good")
     click(page, "dialog button", "Delete for good")
-    shown(page, "The trash is empty.")
+    shown(page, "1 run was deleted for good.")
     assert sorted(os.listdir(tmp_path / "runs")) == ["one", "three"]
 
 
