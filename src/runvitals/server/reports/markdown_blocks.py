@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, Final
 
 from runvitals.server.reports import document
+from runvitals.server.user_content.markdown_elements import elements_of
 
 MAX_MARKDOWN: Final = 200_000
 """Characters; that of a long book's chapter."""
@@ -43,10 +44,10 @@ def blocks_of_markdown(markdown: str) -> list[dict[str, Any]]:
     texts: list[str] = []
     position = 0
     for formula in _formulas(markdown):
-        texts += _elements(markdown[position : formula.start()])
+        texts += elements_of(markdown[position : formula.start()])
         texts.append(formula.group())
         position = formula.end()
-    texts += _elements(markdown[position:])
+    texts += elements_of(markdown[position:])
     parts = [part for text in texts for part in _parts(text)]
     if len(parts) > document.MAX_BLOCKS:
         raise document.DocumentTooLarge(
@@ -77,20 +78,6 @@ def _formulas(markdown: str) -> list[re.Match[str]]:
         raise document.DocumentTooLarge(f"markdown: expected at most {document.MAX_BLOCKS:,} blocks")
     edges = [edge for fence in fenced for edge in fence]
     return [match for match in formulas if bisect_right(edges, match.start()) % 2 == 0]
-
-
-def _elements(markdown: str) -> list[str]:
-    """Return the source of the elements at the top level."""
-    from markdown_it import MarkdownIt  # takes 30 ms: not when a server starts
-
-    parser = MarkdownIt("commonmark").enable("table").disable("inline")
-    lines = markdown.splitlines()
-    tokens = parser.parse("\n".join(lines))
-    ends = [token.map[1] for token in tokens if token.level == 0 and token.map and token.nesting >= 0]
-    # From the end of the element before: definitions of links are no elements, and must not be lost.
-    starts = [0, *ends]
-    elements = ["\n".join(lines[first:end]) for first, end in zip(starts, [*ends, len(lines)], strict=True)]
-    return [element.strip("\n").rstrip() for element in elements if element.strip()]
 
 
 def _parts(text: str) -> list[str]:
