@@ -169,7 +169,7 @@ def test_a_chart_is_added_to_a_report(page: Browser, desk: Desk) -> None:
     click(page, "figure [popover] button", "Add to a report")
     shown(page, "Rates", "dialog")
     look(page, "add")
-    click(page, "dialog label", "Rates")
+    click(page, "dialog label:last-of-type")
     click(page, "dialog button", "Add")
     page.wait("document.body.innerText.includes('Added to the end of “Rates”')")
     first, added = desk.blocks(report["id"])
