@@ -140,8 +140,8 @@ const unanswered = new Map<string, string>();
 const randomKey = (): string => Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('');
 
 /** Send a file as it is; its media type says what it is. */
-export const upload = <T = void>(path: string, file: Blob): Promise<T> =>
-  ask<T>(address(path), { method: 'PUT', headers: { 'content-type': file.type }, body: file });
+export const upload = <T = void>(path: string, file: Blob, method: 'PUT' | 'POST' = 'PUT'): Promise<T> =>
+  ask<T>(address(path), { method, headers: { 'content-type': file.type }, body: file });
 
 /** A file, by its address. */
 export const getFile = (url: string): Promise<Blob> => ask<Blob>(url, {});

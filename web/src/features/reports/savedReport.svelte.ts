@@ -74,6 +74,13 @@ export class SavedReport {
     this.report = { ...this.report, ...listed };
   }
 
+  /** Do something on the server that changes the working copy itself, and show what it made of it. */
+  async changedBy(work: () => Promise<unknown>): Promise<void> {
+    if (!(await this.save())) throw new Error(this.error || 'The report is not saved yet.');
+    await work();
+    await this.#read();
+  }
+
   /** Go on with what the user chose of the blocks that both changed. */
   resolve(choices: ReadonlyMap<string, Resolution>): void {
     const theirs = this.#theirs;
@@ -138,16 +145,21 @@ export class SavedReport {
     if (!(problem instanceof ApiError) || problem.status === 0 || problem.status >= 500) this.#later(RETRY_MS);
   }
 
+  /** Show what the server has, if the user has changed nothing; returns whether it is newer. */
+  async #read(): Promise<boolean> {
+    const now = await get<ReportSchema>(reportPath(this.report.id), { draft: 'true' });
+    if (now.revision <= this.report.revision || this.state !== 'saved') return false;
+    this.report = now;
+    this.#base = { title: now.title, description: now.description, blocks: now.blocks };
+    this.show(this.#base);
+    return true;
+  }
+
   /** What others saved appears here while the user writes nothing. */
   async #lookForOthers(): Promise<void> {
     if (document.hidden || this.state !== 'saved') return;
     try {
-      const now = await get<ReportSchema>(reportPath(this.report.id), { draft: 'true' });
-      if (now.revision <= this.report.revision || (this.state as string) !== 'saved') return;
-      this.others = true;
-      this.report = now;
-      this.#base = { title: now.title, description: now.description, blocks: now.blocks };
-      this.show(this.#base);
+      if (await this.#read()) this.others = true;
     } catch {
       // The next save says what is wrong.
     }
