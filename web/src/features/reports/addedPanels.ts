@@ -2,6 +2,7 @@
 
 import type { ChartOptions } from '../../chart/viewState';
 import type { Range } from '../../chart/points';
+import type { Axis } from '../../chart/xAxis';
 import { newPanel, type LayoutPanel } from '../workspace/panels/layout';
 import type { PanelX } from '../workspace/panel';
 import type { Addition } from './addition.svelte';
@@ -27,6 +28,20 @@ export function addedPanel(layout: LayoutPanel, names: readonly Metric[], zoom: 
 export function addedChart(title: string, metrics: readonly Metric[], x: PanelX, options: Pick<ChartOptions, 'y' | 'smoothing'>, zoom: Range | null): AddedPanel {
   const expressions = metrics.map(({ source, name }) => `${source}:${JSON.stringify(name)}`);
   return addedPanel({ ...newPanel('line'), title, metrics: expressions, x, y: options.y, smoothing: options.smoothing }, metrics, zoom);
+}
+
+/** The x axis of a chart of one run, and its zoom, as panels have them: times of the elapsed axis are counted from the start. */
+export function addedAxis(axis: Axis, zoom: Range | null): { x: PanelX; zoom: Range | null } {
+  if (axis.kind === 'elapsed') return { x: 'relative', zoom: zoom && { min: zoom.min - axis.start, max: zoom.max - axis.start } };
+  return { x: axis.kind === 'metric' ? `metric:${axis.name}` : axis.kind, zoom };
+}
+
+/** A chart of sampled metrics of one run, with a line for each of its devices: `gpu.0.temp` and `gpu.1.temp` are `gpu.*.temp`. */
+export function addedSamples(title: string, keys: readonly string[], axis: Axis, zoom: Range | null, options: Pick<ChartOptions, 'y' | 'smoothing'>): AddedPanel {
+  const names = [...new Set(keys.map((key) => key.replace(/(^|\.)\d+(?=\.|$)/g, '$1*')))].map((name) => ({ source: 'system' as const, name }));
+  const onAxis = addedAxis(axis, zoom);
+  const panel = addedChart(title, names, onAxis.x, options, onAxis.zoom);
+  return { ...panel, settings: { ...panel.settings, scope: 'devices' } };
 }
 
 /** What is no chart: findings, media. `names`: of what was logged. */

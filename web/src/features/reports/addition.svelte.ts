@@ -18,9 +18,9 @@ class Additions {
   chosen = $state.raw<Addition | null>(null);
 
   /** What opens the dialog; undefined where there are no reports, or nothing to show in one. */
-  action(entity: string | null, make: (entity: string) => Addition): (() => void) | undefined {
+  action(entity: string | null, make: (entity: string) => Addition | Promise<Addition>): (() => void) | undefined {
     if (!server.accounts || !me.account || here.guest || entity === null) return undefined;
-    return () => (this.chosen = make(entity));
+    return () => void Promise.resolve(make(entity)).then((addition) => (this.chosen = addition));
   }
 }
 
