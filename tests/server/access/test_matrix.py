@@ -53,6 +53,7 @@ REPEATABLE: Final[dict[str, dict[str, Any]]] = {
 """What a request is sent with. Changes are undone or do no harm: a project gets its own name, projects
 and runs are restored."""
 REQUIRED: Final[dict[str, dict[str, Any]]] = {
+    "GET /api/v1/runs/{run}/console/matches": {"params": {"words": "x"}},
     "GET /api/v1/runs/{run}/differences": {"params": {"t0": 0, "t1": 1}},
 }
 """Parameters without which a read is not valid."""

@@ -292,6 +292,7 @@ def test_the_overview_shows_what_a_project_is(page: Browser, lab: Lab) -> None:
         "Overview",
         "Workspace",
         "Runs",
+        "Reports",
         "Lost time",
         "Sweeps",
         "Artifacts",
