@@ -37,7 +37,7 @@ class Synced:
         self.directory = str(data)
         self.edits = RunEdits(self.directory)
         self.served = served
-        self.http = httpx.Client(base_url=f"{served.url}/api/v1/")
+        self.http = httpx.Client(base_url=f"{served.url}/api/v1/", timeout=PATIENCE_S)
         self._capsys = capsys
 
     def edit(self, at_ms: int, **values: Any) -> None:

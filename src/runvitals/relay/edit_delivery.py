@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from contextlib import closing
 
 from runvitals.base.json_codec import dumps
-from runvitals.base.terminal_text import inert
 from runvitals.journal import paths
 from runvitals.monitoring.monitor.relay_connection import connect_or_start
 from runvitals.monitoring.monitor.socket_address import NO_SIGNAL
+from runvitals.monitoring.settings.messages import notify
 from runvitals.relay.engine.cursor import find_cursors
 from runvitals.relay.engine.destination_spec import DestinationSpec
 from runvitals.sdk.delivery import configured_destinations
@@ -24,9 +23,7 @@ def deliver_edits(run_id: str, directory: str) -> None:
     try:
         _deliver(run_id, directory)
     except (OSError, ValueError) as error:
-        print(
-            f"runvitals: edits of {inert(run_id)} wait for `runvitals sync`: {inert(error)}", file=sys.stderr
-        )
+        notify(f"edits of {run_id} wait for `runvitals sync`: {error}")
 
 
 def _deliver(run_id: str, directory: str) -> None:

@@ -200,6 +200,7 @@ def test_a_run_that_one_may_not_read_is_compared_like_one_that_does_not_exist(
         "facts": [],
         "left_out": 0,
         "statistics": [],
+        "goal": None,
     }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -43,11 +44,19 @@ def stored(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[S
     server.close()
 
 
+def without_names(answer: dict[str, Any]) -> dict[str, Any]:
+    """An answer without the names of the series that decided, which only the API has; each has one."""
+    for finding in answer["findings"]:
+        for evidence in finding["evidence"]:
+            assert evidence.pop("name")
+    return answer
+
+
 @pytest.mark.parametrize("name", COURSES)
 def test_journals_and_the_store_give_the_same(folder: Path, stored: StoredServer, name: str) -> None:
     findings = open_run(name, str(folder)).findings().to_json()
-    assert Client(folder).ask(f"runs/{name}/findings") == findings
-    assert stored.ask(f"runs/{name}/findings") == findings
+    assert without_names(Client(folder).ask(f"runs/{name}/findings")) == findings
+    assert without_names(stored.ask(f"runs/{name}/findings")) == findings
 
 
 def test_costs_are_told_in_money_with_a_price(stored: StoredServer) -> None:

