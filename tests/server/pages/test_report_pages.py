@@ -179,7 +179,10 @@ def test_two_people_in_one_report_lose_no_words(lab: ReportLab, page: Browser) -
     shown(page, "theirs", "dialog")
     shown(page, "ONE mine", "dialog")
     accessible(page)
-    click(page, "dialog label", "Keep both")
+    page.wait(
+        "(e => e && (e.click(), true))"
+        "([...document.querySelectorAll('dialog label')].find(e => e.innerText.includes('Keep both')))"
+    )
     click(page, "dialog button", "Go on")
     eventually(lambda: texts_of(lab, path) == ["theirs", "ONE mine", "Two and a half"])
 
