@@ -14,6 +14,7 @@ import pytest
 from runvitals.server.accounts.passwords import Passwords
 from runvitals.server.accounts.totp import STEP_S, code_at
 from runvitals.server.audit.storage.audit import CLI, Actor
+from tests.patience import eventually
 from tests.server.accounts.routes.people import (
     OTHER_PASSWORD,
     PASSWORD,
@@ -385,10 +386,10 @@ def test_a_team_is_made_and_a_member_invited_promoted_and_removed(page: Browser,
     page.open("/vision/-/settings/members")
     from_menu(page, "bob", "Admin")
     shown(page, "The role of bob was changed.")
-    assert roles(people) == {"bob": "admin", "rita": "admin"}
+    eventually(lambda: roles(people) == {"bob": "admin", "rita": "admin"})
     click(page, "main .notice button", "Undo")
     has_role(page, "bob", "Member")
-    assert roles(people) == {"bob": "member", "rita": "admin"}
+    eventually(lambda: roles(people) == {"bob": "member", "rita": "admin"})
     from_menu(page, "rita", "Member")
     shown(page, "administrator", "main .notice.bad")
     has_role(page, "rita", "Admin")
