@@ -422,7 +422,7 @@ def test_output_is_searched_coloured_and_linked_to_the_charts(page: Browser, tmp
         "document.querySelectorAll('.line a')[1].dispatchEvent("
         "new MouseEvent('click', {bubbles: true, cancelable: true}))"
     )
-    page.wait("location.pathname === '/runs/abc/system' && document.querySelector('.zoomed')")
+    page.wait("location.pathname === '/runs/abc/charts' && document.querySelector('.zoomed')")
     assert parameters(page) == {"from": str(begin + 300_000), "to": str(begin + 360_000)}
     click(page, "Logs of this time")
     page.wait("document.querySelectorAll('.line.chosen').length === 1")
