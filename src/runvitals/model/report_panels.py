@@ -5,10 +5,13 @@ The settings are those of the panels of the page, see `web/src/features/workspac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+import json
+import secrets
+from collections.abc import Mapping, Sequence
+from string import ascii_lowercase, digits
+from typing import Any, Final, Literal, get_args
 
-PANEL_KINDS: Final = (
+PanelKind = Literal[
     "line",
     "bar",
     "scatter",
@@ -25,13 +28,16 @@ PANEL_KINDS: Final = (
     "config_diff",
     "code_diff",
     "console",
-)
+]
+PANEL_KINDS: Final[tuple[PanelKind, ...]] = get_args(PanelKind)
 MAX_COLUMNS: Final = 12
 """Columns of the grid."""
 USUAL_PANEL_SIZE: Final = (4, 4)
 """Columns and rows."""
 SMALL_PANEL_SIZE: Final = (2, 2)
 """Of a panel that is one number."""
+_ID_LETTERS: Final = ascii_lowercase + digits
+_ID_LENGTH: Final = 10
 _USUAL_SETTINGS: Final[dict[str, Any]] = {
     "metrics": [],
     "pattern": "",
@@ -68,3 +74,21 @@ def panel_settings(kind: str, *, metrics: Sequence[str], pattern: str, **given: 
         raise ValueError(f"unknown setting {unknown[0]!r}; expected one of {', '.join(_USUAL_SETTINGS)}")
     usual = {**_USUAL_SETTINGS, "points": kind == "histogram"}
     return {**usual, "metrics": list(metrics), "pattern": pattern, **given}
+
+
+def new_id() -> str:
+    """Return a new id for a block, panel or run set of a report."""
+    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
+
+
+def metric_expression(query: Mapping[str, str]) -> str:
+    """Return the expression of a panel that is the value of one metric.
+
+    Args:
+        query: the `source`, `logged` or `system`, and the `name` of the metric.
+
+    Example:
+        >>> metric_expression({"source": "logged", "name": "train/loss"})
+        'logged:"train/loss"'
+    """
+    return f"{query['source']}:{json.dumps(query['name'], ensure_ascii=False)}"

@@ -22,7 +22,7 @@ URL = "https://hooks.slack.com/services/T0001/B0001/SecretSecretAbCd"
 def test_a_secret_and_a_webhook_that_uses_it(page: Browser, teams: People) -> None:  # noqa: F811
     signed_in(page, "ada")
     page.open(PATH)
-    shown(page, "Integrations")
+    shown(page, "Where the rules and automations of the team send what happened")
     click(page, "main button", "New secret")
     fill(page, "Name", "CI_TOKEN", "dialog")
     fill(page, "Value", "s3cret-value", "dialog")

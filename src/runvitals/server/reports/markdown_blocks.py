@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-import secrets
 from bisect import bisect_right
 from itertools import islice
 from typing import Any, Final
 
+from runvitals.model.report_panels import new_id
 from runvitals.server.reports import document
 from runvitals.server.user_content.markdown_elements import elements_of
 
@@ -20,11 +20,6 @@ _FENCE: Final = re.compile(r"^ {0,3}(`{3,}|~{3,})")
 def text_block(markdown: str) -> dict[str, Any]:
     """Return a new block of text."""
     return {"id": new_id(), "kind": "text", "text": markdown}
-
-
-def new_id() -> str:
-    """Return an id for a block, panel or run set."""
-    return secrets.token_hex(6)
 
 
 def blocks_of_markdown(markdown: str) -> list[dict[str, Any]]:

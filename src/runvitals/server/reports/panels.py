@@ -138,14 +138,6 @@ def is_recorded(source: Source, name: str, names: Sequence[str]) -> bool:
     return source == "system" and any(glob(each)(name) or glob(name)(each) for each in names)
 
 
-def find_panel(document: Document, panel_id: str) -> ShownPanel | None:
-    """Return a panel of a document; None if it has none with this id."""
-    for block, panel in panels_of(document):
-        if panel["id"] == panel_id:
-            return _panel(block, panel)
-    return None
-
-
 def panels_in(document: Document) -> Iterator[ShownPanel]:
     """Iterate over the panels of a document."""
     for block, panel in panels_of(document):

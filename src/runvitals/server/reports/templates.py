@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final, Literal
 
+from runvitals.model.report_panels import new_id
 from runvitals.server.reports.document import Document
-from runvitals.server.reports.markdown_blocks import blocks_of_markdown, new_id
+from runvitals.server.reports.markdown_blocks import blocks_of_markdown
 
 Template = Literal["comparison", "progress", "incident"]
 TEMPLATES: Final[dict[Template, str]] = {

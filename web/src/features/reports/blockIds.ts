@@ -1,6 +1,6 @@
 // The ids of blocks while their document is edited: blocks have them in reports, nodes of an editor do not.
 
-import { newId } from './reports';
+import { newId } from '../../base/ids';
 
 /**
  * The ids of the nodes of a changed document.

@@ -2,7 +2,8 @@
 
 import { newPanel } from '../workspace/panels/layout';
 import { settingsOf } from './reportPanel';
-import { newId, newRunSet, type ReportPanel, type ReportPanels } from './reports';
+import { newId } from '../../base/ids';
+import { newRunSet, type ReportPanel, type ReportPanels } from './reports';
 
 type Kind = ReportPanel['kind'];
 

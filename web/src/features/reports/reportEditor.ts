@@ -5,7 +5,8 @@ import type { Node } from '@milkdown/kit/prose/model';
 import { TextSelection } from '@milkdown/kit/prose/state';
 import { MarkdownEditor, type EditorEvents } from '../user_content/markdownEditor';
 import { idsAfter } from './blockIds';
-import { isSame, newId, type Block, type ReportImage, type ReportPanels } from './reports';
+import { newId } from '../../base/ids';
+import { isSame, type Block, type ReportImage, type ReportPanels } from './reports';
 
 /** A block that is no text. */
 export type DrawnBlock = ReportImage | ReportPanels;

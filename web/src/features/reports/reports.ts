@@ -1,5 +1,6 @@
 // Reports: their addresses, and what pages make of their blocks.
 
+import { newId } from '../../base/ids';
 import type { ListedReport, ReportImage, ReportPanel, ReportPanels, ReportRunSet, Report as ReportSchema, ReportText } from '../../base/wire';
 
 export type Block = ReportText | ReportImage | ReportPanels;
@@ -35,11 +36,6 @@ export function outlineOf(blocks: readonly Block[]): OutlineEntry[] {
 
 /** Where a block is on the page. */
 export const anchorOf = (block: string): string => `block-${block}`;
-
-const ID_LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
-
-/** A new id of a block, panel or run set. */
-export const newId = (): string => Array.from(crypto.getRandomValues(new Uint8Array(10)), (byte) => ID_LETTERS[byte % ID_LETTERS.length]).join('');
 
 /** All runs of a project, which new panels show. */
 export const newRunSet = (entity: string, project: string): ReportRunSet => ({

@@ -3,7 +3,8 @@
 import { ApiError, get, reasonOf, send } from '../../base/api';
 import type { MergedReport } from '../../base/wire';
 import { rebased, type BlockConflict, type Resolution } from './rebase';
-import { isSame, newId, reportPath, type Block, type ListedReport, type ReportSchema } from './reports';
+import { newId } from '../../base/ids';
+import { isSame, reportPath, type Block, type ListedReport, type ReportSchema } from './reports';
 
 /** What the user sees of a report, and changes. */
 export interface Working {

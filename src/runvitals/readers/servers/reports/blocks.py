@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import secrets
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from string import ascii_lowercase, digits
 from typing import Any, Final
 
 from runvitals.model.report_panels import (
@@ -15,18 +13,13 @@ from runvitals.model.report_panels import (
     PANEL_KINDS,
     SMALL_PANEL_SIZE,
     USUAL_PANEL_SIZE,
+    metric_expression,
+    new_id,
     panel_settings,
 )
 
 _SYSTEM: Final = "system:"
-_ID_LETTERS: Final = ascii_lowercase + digits
-_ID_LENGTH: Final = 10
 _SMALL_KINDS: Final = ("scalar",)
-
-
-def new_id() -> str:
-    """Return a new id for a block, panel or run set."""
-    return "".join(secrets.choice(_ID_LETTERS) for _ in range(_ID_LENGTH))
 
 
 @dataclass
@@ -297,10 +290,7 @@ def _expression(name: str) -> str:
         >>> _expression("train/loss"), _expression("system:gpu.*.gpu")
         ('logged:"train/loss"', 'system:"gpu.*.gpu"')
     """
-    if not name:
-        return ""
-    query = _query(name)
-    return f"{query['source']}:{json.dumps(query['name'], ensure_ascii=False)}"
+    return metric_expression(_query(name)) if name else ""
 
 
 def _name(expression: str) -> str:

@@ -160,6 +160,5 @@ wandb_report = Table(
     "wandb_report",
     metadata,
     Column("report_id", Integer, ForeignKey("report.id", ondelete="CASCADE"), primary_key=True),
-    Column("revision", Integer, nullable=False),
     Column("spec", LargeBinary, nullable=False),
 )

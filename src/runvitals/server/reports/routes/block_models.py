@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BaseModel, Field, TypeAdapter, field_validator, model_validator
 
 from runvitals.model import filter_text
+from runvitals.model.report_panels import PanelKind
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.reports import document
 
@@ -88,26 +89,6 @@ class PanelZoom(RequestBody):
         if self.min >= self.max:
             raise ValueError("expected min below max")
         return self
-
-
-PanelKind = Literal[
-    "line",
-    "bar",
-    "scatter",
-    "histogram",
-    "percentile",
-    "scalar",
-    "table",
-    "text",
-    "parallel",
-    "importance",
-    "media",
-    "system",
-    "findings",
-    "config_diff",
-    "code_diff",
-    "console",
-]
 
 
 class ReportPanel(RequestBody):

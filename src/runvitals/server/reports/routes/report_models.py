@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 from pydantic import Field
 
@@ -115,14 +115,6 @@ class MergedReport(ReportSchema):
     """A report after a change."""
 
     others: list[str] = Field(description="Blocks that others changed since the revision of the request.")
-
-
-class ReportConflictSchema(ResponseBody):
-    """A block, or the `title` or `description`, that others changed too. None: it was removed."""
-
-    id: str
-    current: Any
-    yours: Any
 
 
 class ReportVersionSchema(ResponseBody):

@@ -1,5 +1,6 @@
 // Sections and panels that a user arranged for a project. A layout is never changed: each change makes a new one.
 
+import { newId } from '../../../base/ids';
 import type { SmoothingChoice, YScale } from '../../../chart/viewState';
 import type { PanelX } from '../panel';
 
@@ -79,11 +80,6 @@ export const MAX_EXPRESSION = 500;
 export const MAX_PATTERN = 200;
 
 export const EMPTY: Layout = { sections: [] };
-
-const ID_LETTERS = 'abcdefghijklmnopqrstuvwxyz0123456789';
-
-/** A new id: it is in addresses, where hidden and pinned series are named by it. */
-export const newId = (): string => Array.from(crypto.getRandomValues(new Uint8Array(8)), (byte) => ID_LETTERS[byte % ID_LETTERS.length]).join('');
 
 export function newPanel(kind: PanelKind = 'line'): LayoutPanel {
   const small = kind === 'scalar';

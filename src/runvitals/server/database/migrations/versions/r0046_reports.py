@@ -207,7 +207,6 @@ def upgrade() -> None:
     op.create_table(
         "wandb_report",
         sa.Column("report_id", sa.Integer(), nullable=False),
-        sa.Column("revision", sa.Integer(), nullable=False),
         sa.Column("spec", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(
             ["report_id"], ["report.id"], name="fk_wandb_report_report_id", ondelete="CASCADE"

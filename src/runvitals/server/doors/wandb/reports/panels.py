@@ -6,10 +6,10 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
-from runvitals.model.report_panels import panel_settings
+from runvitals.model.report_panels import metric_expression, panel_settings
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.reports import run_filters
 
@@ -209,11 +209,11 @@ def _settings(
         given["x"] = _AXES.get(axis, f"metric:{axis}")
         given["y"] = "log" if config.get("yLogScale") else "auto"
         given["smoothing"] = _smoothing(config)
-    metrics = [_expression(name) for name in names]
+    metrics = [metric_expression(_query(name)) for name in names]
     if kind == "scatter":
         metrics, given["across"] = metrics[1:], metrics[0] if metrics else ""
     if expressions:
-        metrics = [_VARIABLE.sub(lambda match: _expression(match[1]), text) for text in expressions]
+        metrics = [_VARIABLE.sub(_expression_of, text) for text in expressions]
         names = [name for text in expressions for name in _VARIABLE.findall(text)]
     queries = [{"source": "logged", "pattern": pattern}] if pattern else [_query(name) for name in names]
     if str(given.get("x", "")).startswith("metric:"):
@@ -256,9 +256,8 @@ def _query(name: str) -> dict[str, str]:
     return {"source": "system", "name": system[1]} if system else {"source": "logged", "name": name}
 
 
-def _expression(name: str) -> str:
-    query = _query(name)
-    return f"{query['source']}:{json.dumps(query['name'], ensure_ascii=False)}"
+def _expression_of(variable: re.Match[str]) -> str:
+    return metric_expression(_query(variable[1]))
 
 
 def _smoothing(config: Mapping[str, Any]) -> dict[str, Any] | None:
@@ -332,13 +331,3 @@ def _mapping(value: object, what: str) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise InvalidArgument(f"invalid {what}: expected an object")
     return value
-
-
-def projects_of(blocks: Iterable[Mapping[str, Any]]) -> set[tuple[str, str]]:
-    """Return the entities and projects that run sets of our blocks name."""
-    return {
-        (run_set["entity"], run_set["project"])
-        for block in blocks
-        if block["kind"] == "panels"
-        for run_set in block["run_sets"]
-    }

@@ -312,4 +312,4 @@ def _blocks_at(context: GraphQLContext, report_id: int, sent: SentSpec | None) -
 
 
 def _keep(context: GraphQLContext, report_id: int, sent: SentSpec) -> None:
-    context.metadata_store.wandb_report_specs.put(report_id, sent.revision, sent.as_json())
+    context.metadata_store.wandb_report_specs.put(report_id, sent.as_json())

@@ -23,9 +23,9 @@ class ReportSpecTable:
             packed = connection.execute(statement).scalar()
         return None if packed is None else zlib.decompress(packed).decode()
 
-    def put(self, report_id: int, revision: int, spec: str) -> None:
-        """Store what a client sent for the revision of a report, instead of what one sent before."""
-        row = {"report_id": report_id, "revision": revision, "spec": zlib.compress(spec.encode())}
+    def put(self, report_id: int, spec: str) -> None:
+        """Store what a client sent for a report, instead of what one sent before."""
+        row = {"report_id": report_id, "spec": zlib.compress(spec.encode())}
 
         def work(connection: Connection) -> None:
             connection.execute(delete(wandb_report).where(wandb_report.c.report_id == report_id))
