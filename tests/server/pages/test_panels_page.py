@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
 from tests.server.browser import Browser

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.findings.finding import Evidence, Finding, Findings
-from runvitals.findings.rules import VERSION
+from runvitals.findings.finding import RULES_VERSION, Evidence, Finding, Findings
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.findings.kept_result import JudgedRun, continue_result
@@ -88,7 +87,7 @@ def lose(people: People, uid: str, project: str, **hours: float) -> None:
     ]
     verdict = findings[0].id if findings else "healthy"
     times = (now_ms, now_ms - 10 * HOUR_MS, now_ms)
-    judged = JudgedRun(writer.run_id, VERSION, *times, False, Findings(verdict, "", findings), 1e6)
+    judged = JudgedRun(writer.run_id, RULES_VERSION, *times, False, Findings(verdict, "", findings), 1e6)
     store.findings.put([continue_result(None, judged)[0]])
     people.rights_changed()
 
@@ -256,7 +255,7 @@ def keep(people: People, run_id: int, *findings: Finding) -> None:
         if findings
         else Findings("healthy", "Healthy.", [])
     )
-    judged = JudgedRun(run_id, VERSION, now_ms, now_ms - HOUR_MS, now_ms, False, verdict, 8.0)
+    judged = JudgedRun(run_id, RULES_VERSION, now_ms, now_ms - HOUR_MS, now_ms, False, verdict, 8.0)
     people.served.app.services.findings.keep(judged)
 
 
