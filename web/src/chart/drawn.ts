@@ -39,7 +39,8 @@ export interface Drawing {
   mode: Mode;
   dark: boolean;
   palette: PaletteName;
-  smoothing: Smoothing | null;
+  /** Its width is counted along the axis as it is drawn: in what `level` returns. */
+  smoothing: (Smoothing & { level?: (x: number) => number }) | null;
   hidden: ReadonlySet<string>;
   pinned: ReadonlySet<string>;
   /** Many lines are drawn as their sum, not as their mean. */
@@ -80,7 +81,8 @@ function ownLine({ id, label, slot, dashed, ofMany, points, notFinite }: Line, h
   const plain = { id, label, notFinite, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : 1.4 };
   const faded = othersPinned && !isPinned;
   if (!how.smoothing) return { ...plain, points, band: banded && points.low !== null, raw: null, faded };
-  const y = smoothed(points.x, points.y, how.smoothing);
+  const { level } = how.smoothing;
+  const y = smoothed(level ? points.x.map(level) : points.x, points.y, how.smoothing);
   // The band of a mean stays; behind a single line, its own values are drawn instead.
   const keepsBand = ofMany === true && banded;
   return { ...plain, points: { ...points, y }, band: keepsBand, raw: keepsBand ? null : points.y, faded };

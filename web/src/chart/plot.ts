@@ -3,7 +3,7 @@
 import uPlot from 'uplot';
 import type { Drawn } from './drawn';
 import type { Range } from './points';
-import { labelsOf, partOf, ticksOf, type Axis } from './xAxis';
+import { atLevel, labelsOf, levelOf, partOf, ticksOf, type Axis } from './xAxis';
 import { rangeOf, yLabels, yTicks, type YAxis } from './yAxis';
 import { translucent } from './palette';
 
@@ -65,7 +65,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
     focus: { alpha: UNFOCUSED },
     padding: [6, 8, 0, 0],
     scales: {
-      x: { time: false, auto: false, distr: axis.log ? 3 : 1 },
+      x: { time: false, auto: false, ...(axis.log ? { distr: 100, fwd: levelOf(axis), bwd: atLevel(axis) } : { distr: 1 }) },
       y: { distr: y.scale === 'log' ? 3 : y.scale === 'symlog' ? 4 : 1, asinh: y.threshold ?? 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
     },
     axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],

@@ -287,8 +287,10 @@ export class OverlayData {
       feed.runs = new Set(runs);
     }
     feed.error = '';
-    if (!zoomed) [feed.base, feed.baseWidth] = [points, found.width];
-    this.#show(feed, points, found.width);
+    // Of a logarithmic axis, it is no length along it.
+    const width = feed.log ? null : found.width;
+    if (!zoomed) [feed.base, feed.baseWidth] = [points, width];
+    this.#show(feed, points, width);
   }
 
   #show(feed: OverlayFeed, points: RunPoints, width: number | null): void {

@@ -32,6 +32,8 @@ export interface PanelLine {
   subjectLabel: string;
   unit: string;
   points: Points;
+  /** It is a mean of runs. */
+  ofMany?: boolean;
   /** Where a logged value is not finite. */
   notFinite?: readonly number[] | undefined;
 }
