@@ -210,6 +210,11 @@ def test_panels_of_a_project_show_its_runs(page: Browser, folder: Path) -> None:
     page.wait("document.querySelectorAll('[data-panel=last] tbody tr').length === 2")
     assert "5.18 W/%" in page.text("[data-panel=last] tbody")
     keep_picture(page, "panels-workspace")
+    page.open("/projects/shared?by=state")
+    page.wait("document.querySelector('[data-panel=power] tbody')?.innerText.includes('state: finished (2)')")
+    assert page.text("[data-panel=power] tbody").split()[-2:] == ["264", "W"]
+    page.wait("document.querySelector('[data-panel=loss] .where')?.innerText === 'means of groups'")
+    page.wait("document.querySelectorAll('[data-panel=last] tbody tr').length === 1")
     page.open("/projects/shared?shown=first")
     page.wait("document.querySelectorAll('[data-panel=power] tbody tr').length === 1")
 

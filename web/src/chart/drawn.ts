@@ -11,9 +11,8 @@ import type { Mode } from './viewState';
 export const MAX_LINES = 12;
 /** More devices than this are rows of a heatmap. */
 export const MAX_DEVICES = 8;
-/** A band behind each line tells something only while there are few, or if the lines are means. */
-const MAX_BANDS = 4;
-const MAX_BANDS_OF_MEANS = 8;
+/** A band behind each line tells something only while there are few: then no spike is lost in the mean of its bucket. */
+export const MAX_BANDS = MAX_LINES;
 /** Lines that are drawn beside a band because they are far from the others. */
 const MAX_BESIDE = 5;
 
@@ -59,7 +58,7 @@ export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
   if (how.mode === 'lines' || visible.length < 2) {
     const pinned = visible.some(({ id }) => how.pinned.has(id));
     const inOrder = [...visible].sort((a, b) => Number(how.pinned.has(a.id)) - Number(how.pinned.has(b.id)));
-    return inOrder.map((line) => ownLine(line, how, visible.length <= (line.ofMany ? MAX_BANDS_OF_MEANS : MAX_BANDS), pinned));
+    return inOrder.map((line) => ownLine(line, how, visible.length <= MAX_BANDS, pinned));
   }
   if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, ofMany: true, points: summed(visible) }, how, false, false), id: null }];
   const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, ofMany: true, points: spread(visible) };

@@ -43,6 +43,8 @@ export interface PlotSetup {
 export const AXIS_HEIGHT = 22;
 const FADED = 0.35;
 const UNFOCUSED = 0.15;
+/** More bands than these are fainter: they lie over each other. */
+const FEW_BANDS = 4;
 /** uPlot draws no axis if it finds none of these between two ticks, and its own end at 1e32: less than a diverging loss. */
 const POWERS = Array.from({ length: 325 }, (_, i) => Number(`1e${i - 16}`));
 
@@ -81,10 +83,10 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
         }),
       ),
       ...raws.map(({ color }): uPlot.Series => ({ stroke: translucent(color, 0.45), width: 1, points: { show: false } })),
-      ...banded.flatMap((): uPlot.Series[] => [edge(), edge()]),
+      ...banded.flatMap(({ color }): uPlot.Series[] => [edge(color), edge(color)]),
     ],
     bands: banded.map(
-      (line, i): uPlot.Band => ({ series: [firstBand + 2 * i + 1, firstBand + 2 * i], fill: translucent(line.color, 0.16) }),
+      (line, i): uPlot.Band => ({ series: [firstBand + 2 * i + 1, firstBand + 2 * i], fill: translucent(line.color, banded.length > FEW_BANDS ? 0.1 : 0.16) }),
     ),
     cursor: {
       y: false,
@@ -149,8 +151,8 @@ function shownValues(plot: uPlot, lines: number, { min, max }: Range): number[] 
   return found;
 }
 
-/** An edge of a band: never drawn itself, but the axis has room for it. */
-const edge = (): uPlot.Series => ({ stroke: 'transparent', width: 0, points: { show: false } });
+/** An edge of a band: without it, a spike of one bucket would be too thin to see. */
+const edge = (color: string): uPlot.Series => ({ stroke: translucent(color, 0.3), width: 1, points: { show: false } });
 
 function cursorPoint(_plot: uPlot, i: number, lines: readonly Drawn[]): HTMLElement {
   const point = document.createElement('div');

@@ -47,7 +47,7 @@ describe('a logarithmic axis of the time since a start', () => {
 
   it('has no place for what was at the start or before', () => {
     expect(drawableOn(axis, { min: start, max: start + 3_600_000 })).toEqual({ min: start + 1000, max: start + 3_600_000 });
-    expect(drawableOn(axis, { min: start - 50, max: start + 5000 })).toEqual({ min: start + 5, max: start + 5000 });
+    expect(drawableOn(axis, { min: start - 50, max: start + 5000 })).toEqual({ min: start + 50, max: start + 5000 });
     expect(drawableOn(axis, shown)).toBe(shown);
     expect(drawableOn({ kind: 'wall' }, { min: -1, max: 1 })).toEqual({ min: -1, max: 1 });
     const points = { x: [start - 1, start, start + 1], y: [1, 2, 3], low: null, high: [1, 2, 4], n: null };

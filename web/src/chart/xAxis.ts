@@ -62,7 +62,7 @@ export function drawableOn(axis: Axis, range: Range): Range {
   const zero = zeroOf(axis);
   if (!axis.log || range.min > zero) return range;
   const first = FIRST[axis.kind];
-  return range.max > zero ? { min: zero + Math.min(first, (range.max - zero) / 1000), max: range.max } : { min: zero + first, max: zero + 10 * first };
+  return range.max > zero ? { min: zero + Math.min(first, (range.max - zero) / 100), max: range.max } : { min: zero + first, max: zero + 10 * first };
 }
 
 /** Points without those that a logarithmic axis has no place for. */
