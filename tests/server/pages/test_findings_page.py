@@ -95,7 +95,7 @@ def test_marks_can_be_switched_off(page: Browser, tmp_path: Path) -> None:  # no
 
 OWN = [
     {"id": "steps", "kind": "line", "metrics": ['"train/loss" * 1']},
-    {"id": "times", "kind": "line", "metrics": ["train/loss"], "x": "relative"},
+    {"id": "times", "kind": "line", "metrics": ['"train/loss"'], "x": "relative"},
 ]
 
 
