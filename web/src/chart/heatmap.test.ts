@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { Line } from './points';
-import { heatColor, heatmap, ordered, withoutMiddle } from './heatmap';
+import { heatColor, heatmap, ordered } from './heatmap';
 import type { Axis } from './xAxis';
 
 const axis: Axis = { kind: 'wall' };
@@ -47,9 +47,4 @@ it('colours go from dark to bright, and stay at the ends', () => {
   expect(brightness).toEqual([...brightness].sort((a, b) => a - b));
   expect(heatColor(-5, 0, 100)).toEqual(heatColor(0, 0, 100));
   expect(heatColor(500, 0, 100)).toEqual([253, 231, 37]);
-});
-
-it('a name that is too long keeps its device, and the beginning of its host', () => {
-  expect(withoutMiddle('gpu-node-17.cluster.example · gpu 3', 15)).toBe('gpu-n…le · gpu 3');
-  expect(withoutMiddle('gpu 3', 5)).toBe('gpu 3');
 });

@@ -81,10 +81,3 @@ export function heatColor(value: number, low: number, high: number): [number, nu
   const [from, to] = [STOPS[stop]!, STOPS[stop + 1]!];
   return [0, 1, 2].map((i) => Math.round(from[i]! + (to[i]! - from[i]!) * (place - stop))) as [number, number, number];
 }
-
-/** The beginning and the end of a text, so many letters together: a third of them are its beginning. */
-export function withoutMiddle(text: string, kept: number): string {
-  if (kept >= text.length) return text;
-  const front = Math.floor(kept / 3);
-  return `${text.slice(0, front)}…${text.slice(text.length - (kept - front))}`;
-}
