@@ -152,7 +152,7 @@ function shownValues(plot: uPlot, lines: number, { min, max }: Range): number[] 
 }
 
 /** An edge of a band: without it, a spike of one bucket would be too thin to see. */
-const edge = (color: string): uPlot.Series => ({ stroke: translucent(color, 0.3), width: 1, points: { show: false } });
+const edge = (color: string): uPlot.Series => ({ stroke: translucent(color, 0.22), width: 1, points: { show: false } });
 
 function cursorPoint(_plot: uPlot, i: number, lines: readonly Drawn[]): HTMLElement {
   const point = document.createElement('div');
