@@ -1359,7 +1359,7 @@ export interface components {
             t1: number;
             /** @enum {string} */
             resolution: "raw" | "buckets";
-            /** @description Buckets begin at multiples of this since 1970. */
+            /** @description Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
             bucket_ms: number | null;
             /** @description Pass it as `after` to `/live` to miss nothing. */
             cursor: string;
@@ -1770,7 +1770,7 @@ export interface components {
         /** @description The lines of one key. */
         OverlayKey: {
             key: string;
-            /** @description Width of the buckets, which begin at multiples of it; None if these are single values. */
+            /** @description Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
             width: number | null;
             groups: components["schemas"]["OverlayGroup"][];
         };
