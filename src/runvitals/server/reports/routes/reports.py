@@ -51,7 +51,7 @@ def the_user_id(requester: TheRequester) -> int:
         HTTPException: 403 for a service account.
     """
     if requester.user_id is None:
-        raise HTTPException(403, "only users comment on reports, star and follow them")
+        raise HTTPException(403, "only users edit reports on the page, comment on them, star and follow them")
     return requester.user_id
 
 
