@@ -40,13 +40,15 @@ export class SavedReport {
   ) {
     this.report = report;
     this.#base = { title: report.title, description: report.description, blocks: report.blocks };
-    this.#watch = setInterval(() => void this.#lookForOthers(), OTHERS_MS);
-    void this.#lookForOthers();
+    this.#watch = setInterval(this.#look, OTHERS_MS);
+    document.addEventListener('visibilitychange', this.#look);
+    this.#look();
   }
 
   close(): void {
     clearTimeout(this.#timer);
     clearInterval(this.#watch);
+    document.removeEventListener('visibilitychange', this.#look);
     // Who does not hear of it sees it end by itself.
     sendBriefly('DELETE', reportPath(this.report.id, '/editing')).catch(() => undefined);
   }
@@ -160,6 +162,8 @@ export class SavedReport {
     this.show(this.#base);
     return true;
   }
+
+  readonly #look = (): void => void this.#lookForOthers();
 
   /** Say that the user is here, and look for others. What they saved appears here while the user writes nothing. */
   async #lookForOthers(): Promise<void> {
