@@ -58,7 +58,9 @@ ACCOUNT_ROUTERS: Final = (
     ),
     _feature("runs", "project_runs", "/runs/"),
     _feature("sweeps", "sweep_runs sweeps", "/entities/", "/projects/"),
-    _feature("reports", "lists versions files comments sharing panels reports", "/reports", "/entities/"),
+    _feature(
+        "reports", "lists versions files comments sharing panels editing reports", "/reports", "/entities/"
+    ),
     _feature(
         "alerts",
         "inbox personal own_slack slack_install slack_app team trial_messages mute firings rules "

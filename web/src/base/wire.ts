@@ -2295,6 +2295,13 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Who else is editing a report, and how far it is. */
+        ReportEditing: {
+            /** @description Of the working copy. */
+            revision: number;
+            /** @description The first 20, by name, without you. */
+            editors: components["schemas"]["ReportEditor"][];
+        };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
             id: string;
@@ -4525,6 +4532,11 @@ export interface components {
             reactions: components["schemas"]["Reaction"][];
             may: components["schemas"]["CommentRights"];
         };
+        /** @description A user who is editing a report. */
+        ReportEditor: {
+            name: string;
+            display_name: string;
+        };
         /** @description A report with its blocks. */
         Report: {
             id: number;
@@ -5289,6 +5301,7 @@ export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
 export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
+export type ReportEditing = components['schemas']['ReportEditing'];
 export type ReportImage = components['schemas']['ReportImage'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
@@ -5484,6 +5497,7 @@ export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
 export type ReportComment = components['schemas']['ReportComment'];
+export type ReportEditor = components['schemas']['ReportEditor'];
 export type Report = components['schemas']['Report'];
 export type ReportShare = components['schemas']['ReportShare'];
 export type ReportVersion = components['schemas']['ReportVersion'];
