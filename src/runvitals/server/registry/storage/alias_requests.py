@@ -1,4 +1,4 @@
-"""Requests for protected aliases: a member asks, an administrator of the registry decides, both may comment."""
+"""Requests for protected aliases: members ask, administrators of the registry decide, both may comment."""
 
 from __future__ import annotations
 

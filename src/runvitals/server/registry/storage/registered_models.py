@@ -92,6 +92,11 @@ class RegisteredModelTable:
             own = project.c.entity_id.is_not_distinct_from(entity_id)
             return sorted(_read(connection, _models().where(own)), key=lambda model: model.name)
 
+    def of_collections(self, ids: Iterable[int]) -> list[RegisteredModel]:
+        """Some collections of registries."""
+        with self._database.read() as connection:
+            return _read(connection, _models().where(among(connection, artifact_collection.c.id, ids)))
+
     def of_projects(self, project_ids: Iterable[int]) -> list[RegisteredModel]:
         """The models in some registries; projects that are none have no models."""
         with self._database.read() as connection:
