@@ -48,6 +48,12 @@ ACCOUNT_ROUTERS: Final = (
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
     _feature("artifacts", "search artifacts", "/artifacts", "/entities/", "/projects/"),
     _feature(
+        "registry",
+        "registries collections versions requests",
+        "/teams/",
+        "/registries",
+    ),
+    _feature(
         "projects",
         "owned_projects members links shared views routing_rules",
         "/entities",

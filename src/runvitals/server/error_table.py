@@ -22,6 +22,7 @@ from runvitals.store.errors import (
     NotAllowed,
     NotAnAdministrator,
     NotFound,
+    ProtectedAlias,
     StoreError,
 )
 
@@ -35,6 +36,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     NotAllowed: 404,
     AmbiguousName: 409,
     CannotWrite: 403,
+    ProtectedAlias: 403,
     LastAdministrator: 409,
     LimitReached: 409,
     NameTaken: 409,
