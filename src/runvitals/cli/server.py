@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from runvitals.server.files.received_files import ReceivedFiles
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.shared_server import SharedServer
-    from runvitals.store.files.bucket_address import BucketAddress
+    from runvitals.store.files.bucket_location import BucketLocation
     from runvitals.store.files.interface import FileStore
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
@@ -178,7 +178,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         metavar="BUCKET",
         type=bucket,
         help="keep images, tables and files of runs in a bucket: s3://BUCKET/PREFIX, gs://… or az://…, with "
-        "the credentials of the environment; needs runvitals[s3], [gcs] or [azure]; default: a folder in the "
+        "the credentials of the environment; needs runvitals[bucket]; default: a folder in the "
         "store",
     )
     parser.add_argument(
@@ -410,12 +410,12 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def bucket(text: str) -> BucketAddress:
+def bucket(text: str) -> BucketLocation:
     """Return the address of a bucket."""
-    from runvitals.store.files.bucket_address import BucketAddress
+    from runvitals.store.files.bucket_location import BucketLocation
 
     try:
-        return BucketAddress.read(text)
+        return BucketLocation.read(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 
