@@ -39,7 +39,7 @@ class ObjectService:
         fault: what goes wrong with each request: `forbidden`, `full` (writes only), `slow`, `cut` (bodies end
             early), `short` (sizes are wrong), `no cors`; None: nothing. ETags say nothing, but
             those of parts.
-        slow: what a slow service waits for.
+        slow: what a slow service waits for, with `waiting` requests so far.
         requests: method and path of those that were accepted.
     """
 
@@ -47,6 +47,8 @@ class ObjectService:
         self.fault: str | None = None
         self.bucket = f"training-{secrets.token_hex(8)}"  # moto keeps it for the process
         self.slow = threading.Event()
+        self.waiting = 0
+        self._counting = threading.Lock()
         self.requests: list[tuple[str, str]] = []
         self._application = DomainDispatcherApplication(create_backend_app)
         self._server = make_server("127.0.0.1", 0, self._answer, threaded=True)
@@ -136,6 +138,8 @@ class ObjectService:
         if self.fault == "full" and method in ("PUT", "POST"):
             raise Refused("507 Insufficient Storage", "XMinioStorageFull")
         if self.fault == "slow":
+            with self._counting:
+                self.waiting += 1
             self.slow.wait()
 
     def _checked(self, environ: dict[str, Any]) -> dict[str, Any]:

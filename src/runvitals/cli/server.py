@@ -188,6 +188,14 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         help="size of all images, tables and files of runs: 200GB, 1TiB; beyond it no more are accepted; "
         "default: while the disk has 1 GiB free",
     )
+    parser.add_argument(
+        "--team-folders",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="a folder below which a bucket of a team may be a folder, such as one on a network disk; can be "
+        "repeated; default: none",
+    )
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -259,6 +267,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
                 secret_box=box,
                 is_breached=_breached_passwords(arguments.stolen_passwords),
                 files=files,
+                team_folders=arguments.team_folders,
             )
             app = build_server(store, metadata_store, options)
         stack.callback(app.close)

@@ -173,6 +173,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "member:remove": Call("DELETE", _MEMBER, {}, _member_restored),
     "member:update_role": Call("PATCH", _MEMBER, {"role": "viewer"}, _member_restored),
+    "org:bucket_manage": Call("GET", "/organisation/buckets"),
     "storage:read": Call("GET", "/teams/{team}/usage"),
     "project:read": Call("GET", _PROJECT),
     "project:read_visibility": Call("GET", "/teams/{team}/projects?fields=visibility"),
@@ -248,7 +249,6 @@ ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 
 LATER: Final = {
     "registry": "the registry of models",
-    "org:bucket_manage": "a bucket of one's own",
 }
 """Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""
 

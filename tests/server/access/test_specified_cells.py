@@ -84,7 +84,7 @@ def _log_artifact(served: ServedOrganisation) -> None:
     path = files.begin(len(content))
     Path(path).write_bytes(content)
     sha256 = hashlib.sha256(content).hexdigest()
-    files.keep(path, sha256, len(content), lambda file: contents.add(project_id, md5(content), file, NOW))
+    files.keep(path, sha256, len(content), lambda file: contents.add(project_id, md5(content), file, NOW), 0)
     files.end(path)
     logged(store, project_id, {"weights.bin": content}, "weights")
 

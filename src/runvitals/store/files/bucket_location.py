@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final, Literal, cast
+from typing import Final, Literal
 
 Provider = Literal["s3", "gcs", "azure", "folder"]
 PROVIDERS: Final[tuple[Provider, ...]] = ("s3", "gcs", "azure", "folder")
@@ -62,6 +62,10 @@ class BucketLocation:
         """Return the location of a folder in this one."""
         return replace(self, prefix=f"{self.prefix}{folder}/")
 
+    def with_secret(self, secret: Mapping[str, str]) -> BucketLocation:
+        """Return the location with credentials."""
+        return replace(self, secret=secret)
+
     def __str__(self) -> str:
         if self.provider == "folder":
             return f"{self.bucket.rstrip('/')}/{self.prefix}".rstrip("/")
@@ -98,8 +102,3 @@ def checked_bucket(provider: Provider, name: str) -> str:
     if provider != "folder" and _BUCKET.fullmatch(name) is None:
         raise ValueError("invalid name of a bucket; expected 3 to 63 lower-case letters, digits, - and .")
     return name
-
-
-def as_provider(name: str) -> Provider:
-    """Return a provider by its name."""
-    return cast(Provider, name)
