@@ -160,7 +160,8 @@ def test_files_of_a_team_are_in_its_bucket(vision: AccountsServer, s3: ObjectSer
     used = vision.ask("olga", "GET", "teams/labs/storage")
     assert (used["objects"], used["bytes"]) == (1, len(CONTENT))
     assert used["bucket"]["prefix"] == f"training/{team_id}/"
-    assert SECRET_KEY not in str(used) and ACCESS_KEY not in str(used)
+    assert SECRET_KEY not in str(used)
+    assert ACCESS_KEY not in str(used)
     assert vision.ask("olga", "GET", "teams/vision/storage")["bucket"] is None
     vision.ask("eve", "GET", "teams/vision/storage", 403)
     vision.metadata_store.runs.delete([run_id], T0)
@@ -178,7 +179,8 @@ def test_a_bucket_is_given_once(vision: AccountsServer, s3: ObjectService) -> No
     vision.ask("ada", "POST", "teams", 403, json={"name": "mine", "bucket": "cold store"})
     s3.fault = "forbidden"
     refused = vision.ask("olga", "POST", "teams", 422, json={"name": "labs", "bucket": "cold store"})
-    assert "failed at write" in refused["fields"]["bucket"] and "AccessDenied" in refused["fields"]["bucket"]
+    assert "failed at write" in refused["fields"]["bucket"]
+    assert "AccessDenied" in refused["fields"]["bucket"]
     s3.fault = None
     vision.ask("olga", "POST", "teams", 422, json={"name": "labs", "bucket": "another"})
     vision.ask("olga", "POST", "teams", 201, json={"name": "labs", "bucket": "cold store"})
@@ -229,7 +231,7 @@ def test_what_a_bucket_does_not_take_is_sent_again(
     # What had arrived is still there: an empty piece completes it.
     complete = f"runs/abc/files/{SHA256}?offset={len(CONTENT)}&size={len(CONTENT)}"
     assert vision.ask("olga", "PUT", complete, content=b"")["complete"]
-    assert f"training/{team_id}/{SHA256[:2]}/{SHA256}" in s3.keys()
+    assert f"training/{team_id}/{SHA256[:2]}/{SHA256}" in set(s3.keys())
 
 
 def test_a_slow_bucket_keeps_nobody_else_waiting(vision: AccountsServer, s3: ObjectService) -> None:
@@ -240,7 +242,7 @@ def test_a_slow_bucket_keeps_nobody_else_waiting(vision: AccountsServer, s3: Obj
         uploads = [threads.submit(upload, vision, "abc", 200, content) for content in contents]
         while s3.waiting < AT_ONCE:
             time.sleep(0.01)
-        assert "busy" in upload(vision, "abc", 503)["error"]
+        assert "busy" in upload(vision, "abc", 503, b"one more")["error"]
         assert vision.ask("olga", "GET", "teams/labs/storage")["objects"] == 0
         s3.fault = None
         s3.slow.set()
