@@ -23,6 +23,7 @@ from runvitals.store.errors import (
     NotAnAdministrator,
     NotFound,
     ProtectedAlias,
+    OtherStorage,
     StoreError,
 )
 
@@ -41,6 +42,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     LimitReached: 409,
     NameTaken: 409,
     NotAnAdministrator: 409,
+    OtherStorage: 409,
     NoLongerValid: 410,
     ClientDisconnected: CLIENT_LEFT,
     ClientLeft: CLIENT_LEFT,

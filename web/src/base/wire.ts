@@ -224,6 +224,64 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Where a bucket is, and whether it works. */
+        BucketPlace: {
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            bucket: string;
+            prefix: string;
+            endpoint: string;
+            region: string;
+            kms_key: string;
+            /** @description Of the last check. */
+            steps: components["schemas"]["BucketStep"][];
+            checked_ms: number | null;
+            /** @description Since when it cannot be used; null: it can. */
+            away_ms: number | null;
+            away_reason: string | null;
+        };
+        /** @description Credentials; each provider has its own. They are encrypted, and never shown again. */
+        BucketSecret: {
+            /**
+             * @description Of S3, with `secret_access_key`.
+             * @default
+             */
+            access_key_id: string;
+            /** @default  */
+            secret_access_key: string;
+            /**
+             * @description Of Google Cloud: the key file of a service account.
+             * @default
+             */
+            service_account: string;
+            /**
+             * @description Of Azure: this, `client_secret` or `sas_token`.
+             * @default
+             */
+            account_key: string;
+            /** @default  */
+            client_secret: string;
+            /** @default  */
+            sas_token: string;
+        };
+        /** @description A step of a check of a bucket. */
+        BucketStep: {
+            /** @enum {string} */
+            step: "open" | "write" | "list" | "read" | "presign" | "cors" | "delete";
+            /**
+             * @description `missing`: files go through the server, because signed addresses cannot be used.
+             * @enum {string}
+             */
+            state: "ok" | "failed" | "missing";
+            error: string | null;
+            milliseconds: number;
+        };
+        /** @description A page of buckets. */
+        BucketsPage: {
+            buckets: components["schemas"]["Bucket"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A change of many runs. */
         BulkChange: {
             runs: components["schemas"]["NamedRun"][];
@@ -1435,6 +1493,45 @@ export interface components {
              */
             cooldown_h: number;
         };
+        /** @description A bucket to be added. */
+        NewBucket: {
+            name: string;
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            /** @description Its name; of Azure the container; or the absolute path of a folder. */
+            bucket: string;
+            /**
+             * @description Files of a team are below `prefix/{team id}/`.
+             * @default
+             */
+            prefix: string;
+            /**
+             * @description The URL of the service, if it is not that of the provider.
+             * @default
+             */
+            endpoint: string;
+            /** @default  */
+            region: string;
+            /**
+             * @description Of S3: the key that encrypts new objects.
+             * @default
+             */
+            kms_key: string;
+            /**
+             * @description Of Azure: the storage account.
+             * @default
+             */
+            account: string;
+            /**
+             * @description Of Azure, with `client_id` and `client_secret`.
+             * @default
+             */
+            tenant: string;
+            /** @default  */
+            client_id: string;
+            /** @description Credentials; null: those of the server's environment, or its role. */
+            secret?: components["schemas"]["BucketSecret"] | null;
+        };
         /** @description A cost centre to be created. */
         NewCostCentre: {
             code: string;
@@ -1644,6 +1741,8 @@ export interface components {
             company: string;
             /** @default team */
             default_visibility: components["schemas"]["Visibility"];
+            /** @description The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
+            bucket?: string | null;
         };
         /** @description A view to be saved. */
         NewView: {
@@ -3148,6 +3247,13 @@ export interface components {
             editable: boolean;
             enforced_by: string | null;
         };
+        /** @description Where the files of a team are kept. */
+        TeamStorage: {
+            /** @description Null: in the store of the server. */
+            bucket: components["schemas"]["BucketPlace"] | null;
+            objects: number;
+            bytes: number;
+        };
         /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
@@ -3551,6 +3657,32 @@ export interface components {
             on: boolean;
             /** @description What the organisation decided for all. */
             forced: ("on" | "off") | null;
+        };
+        /** @description A bucket of the organisation. */
+        Bucket: {
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            bucket: string;
+            prefix: string;
+            endpoint: string;
+            region: string;
+            kms_key: string;
+            /** @description Of the last check. */
+            steps: components["schemas"]["BucketStep"][];
+            checked_ms: number | null;
+            /** @description Since when it cannot be used; null: it can. */
+            away_ms: number | null;
+            away_reason: string | null;
+            id: number;
+            name: string;
+            account: string;
+            tenant: string;
+            client_id: string;
+            /** @enum {string} */
+            credentials: "environment" | "secret";
+            created_ms: number;
+            /** @description Teams that have it. */
+            teams: string[];
         };
         /** @description The result for one run. */
         BulkResult: {
@@ -5080,6 +5212,10 @@ export type BetaFeaturesPage = components['schemas']['BetaFeaturesPage'];
 export type Billing = components['schemas']['Billing'];
 export type BillingAdministrator = components['schemas']['BillingAdministrator'];
 export type BillingAdministratorsPage = components['schemas']['BillingAdministratorsPage'];
+export type BucketPlace = components['schemas']['BucketPlace'];
+export type BucketSecret = components['schemas']['BucketSecret'];
+export type BucketStep = components['schemas']['BucketStep'];
+export type BucketsPage = components['schemas']['BucketsPage'];
 export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
@@ -5207,6 +5343,7 @@ export type MyTeamsPage = components['schemas']['MyTeamsPage'];
 export type NamedProvider = components['schemas']['NamedProvider'];
 export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
 export type NewAutomation = components['schemas']['NewAutomation'];
+export type NewBucket = components['schemas']['NewBucket'];
 export type NewCostCentre = components['schemas']['NewCostCentre'];
 export type NewEmail = components['schemas']['NewEmail'];
 export type NewIssuer = components['schemas']['NewIssuer'];
@@ -5387,6 +5524,7 @@ export type TeamProjectsPage = components['schemas']['TeamProjectsPage'];
 export type TeamRequest = components['schemas']['TeamRequest'];
 export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type TeamSetting = components['schemas']['TeamSetting'];
+export type TeamStorage = components['schemas']['TeamStorage'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
@@ -5423,6 +5561,7 @@ export type AuditWebhook = components['schemas']['AuditWebhook'];
 export type AutomationFilter = components['schemas']['AutomationFilter'];
 export type Automation = components['schemas']['Automation'];
 export type BetaFeature = components['schemas']['BetaFeature'];
+export type Bucket = components['schemas']['Bucket'];
 export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];

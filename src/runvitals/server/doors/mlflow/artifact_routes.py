@@ -140,6 +140,7 @@ async def put(request: Request, path: str) -> Response:
                     incoming.sha256,
                     incoming.size,
                     lambda file: note_file(request, place, file),
+                    files.place_of_project(place.project_id),
                 )
 
             await run_in_threadpool(keep, incoming)
