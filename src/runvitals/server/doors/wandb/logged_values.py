@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Final
 
+from runvitals.model.media import VALUE
 from runvitals.model.names import sanitized_name
+from runvitals.model.values import Sanitizer
 from runvitals.server.doors.wandb.logged_rows import HistoryLine
 from runvitals.server.doors.wandb.media_items import media_record
 
@@ -13,14 +15,21 @@ _MAX_PER_LINE: Final = 1 << 16
 
 
 def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str, Any]]]:
-    """Return the media of rows as records, each with a number of its own."""
+    """Return what is more than a number in rows, as records, each with a number of its own.
+
+    A medium is also kept as the client sent it, for those who read it by step.
+    """
     entries: list[tuple[int, str, dict[str, Any]]] = []
     for row in rows:
-        for index, (name, value) in enumerate(row.media.items()):
+        for index, (name, value) in enumerate(row.others.items()):
+            if index >= _MAX_PER_LINE // 2:
+                break
+            about = {"t": row.sent_ms, "step": row.step, "key": sanitized_name(name)}
+            number = row.line * _MAX_PER_LINE + index
             record = media_record(value)
-            if record is not None and index < _MAX_PER_LINE:
+            if record is not None:
                 kind, items = record
-                about = {"t": row.time_ms, "step": row.step, "key": sanitized_name(name), "kind": kind}
-                number = row.line * _MAX_PER_LINE + index
-                entries.append((number, "media", {**about, "items": items}))
+                entries.append((number, "media", {**about, "kind": kind, "items": items}))
+            items = [{"value": Sanitizer().value(value)}]
+            entries.append((number + _MAX_PER_LINE // 2, "media", {**about, "kind": VALUE, "items": items}))
     return entries
