@@ -22,8 +22,8 @@ from runvitals.store.errors import (
     NotAllowed,
     NotAnAdministrator,
     NotFound,
-    ProtectedAlias,
     OtherStorage,
+    ProtectedAlias,
     StoreError,
 )
 

@@ -286,4 +286,3 @@ ELSEWHERE: Final = {
     "artifact:delete": _ARTIFACTS,
 }
 """Permissions that only routes for the clients of other systems need, and where these are tested."""
-

@@ -1197,6 +1197,8 @@ export interface components {
             run: string;
             cursor: string;
             groups: components["schemas"]["LoggedGroup"][];
+            /** @description What is not a number, by step; the newest if there are more than `max_points`. */
+            others: components["schemas"]["LoggedOther"][];
             /** @description Empty if `resolution` is `raw`. */
             resumes: components["schemas"]["Resume"][];
             /** @description Those of `keys` under which nothing was logged. */
@@ -1223,6 +1225,15 @@ export interface components {
             max: {
                 [key: string]: (number | null)[];
             } | null;
+        };
+        /** @description A text, a list, an object, null or a boolean that a process logged under a name at a step. */
+        LoggedOther: {
+            host: string;
+            rank: number | null;
+            key: string;
+            step: number;
+            time_ms: number;
+            value: Json;
         };
         /** @description A name or an address, and what proves whose it is. */
         Login: {
@@ -5317,6 +5328,7 @@ export type ListedReport = components['schemas']['ListedReport'];
 export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
+export type LoggedOther = components['schemas']['LoggedOther'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
 export type LosingPlacesPage = components['schemas']['LosingPlacesPage'];
