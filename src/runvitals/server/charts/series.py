@@ -307,7 +307,7 @@ def logged_values(view: RunView, selection: LoggedSelection, part: Extract | Non
         "groups": groups,
         "others": [
             {name: getattr(other, name) for name in _OTHER}
-            for other in selection.others(view, part and part.points)
+            for other in selection.others(view, None if part is None else part.points)
         ],
         "resumes": resumes,
         "unmatched": selection.unmatched_names(view),
@@ -336,7 +336,7 @@ def logged_series(view: RunView, selection: LoggedSelection, part: Extract | Non
             columns: dict[str, NDArray[Any]] = {"": buckets.mean, ":n": buckets.n}
             columns |= {":min": buckets.min, ":max": buckets.max}
             yield LoggedSeries(key, process.host, process.rank, places, newest, columns)
-    yield from _series_of(selection.others(view, part and part.points))
+    yield from _series_of(selection.others(view, None if part is None else part.points))
 
 
 def _series_of(others: Iterable[LoggedValue]) -> Iterator[LoggedSeries]:
