@@ -46,6 +46,17 @@ def test_keys_may_be_globs_and_those_without_a_match_are_named(tmp_path: Path, c
     )
 
 
+def test_decimal_steps_are_not_rounded_to_whole_ones(tmp_path: Path, client: Client) -> None:
+    trainer = Trainer(tmp_path)
+    for row in range(100):
+        trainer.log(T0 + row * 10, row / 100, loss=float(row))
+    (group,) = client.ask("runs/abc/history", max_points=10)["groups"]
+    assert group["step"] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8])
+    assert group["n"] == [20] * 5
+    (line,) = client.ask("overlay/logged", runs="abc", keys="loss", points=25)["keys"][0]["groups"]
+    assert len(line["x"]) == 20
+
+
 def test_many_logged_rows_are_returned_as_buckets_of_steps(tmp_path: Path, client: Client) -> None:
     trainer = Trainer(tmp_path)
     for step in range(100):

@@ -15,7 +15,14 @@ import numpy as np
 
 from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Integers
-from runvitals.server.charts.overlay.axis import LEAST_OF_DECADE, Axis, Extract, Scale, scale_of_width
+from runvitals.server.charts.overlay.axis import (
+    LEAST_OF_DECADE,
+    Axis,
+    Extract,
+    Scale,
+    is_whole,
+    scale_of_width,
+)
 from runvitals.server.charts.overlay.lines import combine_parts
 from runvitals.server.charts.overlay.logged import LoggedPoints, part_of
 
@@ -71,7 +78,8 @@ def run_means(processes: Sequence[LoggedPoints], axis: Axis, part: Extract) -> R
     if part.log:
         width = min(_WIDEST_OF_LOG, _width(log10(high / low), 2 * part.points, _NARROWEST))
     else:
-        width = _width(high - low, 2 * part.points, 0 if axis.kind != "metric" else _NARROWEST)
+        narrowest = 0 if is_whole(axis, [x for x, _ in cut]) else _NARROWEST
+        width = _width(high - low, 2 * part.points, narrowest)
     scale = scale_of_width(axis, width, part.log)
     whole = combine_parts([part_of(scale, points) for points in cut])
     return RunMeans(width, whole.buckets.t, whole.values)
