@@ -90,7 +90,7 @@ def measure(folder: Path, quick: bool, peers: bool) -> Iterator[str]:
     yield ""
     yield (
         "Received: what the requests of the page brought, as it was sent. Times are of the main thread's own "
-        f"clock; the longest task is by the wall.{''.join(f" {version};" for version in versions)}"
+        "clock; the longest task is by the wall." + "".join(f" {version};" for version in versions)
     )
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import os
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import (  # noqa: F401
     EVIL,
     browser,
@@ -30,12 +29,6 @@ from tests.server.pages.test_page import (  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
 
 ESC = "\x1b"
-
-
-def keep_picture(page: Browser, name: str) -> None:  # noqa: F811
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
 
 
 def click(page: Browser, text: str, within: str = "body") -> None:  # noqa: F811

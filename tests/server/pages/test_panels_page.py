@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
-from tests.server.pages.test_page_charts import click, downloads, keep_picture
+from tests.server.pages.test_page_charts import click, downloads
 from tests.server.test_build import hook  # noqa: F401
 
 HOSTILE = '<img src=x onerror="document.title=1">'

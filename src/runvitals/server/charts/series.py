@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runvitals.base import deadline
-from runvitals.base.buckets import Buckets, Floats, Grid, Integers, Partition, grid
+from runvitals.base.buckets import Buckets, Floats, Grid, Partition, grid
+from runvitals.model.logged_media import LoggedValue, ValueSelection
 from runvitals.model.metrics import mlflow
 from runvitals.readers.journals.globs import Glob, check_globs, is_glob
 from runvitals.readers.journals.key_filter import find
@@ -36,6 +39,11 @@ MAX_RAW_VALUES = 2_000_000
 MAX_STATISTICS_VALUES = 20_000_000
 """Numbers that one response of statistics may read: half a second of work."""
 _BY_STEP = Axis("step")
+MAX_OTHERS = 200_000
+"""Logged values that are not numbers in one response."""
+OTHER = ":other"
+"""The suffix of columns of values that are not numbers, in tables."""
+_OTHER = ("host", "rank", "key", "step", "time_ms", "value")
 
 
 def series_infos(summaries: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
@@ -181,7 +189,8 @@ class LoggedSeries(NamedTuple):
 
     Args:
         t: ms UTC.
-        columns: by suffix of the name: `""` are the values; of buckets also `:min`, `:max`, `:n`.
+        columns: by suffix of the name: `""` are the values; of buckets also `:min`, `:max`, `:n`; `:other`
+            are texts, and what else is not a number, as JSON.
     """
 
     key: str
@@ -189,7 +198,7 @@ class LoggedSeries(NamedTuple):
     rank: int | None
     step: Floats
     t: Floats
-    columns: dict[str, Floats | Integers]
+    columns: dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +228,7 @@ class LoggedSelection:
         check_globs(globs)
         if not globs:
             return self
-        logged = sorted(view.logged_names())
+        logged = sorted(view.logged_names().union(view.other_names()))
         names: dict[str, None] = {}
         for name in self.names:
             matches = [name] if name in logged or not is_glob(name) else list(filter(Glob(name), logged))
@@ -228,7 +237,22 @@ class LoggedSelection:
 
     def unmatched_names(self, view: RunView) -> list[str]:
         """Return the names and globs under which nothing was logged."""
-        return sorted(set(self.names) - view.logged_names()) if self.names else []
+        missing = set(self.names) - view.logged_names() if self.names else set()
+        return sorted(missing.difference(view.other_names())) if missing else []
+
+    def others(self, view: RunView, most: int | None) -> list[LoggedValue]:
+        """Return the selected texts, lists and objects; the newest `most` of them.
+
+        Raises:
+            TooMuch: more than `MAX_OTHERS`, and `most` is None.
+        """
+        selection = ValueSelection(self.names, self.first_step, self.last_step)
+        others = view.logged_others(selection, MAX_OTHERS + 1 if most is None else most)
+        if len(others) > MAX_OTHERS:
+            raise TooMuch(
+                f"more than {MAX_OTHERS:,} texts, lists and objects were logged: request fewer names or steps"
+            )
+        return [other for other in others if self.rank in (None, other.rank)]
 
     def columns(self, view: RunView) -> list[LoggedColumns]:
         """Return the selected values, of each process."""
@@ -281,6 +305,10 @@ def logged_values(view: RunView, selection: LoggedSelection, part: Extract | Non
         "run": view.run_id,
         "cursor": cursor(position),
         "groups": groups,
+        "others": [
+            {name: getattr(other, name) for name in _OTHER}
+            for other in selection.others(view, None if part is None else part.points)
+        ],
         "resumes": resumes,
         "unmatched": selection.unmatched_names(view),
         "problems": list(problems),
@@ -305,9 +333,27 @@ def logged_series(view: RunView, selection: LoggedSelection, part: Extract | Non
                 yield LoggedSeries(key, process.host, process.rank, steps, times, {"": values})
                 continue
             places, newest, buckets = _on_grid(steps, times, values, part)
-            columns: dict[str, Floats | Integers] = {"": buckets.mean, ":n": buckets.n}
+            columns: dict[str, NDArray[Any]] = {"": buckets.mean, ":n": buckets.n}
             columns |= {":min": buckets.min, ":max": buckets.max}
             yield LoggedSeries(key, process.host, process.rank, places, newest, columns)
+    yield from _series_of(selection.others(view, None if part is None else part.points))
+
+
+def _series_of(others: Iterable[LoggedValue]) -> Iterator[LoggedSeries]:
+    """Yield texts, lists and objects by name and process."""
+    by_name: dict[tuple[str, str, int | None], list[LoggedValue]] = {}
+    for other in others:
+        by_name.setdefault((other.key, other.host, other.rank), []).append(other)
+    for (key, host, rank), values in by_name.items():
+        steps = np.array([value.step for value in values], np.float64)
+        times = np.array([value.time_ms for value in values], np.float64)
+        texts = np.array([as_text(value.value) for value in values], object)
+        yield LoggedSeries(key, host, rank, steps, times, {OTHER: texts})
+
+
+def as_text(value: object) -> str:
+    """Return a logged value as text: a text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _raw_columns(view: RunView, selection: LoggedSelection) -> list[LoggedColumns]:

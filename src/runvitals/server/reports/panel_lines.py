@@ -22,6 +22,8 @@ from runvitals.server.reports.panels import PanelExtract, PanelMetric, ShownPane
 
 MAX_RUNS_BY_DEVICE: Final = 8
 """Of the first so many runs each device is shown, as in a workspace."""
+_MAX_BANDS: Final = 4
+"""With more runs, the extremes of each are not drawn, as in a workspace."""
 _MAX_DEVICE_POINTS: Final = 500
 _PLACEHOLDER: Final = re.compile(r"\{[^{}]*\}")
 _WILDCARD: Final = re.compile(r"[?[]")
@@ -74,12 +76,12 @@ class PanelLines:
         if not metrics:
             return lambda: {"names": shown}
         axis = self._panel.axis(metrics)
-        count = (len(self._runs.runs) + len(self._runs.groups)) * len(metrics)
-        part = self._panel.part(requested, count)
+        part = self._part(self._panel, requested)
         if self._panel.is_by_device:
             devices = await self._devices(metrics)
             return lambda: {"x": str(axis), "names": shown, "devices": devices}
-        found = [await self._of_source(source, metrics, axis, part) for source in ("logged", "system")]
+        alike = [metric for panel in self._next_alike(requested) for metric in panel.metrics(*self._names)]
+        found = [await self._of_source(source, metrics, axis, part, alike) for source in ("logged", "system")]
 
         def encode() -> dict[str, Any]:
             lines: dict[str, list[dict[str, Any]]] = {metric.id: [] for metric in metrics}
@@ -90,16 +92,29 @@ class PanelLines:
 
         return encode
 
+    def _part(self, panel: ShownPanel, requested: PanelExtract) -> Extract:
+        lines_of_each = len(self._runs.runs) + len(self._runs.groups)
+        return panel.part(requested, lines_of_each * len(panel.metrics(*self._names)))
+
     async def _of_source(
-        self, source: Source, metrics: Sequence[PanelMetric], axis: Axis, part: Extract
+        self,
+        source: Source,
+        metrics: Sequence[PanelMetric],
+        axis: Axis,
+        part: Extract,
+        alike: Sequence[PanelMetric],
     ) -> Callable[[], Iterable[tuple[str, list[dict[str, Any]]]]]:
-        """Read the metrics of a source: the lines of runs, and those of groups."""
+        """Read the metrics of a source: the lines of runs, and those of groups.
+
+        Args:
+            alike: those of the next panels that show the same part of the same runs.
+        """
         by_key = {_key(metric): metric.id for metric in metrics if metric.source == source}
         keys = list(by_key)
         if not keys:
             return lambda: ()
         query = LineQuery(tuple(shown for _, shown in self._runs.shown), source, axis, part)
-        ahead = [_key(metric) for metric in self._ahead(source)]
+        ahead = [_key(metric) for metric in dict.fromkeys(alike) if metric.source == source]
         lines_of_runs, problems = await self._kept_lines.read(query, self._runs.named, keys, ahead)
         self.problems |= problems
         means = await self._means(source, keys, axis, part) if self._runs.groups else {}
@@ -112,14 +127,15 @@ class PanelLines:
 
         return lines
 
-    def _ahead(self, source: Source) -> list[PanelMetric]:
-        """Return the metrics of the next panels that show the same part of the same runs."""
+    def _next_alike(self, requested: PanelExtract) -> list[ShownPanel]:
+        """Return the next panels that show the same part of the same runs."""
         mine = self._panel
         places = [place for place, panel in enumerate(self._others) if panel.id == mine.id]
         next_ones = self._others[places[0] + 1 :] if places else ()
-        alike = [panel for panel in next_ones if panel.shows_alike(mine)]
-        metrics = [metric for panel in alike for metric in panel.metrics(*self._names)]
-        return [metric for metric in dict.fromkeys(metrics) if metric.source == source]
+        part = self._part(mine, requested)
+        return [
+            panel for panel in next_ones if panel.shows_alike(mine) and self._part(panel, requested) == part
+        ]
 
     async def _means(
         self, source: Source, keys: Sequence[str], axis: Axis, part: Extract
@@ -211,7 +227,8 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _as_json(lines: KeyLines) -> list[dict[str, Any]]:
-    return [{**group, "width": lines.width} for group in grouped_lines(lines.lines, extremes=True)]
+    extremes = len(lines.lines) <= _MAX_BANDS
+    return [{**group, "width": lines.width} for group in grouped_lines(lines.lines, extremes)]
 
 
 def _group_lines(

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import secrets
+import shutil
 from collections.abc import Collection, Iterator
 from contextlib import suppress
 from typing import BinaryIO
@@ -10,14 +13,15 @@ from typing import BinaryIO
 from runvitals.base.private_folders import make_private
 from runvitals.journal.paths import open_file, sync_folder
 from runvitals.model.media import is_sha256
-from runvitals.store.files.interface import StoredContent
+from runvitals.store.files.interface import Method, StoredContent
 
+_PIECE_BYTES = 1 << 20
 CONTENTS = "contents"
 """The folder of a store's files that has their contents; the others hold unfinished uploads."""
 
 
 class FolderFileStore:
-    r"""A `FileStore` in a folder, which must be on the same file system as what `take` is given.
+    r"""A `FileStore` in a folder. What `take` is given is moved, or copied from another file system.
 
     Example:
         >>> files = FolderFileStore("/store/files")
@@ -42,7 +46,13 @@ class FolderFileStore:
         if not os.path.isdir(parent):
             make_private(parent)
             sync_folder(self.folder)
-        os.replace(path, target)
+        try:
+            os.replace(path, target)
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            _copy(path, target)
+            os.unlink(path)
         sync_folder(parent)
 
     def open(self, sha256: str) -> BinaryIO:
@@ -66,3 +76,23 @@ class FolderFileStore:
                 if is_sha256(entry.name):
                     status = entry.stat(follow_symlinks=False)
                     yield StoredContent(entry.name, status.st_size, status.st_mtime)
+
+    def signed_address(self, sha256: str, method: Method, seconds: int) -> str | None:
+        """Return None: a folder has no addresses."""
+        return None
+
+
+def _copy(path: str, target: str) -> None:
+    """Copy a file to another file system: it is there completely or not at all."""
+    unfinished = f"{target}.{secrets.token_hex(4)}"
+    try:
+        with open(path, "rb") as reading, open(unfinished, "xb") as writing:
+            os.chmod(unfinished, 0o600)
+            shutil.copyfileobj(reading, writing, _PIECE_BYTES)
+            writing.flush()
+            os.fsync(writing.fileno())
+        os.replace(unfinished, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(unfinished)
+        raise

@@ -151,7 +151,7 @@ def content(
     entry = access.metadata_store.artifacts.entries.get(version.version.id, path)
     if entry is None or entry.sha256 is None:
         raise HTTPException(404, f"the artifact has no file {path!r}")
-    stored = access.metadata_store.stored_files.stored(entry.sha256)
+    stored = access.metadata_store.stored_files.stored(entry.sha256, entry.place)
     opened = None if stored is None else received_files(request).open_file(stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
