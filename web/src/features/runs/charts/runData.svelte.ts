@@ -18,10 +18,12 @@ export const LARGE_POINTS = 1200;
 const RETRY_MS = 3000;
 /** How long live samples are kept for responses that have not arrived yet. */
 const RECENT_MS = 30_000;
-/** Between two drawings of charts with live samples: never shorter, and longer where a sample is less than a pixel of the time axis. */
+/** Between two drawings of charts with live samples: never shorter, and longer where the time axis would move by less than two pixels. */
 const DRAWN_MS = 1000;
 const MAX_DRAWN_MS = 5000;
-const AXIS_PIXELS = 400;
+const AXIS_STEPS = 200;
+/** The share of the time that drawing charts of a live run may take: the browser takes about as long again to paint them. */
+const DRAWING_SHARE = 0.01;
 /** Charts are drawn in one task for so long. */
 const TASK_MS = 25;
 
@@ -64,6 +66,8 @@ export class RunData {
   /** Charts whose points have changed since they were drawn. */
   #undrawn = new Set<ChartFeed>();
   #drawnAt = -Infinity;
+  /** How long drawing has taken since then. */
+  #drawingMs = 0;
   #recent: Sample[] = [];
   #known = new Set<string>();
   #pages = 1;
@@ -368,21 +372,24 @@ export class RunData {
   }
 
   #drawNext(): void {
-    const until = performance.now() + TASK_MS;
+    const began = performance.now();
+    const until = began + TASK_MS;
     for (const feed of this.#undrawn) {
       this.#undrawn.delete(feed);
       feed.changed();
       flushSync(); // drawn now, and not with all others
       if (performance.now() > until) break;
     }
+    this.#drawingMs += performance.now() - began;
     this.#draw([]);
   }
 
   /** All charts, because the end of the time axis moves too. */
   #drawLive(): void {
-    const interval = Math.min(MAX_DRAWN_MS, Math.max(DRAWN_MS, (this.range.max - this.range.min) / AXIS_PIXELS));
+    const interval = Math.min(MAX_DRAWN_MS, Math.max(DRAWN_MS, (this.range.max - this.range.min) / AXIS_STEPS, this.#drawingMs / DRAWING_SHARE));
     this.#later('live', Math.max(0, this.#drawnAt + interval - performance.now()), () => {
       this.#drawnAt = performance.now();
+      this.#drawingMs = 0;
       this.newestMs = this.#newest();
       this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
     });
