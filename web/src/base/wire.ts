@@ -99,6 +99,52 @@ export interface components {
                 [key: string]: boolean;
             };
         };
+        /** @description A change of an alias, or of the versions of a collection. */
+        AliasChange: {
+            time_ms: number;
+            /** @description `registry.alias`, `registry.link` or `registry.unlink`. */
+            action: string;
+            actor: string;
+            alias: string | null;
+            /** @description That has the alias since then; null: it was removed. */
+            version: number | null;
+            version_before: number | null;
+        };
+        /** @description A page of the changes of a collection, the newest first. */
+        AliasHistory: {
+            changes: components["schemas"]["AliasChange"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A request with its thread. */
+        AliasRequestDetail: {
+            id: number;
+            collection: string;
+            /** @description Of the version. */
+            number: number;
+            alias: string;
+            /** @enum {string} */
+            state: "open" | "approved" | "declined" | "withdrawn";
+            author: string;
+            created_ms: number;
+            closed_by: string | null;
+            closed_ms: number | null;
+            comments: number;
+            thread: components["schemas"]["RequestComment"][];
+            /** @description `approve`, `decline`, `withdraw`, `comment`. */
+            may: string[];
+        };
+        /** @description A page of requests, the newest first. */
+        AliasRequestsPage: {
+            requests: components["schemas"]["AliasRequest"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description The version that is to have an alias. */
+        AliasTarget: {
+            /** @description Its number, `v3`, or an alias that it has. */
+            version: number | string;
+        };
         /** @description The user's decision about a device. */
         Answer: {
             code: string;
@@ -293,6 +339,12 @@ export interface components {
         /** @description A code of an authenticator app. */
         Code: {
             code: string;
+        };
+        /** @description Fields that are left out do not change. */
+        CollectionChanges: {
+            name?: string | null;
+            description?: string | null;
+            tags?: string[] | null;
         };
         /** @description A page of collections, by name. */
         CollectionsPage: {
@@ -1065,6 +1117,13 @@ export interface components {
             /** @default false */
             refuse_new_runs: boolean;
         };
+        /** @description The artifact that was linked. */
+        LinkSource: {
+            entity: string | null;
+            project: string;
+            name: string;
+            version: number;
+        };
         /** @description Where a login is linked, and where the page goes then. */
         LinkStart: {
             provider: string;
@@ -1079,6 +1138,75 @@ export interface components {
             address: string | null;
             created_ms: number;
             last_used_ms: number | null;
+        };
+        /** @description Fields that are left out do not change. */
+        LinkedVersionChanges: {
+            description?: string | null;
+            /** @default [] */
+            add_tags: string[];
+            /** @default [] */
+            remove_tags: string[];
+            /**
+             * Properties
+             * @description Null removes one.
+             * @default {
+             *       "$ref": "#/components/schemas/Json"
+             *     }
+             */
+            properties: {
+                [key: string]: string | null;
+            };
+        };
+        /** @description A version with what its page shows. */
+        LinkedVersionDetail: {
+            collection: string;
+            version: number;
+            aliases: string[];
+            tags: string[];
+            /**
+             * Properties
+             * @description The tags of MLflow's clients that have a value.
+             */
+            properties: {
+                [key: string]: string;
+            };
+            /** @description As MLflow's clients set it. */
+            stage: string;
+            description: string;
+            /** @description Who linked it; empty if that is not known. */
+            author: string;
+            /** @description When it was linked. */
+            created_ms: number;
+            downloads: number;
+            digest: string;
+            bytes: number;
+            files: number;
+            metadata: {
+                [key: string]: Json;
+            };
+            /** @description The run that logged it, if the requester may read it. */
+            run: string | null;
+            run_entity: string | null;
+            run_project: string | null;
+            /** @description Null: it is in this registry only, or the requester may not read the project. */
+            source: components["schemas"]["LinkSource"] | null;
+            /** @description Those of the run that were asked for. */
+            fields: {
+                [key: string]: string | number;
+            };
+            description_html: string;
+            /** @description Its model card, from README.md among its files; empty: it has none. */
+            card_html: string;
+            /** @description The runs that used it, as far as the requester may read them. */
+            used_by: string[];
+            /** @description As MLflow's clients name the collection. */
+            mlflow_name: string;
+        };
+        /** @description A page of versions, the newest first. */
+        LinkedVersionsPage: {
+            versions: components["schemas"]["LinkedVersion"][];
+            total: number;
+            next: string | null;
         };
         /** @description A page of projects, by name. */
         ListedProjectsPage: {
@@ -1400,6 +1528,17 @@ export interface components {
             id: string;
             label: string;
         };
+        /** @description A request that a version gets a protected alias. */
+        NewAliasRequest: {
+            alias: string;
+            /** @description Its number, `v3`, or an alias that it has. */
+            version: number | string;
+            /**
+             * @description Why. Markdown.
+             * @default
+             */
+            text: string;
+        };
         /** @description A service of Apprise to add. */
         NewAppriseDestination: {
             /** @description What the team calls it. */
@@ -1521,6 +1660,30 @@ export interface components {
             /** @default  */
             note: string;
         };
+        /** @description A registry to be created. */
+        NewRegistry: {
+            name: string;
+            /** @default  */
+            description: string;
+            /**
+             * @description `organisation`: all of it may read the registry; for administrators.
+             * @default team
+             * @enum {string}
+             */
+            visibility: "team" | "organisation";
+        };
+        /** @description A version of an artifact that is to be linked. */
+        NewRegistryLink: {
+            /** @description `team/project/name`, or `project/name` in the team of the registry. */
+            artifact: string;
+            /**
+             * @description `v3` or an alias.
+             * @default latest
+             */
+            version: string;
+            /** @default [] */
+            aliases: string[];
+        };
         /** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
         NewReport: {
             /** @description Left out: that of `from`. */
@@ -1564,6 +1727,11 @@ export interface components {
              * @constant
              */
             public: true;
+        };
+        /** @description A comment on a request. */
+        NewRequestComment: {
+            /** @description Markdown. */
+            text: string;
         };
         /** @description A custom role to be created. */
         NewRole: {
@@ -2275,6 +2443,73 @@ export interface components {
         RecoveryCodes: {
             recovery_codes: string[];
         };
+        /** @description A page of registries, by name. */
+        RegistriesPage: {
+            registries: components["schemas"]["Registry"][];
+            total: number;
+            next: string | null;
+            /** @description What the requester may do with a new registry of the team. */
+            may: string[];
+        };
+        /** @description A page of the administrators of a registry, by name. */
+        RegistryAdminsPage: {
+            admins: components["schemas"]["RegistryAdmin"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description Fields that are left out do not change. */
+        RegistryChanges: {
+            description?: string | null;
+            visibility?: ("team" | "organisation") | null;
+        };
+        /** @description A collection with its description as HTML. */
+        RegistryCollectionDetail: {
+            name: string;
+            type: string;
+            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+            kind: string;
+            description: string;
+            tags: string[];
+            versions: number;
+            created_ms: number;
+            updated_ms: number;
+            /** @description The number of its newest version. */
+            newest: number | null;
+            /** @description Alias → number of a version. */
+            aliases: {
+                [key: string]: number;
+            };
+            /** @description Who made it. */
+            owner: string | null;
+            /** @description Of all its versions. */
+            downloads: number;
+            description_html: string;
+            protected_aliases: string[];
+        };
+        /** @description A page of the collections of a registry. */
+        RegistryCollectionsPage: {
+            collections: components["schemas"]["RegistryCollection"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A registry with its rules. */
+        RegistryDetail: {
+            name: string;
+            /** @description The team or user that keeps it. */
+            entity: string | null;
+            description: string;
+            /** @description `team`, or `organisation`: all of it may read the registry. */
+            visibility: string;
+            created_ms: number;
+            changed_ms: number;
+            collections: number;
+            versions: number;
+            protected_aliases: string[];
+            /** @description User names. */
+            admins: string[];
+            open_requests: number;
+            may: string[];
+        };
         /** @description A name that may be given again. */
         ReleasedName: {
             name: string;
@@ -2420,6 +2655,14 @@ export interface components {
             reports: components["schemas"]["ListedReport"][];
             total: number;
             next: string | null;
+        };
+        /** @description What a decision says. */
+        RequestDecision: {
+            /**
+             * @description Why. Markdown.
+             * @default
+             */
+            text: string;
         };
         /** @description A link for a new password. `url`: to pass on, where the server sends no mail. */
         ResetLink: {
@@ -3413,6 +3656,21 @@ export interface components {
             /** @enum {string} */
             mode: "off" | "all";
         };
+        /** @description A request that a version gets a protected alias. */
+        AliasRequest: {
+            id: number;
+            collection: string;
+            /** @description Of the version. */
+            number: number;
+            alias: string;
+            /** @enum {string} */
+            state: "open" | "approved" | "declined" | "withdrawn";
+            author: string;
+            created_ms: number;
+            closed_by: string | null;
+            closed_ms: number | null;
+            comments: number;
+        };
         /** @description A service that a team reaches by Apprise. */
         AppriseDestination: {
             id: number;
@@ -4013,6 +4271,44 @@ export interface components {
             /** @description The team or user that has the project. */
             entity: string | null;
         };
+        /** @description A version in a collection of a registry. */
+        LinkedVersion: {
+            collection: string;
+            version: number;
+            aliases: string[];
+            tags: string[];
+            /**
+             * Properties
+             * @description The tags of MLflow's clients that have a value.
+             */
+            properties: {
+                [key: string]: string;
+            };
+            /** @description As MLflow's clients set it. */
+            stage: string;
+            description: string;
+            /** @description Who linked it; empty if that is not known. */
+            author: string;
+            /** @description When it was linked. */
+            created_ms: number;
+            downloads: number;
+            digest: string;
+            bytes: number;
+            files: number;
+            metadata: {
+                [key: string]: Json;
+            };
+            /** @description The run that logged it, if the requester may read it. */
+            run: string | null;
+            run_entity: string | null;
+            run_project: string | null;
+            /** @description Null: it is in this registry only, or the requester may not read the project. */
+            source: components["schemas"]["LinkSource"] | null;
+            /** @description Those of the run that were asked for. */
+            fields: {
+                [key: string]: string | number;
+            };
+        };
         /** @description A project in a list. `deleted_ms` is there in the trash only. */
         ListedProject: {
             name: string;
@@ -4505,6 +4801,48 @@ export interface components {
             count: number;
             mine: boolean;
         };
+        /** @description A user who administers a registry. */
+        RegistryAdmin: {
+            name: string;
+            display_name: string;
+            /** @description Since when. */
+            created_ms: number;
+        };
+        /** @description A collection of a registry. */
+        RegistryCollection: {
+            name: string;
+            type: string;
+            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+            kind: string;
+            description: string;
+            tags: string[];
+            versions: number;
+            created_ms: number;
+            updated_ms: number;
+            /** @description The number of its newest version. */
+            newest: number | null;
+            /** @description Alias → number of a version. */
+            aliases: {
+                [key: string]: number;
+            };
+            /** @description Who made it. */
+            owner: string | null;
+            /** @description Of all its versions. */
+            downloads: number;
+        };
+        /** @description A registry: collections of versions that were linked to it. */
+        Registry: {
+            name: string;
+            /** @description The team or user that keeps it. */
+            entity: string | null;
+            description: string;
+            /** @description `team`, or `organisation`: all of it may read the registry. */
+            visibility: string;
+            created_ms: number;
+            changed_ms: number;
+            collections: number;
+            versions: number;
+        };
         /** @description A comment. */
         ReportComment: {
             id: number;
@@ -4576,6 +4914,13 @@ export interface components {
             created_ms: number;
             /** @description It is or was what readers see. */
             is_published: boolean;
+        };
+        /** @description A comment on a request. */
+        RequestComment: {
+            author: string;
+            text: string;
+            html: string;
+            created_ms: number;
         };
         /** @description A training went on after a restart. */
         Resume: {
@@ -5054,6 +5399,11 @@ export type AlertCategories = components['schemas']['AlertCategories'];
 export type AlertDestination = components['schemas']['AlertDestination'];
 export type AlertExceptionChange = components['schemas']['AlertExceptionChange'];
 export type AlertForm = components['schemas']['AlertForm'];
+export type AliasChange = components['schemas']['AliasChange'];
+export type AliasHistory = components['schemas']['AliasHistory'];
+export type AliasRequestDetail = components['schemas']['AliasRequestDetail'];
+export type AliasRequestsPage = components['schemas']['AliasRequestsPage'];
+export type AliasTarget = components['schemas']['AliasTarget'];
 export type Answer = components['schemas']['Answer'];
 export type AppriseDestinationsPage = components['schemas']['AppriseDestinationsPage'];
 export type Approval = components['schemas']['Approval'];
@@ -5076,6 +5426,7 @@ export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
+export type CollectionChanges = components['schemas']['CollectionChanges'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
 export type CommentChanges = components['schemas']['CommentChanges'];
 export type CommentRights = components['schemas']['CommentRights'];
@@ -5162,8 +5513,12 @@ export type KeptThings = components['schemas']['KeptThings'];
 export type KeyChanges = components['schemas']['KeyChanges'];
 export type KeysPage = components['schemas']['KeysPage'];
 export type LimitForm = components['schemas']['LimitForm'];
+export type LinkSource = components['schemas']['LinkSource'];
 export type LinkStart = components['schemas']['LinkStart'];
 export type LinkedLogin = components['schemas']['LinkedLogin'];
+export type LinkedVersionChanges = components['schemas']['LinkedVersionChanges'];
+export type LinkedVersionDetail = components['schemas']['LinkedVersionDetail'];
+export type LinkedVersionsPage = components['schemas']['LinkedVersionsPage'];
 export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
 export type ListedReport = components['schemas']['ListedReport'];
 export type ListedRule = components['schemas']['ListedRule'];
@@ -5193,6 +5548,7 @@ export type MlflowUnit = components['schemas']['MlflowUnit'];
 export type MovedRun = components['schemas']['MovedRun'];
 export type MyTeamsPage = components['schemas']['MyTeamsPage'];
 export type NamedProvider = components['schemas']['NamedProvider'];
+export type NewAliasRequest = components['schemas']['NewAliasRequest'];
 export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
 export type NewAutomation = components['schemas']['NewAutomation'];
 export type NewCostCentre = components['schemas']['NewCostCentre'];
@@ -5205,9 +5561,12 @@ export type NewPasskey = components['schemas']['NewPasskey'];
 export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
+export type NewRegistry = components['schemas']['NewRegistry'];
+export type NewRegistryLink = components['schemas']['NewRegistryLink'];
 export type NewReport = components['schemas']['NewReport'];
 export type NewReportComment = components['schemas']['NewReportComment'];
 export type NewReportLink = components['schemas']['NewReportLink'];
+export type NewRequestComment = components['schemas']['NewRequestComment'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -5286,6 +5645,12 @@ export type RatesPage = components['schemas']['RatesPage'];
 export type Receiver = components['schemas']['Receiver'];
 export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
+export type RegistriesPage = components['schemas']['RegistriesPage'];
+export type RegistryAdminsPage = components['schemas']['RegistryAdminsPage'];
+export type RegistryChanges = components['schemas']['RegistryChanges'];
+export type RegistryCollectionDetail = components['schemas']['RegistryCollectionDetail'];
+export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
+export type RegistryDetail = components['schemas']['RegistryDetail'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
 export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
@@ -5298,6 +5663,7 @@ export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
 export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
+export type RequestDecision = components['schemas']['RequestDecision'];
 export type ResetLink = components['schemas']['ResetLink'];
 export type ResetRequest = components['schemas']['ResetRequest'];
 export type ResetRequested = components['schemas']['ResetRequested'];
@@ -5402,6 +5768,7 @@ export type WebhooksPage = components['schemas']['WebhooksPage'];
 export type Account = components['schemas']['Account'];
 export type AgentCommands = components['schemas']['AgentCommands'];
 export type AlertException = components['schemas']['AlertException'];
+export type AliasRequest = components['schemas']['AliasRequest'];
 export type AppriseDestination = components['schemas']['AppriseDestination'];
 export type Artifact = components['schemas']['Artifact'];
 export type AssignedPlan = components['schemas']['AssignedPlan'];
@@ -5448,6 +5815,7 @@ export type InboxItem = components['schemas']['InboxItem'];
 export type Issuer = components['schemas']['Issuer'];
 export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
+export type LinkedVersion = components['schemas']['LinkedVersion'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
 export type LosingPlace = components['schemas']['LosingPlace'];
@@ -5483,10 +5851,14 @@ export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
+export type RegistryAdmin = components['schemas']['RegistryAdmin'];
+export type RegistryCollection = components['schemas']['RegistryCollection'];
+export type Registry = components['schemas']['Registry'];
 export type ReportComment = components['schemas']['ReportComment'];
 export type Report = components['schemas']['Report'];
 export type ReportShare = components['schemas']['ReportShare'];
 export type ReportVersion = components['schemas']['ReportVersion'];
+export type RequestComment = components['schemas']['RequestComment'];
 export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
