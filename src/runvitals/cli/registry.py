@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+from contextlib import closing
 from typing import Any
 
 from runvitals.cli.command_list import COMMANDS
@@ -56,7 +57,6 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.readers.servers.connection import ApiConnection
 
     server = _server(arguments.server)
-    connection = ApiConnection(server, stored_keys.token(server, os.environ), 30.0)
     actions = {
         "ls": _list,
         "get": _get,
@@ -66,7 +66,8 @@ def run(arguments: argparse.Namespace) -> int:
         "requests": _requests,
         "decide": _decide,
     }
-    actions[arguments.action](connection, arguments)
+    with closing(ApiConnection(server, stored_keys.token(server, os.environ), 30.0)) as connection:
+        actions[arguments.action](connection, arguments)
     return 0
 
 

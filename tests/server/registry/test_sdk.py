@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -21,12 +23,21 @@ def models(registries: Registries) -> Registries:
     return registries
 
 
-def registry_of(models: Registries, who: str) -> ServerRegistry:
-    return runvitals.Client(models.served.url, models.served.keys[who]).registry("vision/models")
+@pytest.fixture
+def open_registry(models: Registries) -> Iterator[Callable[[str], ServerRegistry]]:
+    with ExitStack() as clients:
+
+        def opened(who: str) -> ServerRegistry:
+            client = clients.enter_context(runvitals.Client(models.served.url, models.served.keys[who]))
+            return client.registry("vision/models")
+
+        yield opened
 
 
-def test_the_client_links_reads_and_downloads(models: Registries, tmp_path: Path) -> None:
-    carol = registry_of(models, "carol")
+def test_the_client_links_reads_and_downloads(
+    models: Registries, open_registry: Callable[[str], ServerRegistry], tmp_path: Path
+) -> None:
+    carol = open_registry("carol")
     linked = carol.link("team/weights:v0", "numbers", ["staging"])
     assert (linked["version"], linked["aliases"]) == (0, ["latest", "staging"])
     carol.link("vision/team/weights:v1", "numbers")
@@ -42,15 +53,14 @@ def test_the_client_links_reads_and_downloads(models: Registries, tmp_path: Path
     with pytest.raises(ServerError, match="bob may change it"):
         carol.set_alias("numbers:v1", "production")
     request = carol.request_alias("numbers:v1", "production", "It is better.")
-    bob = registry_of(models, "bob")
+    bob = open_registry("bob")
     assert [row["id"] for row in bob.requests("open")] == [request["id"]]
     assert bob.decide(request["id"], "approve")["state"] == "approved"
     assert carol.version("numbers:production")["version"] == 1
     carol.unlink("numbers:v0")
     assert [row["version"] for row in carol.versions("numbers")] == [1]
-    names = [
-        row["name"] for row in runvitals.Client(models.served.url, models.served.keys["vera"]).registries()
-    ]
+    with runvitals.Client(models.served.url, models.served.keys["vera"]) as client:
+        names = [row["name"] for row in client.registries()]
     assert names == ["models"]
 
 
@@ -80,6 +90,8 @@ def test_the_command_does_the_same(
     assert command("ls", name) == ""
 
 
+# An artifact keeps its connection for further reads, until it is collected.
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_run_links_what_it_logged(
     models: Registries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

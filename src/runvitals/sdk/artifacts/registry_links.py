@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import closing
 from typing import Any, Final
 
 from runvitals.sdk.artifacts.lookup import ArtifactScope, ArtifactSource, find
@@ -34,8 +35,9 @@ def link(scope: ArtifactScope, name: str, target: str, aliases: Sequence[str]) -
 
     server = _server(scope)
     registry, collection = link_target(target, name.split("/")[0] if name.count("/") > 1 else scope.entity)
-    connection = ApiConnection(server, stored_keys.token(server, os.environ), _TIMEOUT_S)
-    return registry_of(connection, registry).link(name, collection, aliases)
+    token = stored_keys.token(server, os.environ)
+    with closing(ApiConnection(server, token, _TIMEOUT_S)) as connection:
+        return registry_of(connection, registry).link(name, collection, aliases)
 
 
 def _server(scope: ArtifactScope) -> str:
