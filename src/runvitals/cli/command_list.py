@@ -14,6 +14,7 @@ COMMANDS: Final = {
     "export": "export all samples of a run as CSV or JSON lines",
     "files": "list or copy the files that a run saved or logged",
     "artifact": "put, get and list artifacts: versions of files",
+    "registry": "list, download and link models and other versions in the registries of a server",
     "report": "write a report of a server to a file: HTML, Markdown or PDF",
     "sweep": "make a sweep, a search for the best parameters, or control one",
     "agent": "start the runs of a sweep, one after the other",

@@ -31,7 +31,6 @@ from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of
 
 Sort = Literal["name", "-name", "created_ms", "-created_ms", "updated_ms", "-updated_ms"]
 Alias = Annotated[str, Path(max_length=256)]
-_MAX_CHANGES = 200
 
 router = Router()
 
@@ -145,7 +144,7 @@ class ArtifactConflictError(DetailedError):
 @router.get(
     f"{COLLECTION}/history", response_model=models.AliasHistory, dependencies=requires("registry:read")
 )
-def history(registry: TheRegistryOfPath, collection: TheCollection) -> dict[str, Any]:
+def history(registry: TheRegistryOfPath, collection: TheCollection, page: ThePage) -> dict[str, Any]:
     """Who set which aliases, and linked and unlinked which versions."""
     target = f"{registry.row.name}/{collection.name}"
     events = AuditFilter(
@@ -155,9 +154,13 @@ def history(registry: TheRegistryOfPath, collection: TheCollection) -> dict[str,
         target=target,
         outcome="ok",
         from_ms=collection.created_ms,
+        before_id=page.after_id or None,
     )
-    rows = registry.access.accounts.audit.page(events, _MAX_CHANGES)
-    return {"changes": [_change(row) for row in rows]}
+    audit = registry.access.accounts.audit
+    rows = audit.page(events, page.limit + 1)
+    shown = rows[: page.limit]
+    following = str(shown[-1].id) if len(rows) > page.limit else None
+    return {"changes": [_change(row) for row in shown], "total": audit.count(events), "next": following}
 
 
 def _change(event: AuditEvent) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from runvitals.server.access.resources import Registry
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import checking
-from runvitals.server.http.listing import PageRequest, ThePage
+from runvitals.server.http.listing import PageRequest, ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import ProjectOwner
 from runvitals.server.registry.routes.parameters import (
@@ -93,10 +93,12 @@ class RegistryAdminSchema(ResponseBody):
     created_ms: int = Field(description="Since when.")
 
 
-class RegistryAdmins(ResponseBody):
-    """The administrators of a registry, by name."""
+class RegistryAdminsPage(ResponseBody):
+    """A page of the administrators of a registry, by name."""
 
     admins: list[RegistryAdminSchema]
+    total: int
+    next: str | None
 
 
 def _page(
@@ -209,10 +211,11 @@ def delete(registry: TheRegistryOfPath) -> None:
 # Administrators
 
 
-@router.get(f"{REGISTRY}/admins", response_model=RegistryAdmins, dependencies=requires("registry:read"))
-def admins(registry: TheRegistryOfPath) -> dict[str, Any]:
+@router.get(f"{REGISTRY}/admins", response_model=RegistryAdminsPage, dependencies=requires("registry:read"))
+def admins(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
     """The administrators of a registry."""
-    return {"admins": registry.access.metadata_store.registries.admins(registry.row.id)}
+    rows = registry.access.metadata_store.registries.admins(registry.row.id)
+    return page_of("admins", rows, lambda row: row.name, page)
 
 
 @router.put(f"{REGISTRY}/admins/{{name}}", status_code=204, dependencies=requires("registry:manage_admins"))

@@ -135,6 +135,8 @@ class AliasChange(ResponseBody):
 
 
 class AliasHistory(ResponseBody):
-    """Changes of a collection, the newest first."""
+    """A page of the changes of a collection, the newest first."""
 
     changes: list[AliasChange]
+    total: int
+    next: str | None
