@@ -41,7 +41,8 @@ def choose(page: Browser, label: str, value: str) -> None:
     """Choose in the list with this label of a dialog."""
     page.wait(
         f"(label => {{ if (!label) return false; const list = document.getElementById(label.htmlFor);"
-        f" list.value = {value!r}; list.dispatchEvent(new Event('change', {{bubbles: true}})); return true }})"
+        f" list.value = {value!r}; list.dispatchEvent(new Event('change', {{bubbles: true}}));"
+        " return true })"
         f"([...document.querySelectorAll('dialog label')].find(e => e.innerText === {label!r}))"
     )
 
