@@ -23,6 +23,7 @@ from runvitals.store.errors import (
     NotAnAdministrator,
     NotFound,
     OtherStorage,
+    ProtectedAlias,
     StoreError,
 )
 
@@ -36,6 +37,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     NotAllowed: 404,
     AmbiguousName: 409,
     CannotWrite: 403,
+    ProtectedAlias: 403,
     LastAdministrator: 409,
     LimitReached: 409,
     NameTaken: 409,

@@ -55,5 +55,9 @@ class NotAllowed(ValueError):
     """Somebody may not join a team or a project; the text says who, and whom to ask."""
 
 
+class ProtectedAlias(Exception):
+    """An alias of a registry that only its administrators may change; the text names them."""
+
+
 class NotFound(LookupError):
     """There is no such user, team, role, key, rule, price, …; the text says what was looked for."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +11,7 @@ import pytest
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.accounts_server import AccountsServer
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, fill, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_project_pages import choose_field
@@ -82,11 +81,10 @@ def page(desk: Desk, browser: Browser) -> Iterator[Browser]:  # noqa: F811
 
 def look(page: Browser, name: str) -> None:
     """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        for what, size in (("", (1440, 1000)), ("-phone", (390, 800)), ("-dark", (1440, 1000, True))):
-            page.resize(*size)
-            page.screenshot(f"{folder}/{name}{what}.png")
-        page.resize(1280, 900)
+    for what, size in (("", (1440, 1000)), ("-phone", (390, 800)), ("-dark", (1440, 1000, True))):
+        page.resize(*size)
+        keep_picture(page, f"{name}{what}")
+    page.resize(1280, 900)
 
 
 def path_of(report: dict[str, Any], editing: bool = False) -> str:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from tests.readers.journals.journals import Monitor, Trainer
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import browser, now_ms, page, static  # noqa: F401
 from tests.server.pages.test_page_charts import click
 from tests.server.test_build import hook  # noqa: F401
@@ -73,12 +72,6 @@ def test_a_selected_part_is_the_same_in_all_tabs(page: Browser, tmp_path: Path) 
     assert "10 steps shown" in page.text(".tools .zoomed")
     page.evaluate("document.querySelector('.tools .zoomed').click()")
     page.wait("location.search === '?charts=loss'")
-
-
-def keep_picture(page: Browser, name: str) -> None:  # noqa: F811
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
 
 
 def point_at(page: Browser, selector: str, share: float) -> None:  # noqa: F811

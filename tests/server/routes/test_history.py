@@ -60,6 +60,20 @@ def test_many_logged_rows_are_returned_as_buckets_of_steps(tmp_path: Path, clien
     )
 
 
+def test_buckets_of_steps_along_a_logarithmic_axis(tmp_path: Path, client: Client) -> None:
+    trainer = Trainer(tmp_path)
+    for step in range(20_000):
+        trainer.log(T0 + step, step, loss=70.0 if step == 15_000 else 1.0)
+    (group,) = client.ask("runs/abc/history", max_points=50, scale="log")["groups"]
+    assert group["step"][0] == 1.0
+    assert sum(group["n"]) == 19_999  # the first step is not positive
+    for low in (100, 1000):
+        assert sum(low <= step < 10 * low for step in group["step"]) >= 20
+    place = group["max"]["loss"].index(70.0)
+    assert group["step"][place] <= 15_000 < group["step"][place + 1]
+    assert group["t"][place] == T0 + group["step"][place + 1] - 1  # the newest of the bucket
+
+
 def test_logged_rows_at_full_resolution(
     tmp_path: Path, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:

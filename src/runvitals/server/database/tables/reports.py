@@ -117,6 +117,17 @@ report_follow = Table(
     sqlite_with_rowid=False,
 )
 
+# `seen_ms`: when the page on which a user edits the report was open last.
+report_editor = Table(
+    "report_editor",
+    metadata,
+    Column("report_id", Integer, ForeignKey("report.id", ondelete="CASCADE"), primary_key=True),
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), primary_key=True),
+    Column("seen_ms", BigInteger, nullable=False),
+    Index(None, "user_id"),
+    sqlite_with_rowid=False,
+)
+
 # `place`: the reports that the profile of a team or user shows, in this order.
 report_pin = Table(
     "report_pin",

@@ -349,6 +349,7 @@ media = Table(
     Column("body", Text, nullable=False),
     UniqueConstraint("writer_id", "seq"),
     Index(None, "run_id", "key", "step", "time_ms", "id"),
+    Index(None, "run_id", "kind", "step"),
     sqlite_autoincrement=True,
 )
 

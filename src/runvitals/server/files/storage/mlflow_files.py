@@ -93,6 +93,22 @@ class MlflowFileTable:
                 entries[first] = None if slash else size
         return [PathEntry(path, size) for path, size in sorted(entries.items())]
 
+    def below(self, project_id: int, path: str) -> dict[str, StoredFile]:
+        """All files in a folder, by their path in it; of a file, the file itself by its name."""
+        columns = mlflow_file.c
+        statement = (
+            select(columns.path, stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            .join(stored_file, stored_file.c.id == columns.file_id)
+            .where(columns.project_id == project_id, or_(columns.path == path, and_(*_within(f"{path}/"))))
+            .order_by(columns.path)
+            .limit(MAX_LISTED)
+        )
+        with self._database.read() as connection:
+            return {
+                row.path[len(path) + 1 :] or path.rpartition("/")[2]: StoredFile(*row[1:])
+                for row in connection.execute(statement)
+            }
+
     def remove(self, project_id: int, path: str) -> int:
         """Remove the file at a path, or all in a folder; returns how many."""
         within = or_(mlflow_file.c.path == path, and_(*_within(f"{path}/")))

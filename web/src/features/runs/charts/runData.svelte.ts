@@ -40,6 +40,8 @@ export class RunData {
   zoom = $state.raw<Range | null>(null);
   /** Show only the newest samples of this duration; null shows the whole run. */
   windowMs = $state<number | null>(null);
+  /** Points are for a logarithmic axis, whose zero is the start of the run. */
+  #log = false;
   newestMs = $state(0);
   /** While the run is replayed. */
   replay = $state.raw<Replay | null>(null);
@@ -263,6 +265,13 @@ export class RunData {
     this.reload();
   }
 
+  /** Load points for a logarithmic axis, or for another one. */
+  setLog(log: boolean): void {
+    if (log === this.#log) return;
+    this.#log = log;
+    for (const feed of this.#feeds) this.#request(feed);
+  }
+
   /** Show the run as it was at its begin, from where it can be played. */
   openReplay(): Replay {
     const { min, max } = this.whole;
@@ -298,7 +307,7 @@ export class RunData {
   async #loadRequested(): Promise<void> {
     const feeds = [...this.#requested];
     this.#requested.clear();
-    const mayBeEarly = this.#first && this.zoom === null && this.windowMs === null;
+    const mayBeEarly = this.#first && this.zoom === null && this.windowMs === null && !this.#log;
     this.#first = false;
     const early = groupBy(feeds, (feed) => (mayBeEarly ? feed.early : null));
     for (const [keys, some] of early) if (keys) void this.#load(some, keys);
@@ -313,11 +322,12 @@ export class RunData {
     const zoom = this.zoom;
     const windowMs = this.windowMs;
     const stage = this.#stage;
+    const log = this.#log;
     const from = zoom ? Math.floor(zoom.min) : windowMs === null ? null : Math.floor(this.range.min);
-    const params = { keys: [...keys], max_points: feeds[0]!.maxPoints, t0: from, t1: zoom ? Math.ceil(zoom.max) : stage };
+    const params = { keys: [...keys], max_points: feeds[0]!.maxPoints, t0: from, t1: zoom ? Math.ceil(zoom.max) : stage, ...(log && { log_from: this.run!.started_ms }) };
     try {
       const answer = await get<Metrics>(runPath(this.key, '/metrics'), params, this.#closed.signal);
-      if (zoom !== this.zoom || windowMs !== this.windowMs || stage !== this.#stage) return; // the range was changed meanwhile
+      if (zoom !== this.zoom || windowMs !== this.windowMs || stage !== this.#stage || log !== this.#log) return; // the range was changed meanwhile
       this.#receive(answer, feeds, zoom !== null);
     } catch (error) {
       if (this.#closed.signal.aborted) return;
@@ -339,7 +349,7 @@ export class RunData {
       feed.bucketMs = answer.bucket_ms;
       feed.error = '';
       if (!zoomed) {
-        feed.setBase(points, answer.bucket_ms === null ? -Infinity : answer.t1);
+        feed.setBase(points, answer.resolution === 'raw' ? -Infinity : answer.t1);
         if (this.until === null) for (const sample of this.#recent) feed.append(sample);
       }
       this.#show(feed, points, zoomed);
