@@ -8,9 +8,8 @@ import pytest
 
 from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
 from tests.server.accounts.routes.people import People, serving_people
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, fill, signed_in
-from tests.server.pages.test_alert_and_usage_pages import keep_picture
 from tests.server.pages.test_channel_pages import looks_right
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
