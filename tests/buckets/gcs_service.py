@@ -21,11 +21,8 @@ from joserfc import jwt
 from joserfc.errors import JoseError
 from joserfc.jwk import RSAKey
 
-from tests.buckets.s3_service import ObjectService, Refused
+from tests.buckets.s3_service import FOR_MOTO, ObjectService, Refused
 
-_FOR_MOTO = (
-    "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x"
-)
 EMAIL = "training@project.iam.gserviceaccount.com"
 
 
@@ -55,7 +52,7 @@ class GoogleService(ObjectService):
         else:
             _check_token(environ.get("HTTP_AUTHORIZATION", ""))
         path = quote(environ["PATH_INFO"], safe="/-_.~")  # obstore encodes `-`, moto does not decode it
-        return {**environ, "HTTP_AUTHORIZATION": _FOR_MOTO, "RAW_URI": path, "REQUEST_URI": path}
+        return {**environ, "HTTP_AUTHORIZATION": FOR_MOTO, "RAW_URI": path, "REQUEST_URI": path}
 
 
 def _check_token(header: str) -> None:

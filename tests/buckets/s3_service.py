@@ -21,6 +21,7 @@ from werkzeug.serving import make_server
 
 ACCESS_KEY, SECRET_KEY = "AKIAOFTHETEST", "secret-of-the-test"
 _SKEW_S = 900
+FOR_MOTO = "AWS4-HMAC-SHA256 Credential=x/20260101/us-east-1/s3/aws4_request, SignedHeaders=host, Signature=x"
 
 
 class Refused(Exception):
@@ -84,6 +85,7 @@ class ObjectService:
             "SERVER_NAME": "127.0.0.1",
             "SERVER_PORT": "80",
             "HTTP_HOST": "s3.amazonaws.com",
+            "HTTP_AUTHORIZATION": FOR_MOTO,
             "SERVER_PROTOCOL": "HTTP/1.1",
             "CONTENT_LENGTH": str(len(body)),
             "wsgi.url_scheme": "http",

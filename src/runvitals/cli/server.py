@@ -16,6 +16,7 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
     FILES_FOLDER,
+    SECRETS_FILE,
     add_store,
     check_shared_stores,
     check_waiting,
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
-SECRETS_FILE = "secrets.key"
 """The file of the keys that encrypt queued mail, second factors and passwords of mail servers."""
 
 

@@ -9,16 +9,22 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from runvitals.cli.store_backup import _in_buckets
 from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.buckets.team_buckets import AT_ONCE
+from runvitals.server.database.secret_box import temporary_secret_box
 from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.pairing.check import check_team_buckets
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
 from tests.server.conftest import beginning
+from tests.server.database.artifacts.making import logged, md5
 
 BUCKETS = "organisation/buckets"
 CONTENT = b"saved\n" * 100
@@ -266,3 +272,54 @@ def test_only_administrators_of_the_organisation_see_buckets(vision: AccountsSer
     for name in ("ada", "bob", "mallory"):
         vision.ask(name, "GET", BUCKETS, 403)
         vision.ask(name, "POST", BUCKETS, 403, json={"name": "x", "provider": "s3", "bucket": "abc"})
+
+
+def test_a_file_is_read_at_a_signed_address(vision: AccountsServer, s3: ObjectService) -> None:
+    team_id = new_team(vision, s3)
+    project_id = vision.accounts.owned_projects.create(team_id, "digits", CLI, T0).id
+    files, contents = files_of(vision), vision.metadata_store.artifacts.contents
+    path = files.begin(len(CONTENT))
+    Path(path).write_bytes(CONTENT)
+    files.keep(
+        path,
+        SHA256,
+        len(CONTENT),
+        lambda file: contents.add(project_id, md5(CONTENT), file, T0),
+        files.place_of_project(project_id),
+    )
+    files.end(path)
+    logged(vision.metadata_store, project_id, {"weights.bin": CONTENT}, "weights")
+    address = "entities/labs/projects/digits/artifacts/weights/latest/content?path=weights.bin"
+    with vision.client("olga") as olga, vision.client("mallory") as mallory:
+        assert olga.get(address).content == CONTENT
+        response = olga.get(f"{address}&redirect=true")
+        assert (response.status_code, response.headers["cache-control"]) == (307, "no-store")
+        assert mallory.get(f"{address}&redirect=true").status_code == 404
+    assert response.headers["location"].startswith(s3.url)
+    direct = httpx.get(response.headers["location"])
+    assert direct.content == CONTENT
+    assert direct.headers["content-disposition"] == "attachment"
+    assert httpx.get(response.headers["location"].replace("Expires=300", "Expires=9999")).status_code == 403
+
+
+def test_a_check_of_the_store_lists_buckets(
+    vision: AccountsServer, s3: ObjectService, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    team_id = new_team(vision, s3)
+    run_id = new_run(vision, team_id)
+    upload(vision, "abc", 200)
+    box = vision.app.services.team_buckets._box
+    address = f"sqlite:///{tmp_path / 'catalogue.db'}"
+    assert list(check_team_buckets(address, box)) == []
+    lost = StoredFile("0" * 64, 7, "text/plain", team_id)
+    vision.metadata_store.stored_files.add(run_id, lost, T0)
+    s3.put(f"training/{team_id}/{SHA256[:2]}/{SHA256}", b"short")
+    problems = [problem.text for problem in check_team_buckets(address, box)]
+    assert problems == [
+        f"the content {'0' * 64} of 7 bytes is missing",
+        f"the content {SHA256} of 600 bytes is damaged: what is there has 5 bytes",
+    ]
+    (problem,) = check_team_buckets(address, temporary_secret_box())
+    assert "cannot be read" in problem.text
+    elsewhere, size = _in_buckets(address)
+    assert (elsewhere, size) == ([f"s3://{s3.bucket}/training"], len(CONTENT) + 7)

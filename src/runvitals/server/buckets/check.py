@@ -96,6 +96,8 @@ def _tried(
         error = f"no connection: {refused.reason}"
     except OSError as refused:
         error = refused.strerror or str(refused)
+        if step != "open":  # without the name of the object
+            error = error.rpartition(": ")[2]
     except _Unusual as unusual:
         error = str(unusual)
     took = round((time.monotonic() - start) * 1000)

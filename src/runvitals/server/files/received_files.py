@@ -10,7 +10,8 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
@@ -36,6 +37,8 @@ _UNUSED_PER_TURN = 1000
 _RESERVED_AT_ONCE = 16 << 20
 """A file of unknown size reserves so much more space whenever it needs more."""
 _CHECKED_PER_QUERY = 1000
+_PUT_AT_ONCE = 4
+"""Small files of one request that a bucket is given at the same time."""
 
 _Content: TypeAlias = tuple[int, str]
 """Place and SHA-256."""
@@ -194,19 +197,56 @@ class ReceivedFiles:
             return UploadState(sha256, 0, True)
         return UploadState(sha256, offset + len(piece), complete)
 
+    def add_small(self, run_id: int, contents: Mapping[str, memoryview]) -> None:
+        """Keep small files of a run, by their SHA-256, which were checked: all of them, in one transaction.
+
+        Raises:
+            FileRejected: they exceed a limit.
+            FileNotStored: such as on a full disk.
+        """
+        if not contents:
+            return
+        self._check_limits(run_id, 0, sum(map(len, contents.values())))
+        place = self.place_of_run(run_id)
+        files = [
+            StoredFile(sha256, len(content), media_type(bytes(content[:HEAD_BYTES])), place)
+            for sha256, content in contents.items()
+        ]
+        with self.space.writing(), self._keeping(*((place, sha256) for sha256 in contents)):
+            store = self._store_of(place)
+            if isinstance(store, FolderFileStore):
+                store.take_contents(contents)
+            else:
+                self._take_each(store, contents)
+            self._files.add_many(run_id, files, self._clock())
+
+    def _take_each(self, store: FileStore, contents: Mapping[str, memoryview]) -> None:
+        """Put contents into a bucket, some at the same time: each waits for an answer or two."""
+
+        def take(item: tuple[str, memoryview]) -> None:
+            path = self._uploads.new_path()
+            try:
+                with open(path, "xb") as file:
+                    file.write(item[1])
+                store.take(item[0], path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+
+        with ThreadPoolExecutor(_PUT_AT_ONCE) as threads:
+            list(threads.map(take, contents.items()))
+
     @contextmanager
-    def _keeping(self, content: _Content) -> Iterator[None]:
-        """While a content is stored, which may take minutes in a bucket, housekeeping does not remove it."""
+    def _keeping(self, *contents: _Content) -> Iterator[None]:
+        """While contents are stored, which takes minutes in a bucket, housekeeping does not remove them."""
         with self._changing:
-            self._changing.wait_for(lambda: content not in self._being_removed)
-            self._being_kept[content] += 1
+            self._changing.wait_for(lambda: self._being_removed.isdisjoint(contents))
+            self._being_kept.update(contents)
         try:
             yield
         finally:
             with self._changing:
-                self._being_kept[content] -= 1
-                if not self._being_kept[content]:
-                    del self._being_kept[content]
+                self._being_kept -= Counter(contents)
 
     @contextmanager
     def _removing(self, place: int, unused: Callable[[], Iterable[str]]) -> Iterator[set[str]]:

@@ -6,12 +6,12 @@ import errno
 import os
 import secrets
 import shutil
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import BinaryIO
 
 from runvitals.base.private_folders import make_private
-from runvitals.journal.paths import open_file, sync_folder
+from runvitals.journal.paths import OPEN_FLAGS, open_file, sync_folder
 from runvitals.model.media import is_sha256
 from runvitals.store.files.interface import Method, StoredContent
 
@@ -55,6 +55,21 @@ class FolderFileStore:
             os.unlink(path)
         sync_folder(parent)
 
+    def take_contents(self, contents: Mapping[str, memoryview]) -> None:
+        """Keep contents, by their SHA-256, with one sync of each folder. All are there when this returns."""
+        parents: set[str] = set()
+        for sha256, content in contents.items():
+            target = self._path(sha256)
+            parent = os.path.dirname(target)
+            if parent not in parents and not os.path.isdir(parent):
+                make_private(parent)
+                sync_folder(self.folder)
+            parents.add(parent)
+            if not os.path.exists(target):
+                _write(target, content)
+        for parent in parents:
+            sync_folder(parent)
+
     def open(self, sha256: str) -> BinaryIO:
         """Open a content at its beginning; the caller closes it."""
         return os.fdopen(open_file(self._path(sha256)), "rb")
@@ -80,6 +95,24 @@ class FolderFileStore:
     def signed_address(self, sha256: str, method: Method, seconds: int) -> str | None:
         """Return None: a folder has no addresses."""
         return None
+
+
+def _write(target: str, content: memoryview) -> None:
+    """Write a file: it is there completely or not at all."""
+    unfinished = f"{target}.{secrets.token_hex(4)}"
+    fd = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_EXCL | OPEN_FLAGS, 0o600)
+    try:
+        try:
+            while content:
+                content = content[os.write(fd, content) :]
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        os.replace(unfinished, target)
+    except BaseException:
+        with suppress(FileNotFoundError):
+            os.unlink(unfinished)
+        raise
 
 
 def _copy(path: str, target: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, NamedTuple
 
@@ -93,6 +93,27 @@ class StoredFileTable:
             lock_known_runs(connection, [run_id])
             number = ensure_file(connection, file, now_ms)
             add_rows(connection, run_file, [{"run_id": run_id, "file_id": number}])
+
+        self._database.write(work)
+
+    def add_many(self, run_id: int, files: Sequence[StoredFile], now_ms: int) -> None:
+        """Note that a run has sent files of one place, whose contents are in its file store. Durable.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        (place,) = {file.place for file in files}
+        digests = sorted(file.sha256 for file in files)
+        same = select(stored_file.c.sha256, stored_file.c.id).where(stored_file.c.place == place)
+
+        def work(connection: Connection) -> None:
+            lock_known_runs(connection, [run_id])
+            add_rows(connection, stored_file, [{**asdict(file), "created_ms": now_ms} for file in files])
+            numbers: list[int] = []
+            for first in range(0, len(digests), _DIGESTS_PER_QUERY):
+                part = same.where(stored_file.c.sha256.in_(digests[first : first + _DIGESTS_PER_QUERY]))
+                numbers += [number for _, number in connection.execute(part)]
+            add_rows(connection, run_file, [{"run_id": run_id, "file_id": number} for number in numbers])
 
         self._database.write(work)
 
