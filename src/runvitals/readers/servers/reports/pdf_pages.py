@@ -14,7 +14,9 @@ from runvitals.readers.servers.reports.panel_tables import (
     CHARTS,
     PanelLine,
     chart_lines,
+    has_lines,
     pictures_of,
+    problem_of,
     tables_of,
     texts_of,
     title_of,
@@ -103,18 +105,21 @@ def _text(markup: str) -> Iterator[Any]:
 
 def _panel(exported: ExportedReport, panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[Any]:
     yield _paragraph(title_of(panel), "Heading3")
-    if answer.get("problem"):
-        yield _paragraph(answer["problem"], "Normal")
-    lines = chart_lines(answer) if panel["kind"] in CHARTS and answer.get("lines") else []
-    if lines:
+    problem = problem_of(panel, answer)
+    is_drawn = panel["kind"] in CHARTS and has_lines(answer) and not problem
+    lines = chart_lines(panel, answer) if is_drawn else []
+    if problem:
+        yield _paragraph(problem, "Normal")
+    elif lines:
         yield from _chart(lines, (panel.get("settings") or {}).get("y") == "log")
     else:
         for table in tables_of(panel, answer):
             yield _table([table.head, *table.rows])
     for digest, about in pictures_of(answer):
         yield from _image(exported, digest, about)
-    for name, text in texts_of(answer):
-        yield _paragraph(name, "Heading4")
+    for name, text in texts_of(panel, answer):
+        if name:
+            yield _paragraph(name, "Heading4")
         yield _paragraph(text, "Code")
     yield _paragraph(as_of(answer), "Italic")
 
