@@ -102,7 +102,7 @@ def marked_values(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> list[M
 
 
 def _label(answer: Mapping[str, Any], line: ReportLine, lines: Sequence[ReportLine]) -> str:
-    several = len({each.text for each in lines}) > 1
+    several = not line.run or len({each.text for each in lines}) > 1
     names = (_name(answer, line.run), line.part, shown_text(line.text) if several else "")
     return " · ".join(filter(None, names))
 

@@ -27,6 +27,7 @@ _MARGIN: Final = 54  # points
 _WIDTH, _CHART_HEIGHT = 487, 190
 _LEFT, _BOTTOM = 48, 18
 _BLOCKS: Final = frozenset(("p", "li", "pre", "h2", "h3", "h4", "h5", "h6", "tr", "blockquote"))
+_MAX_IMAGE_HEIGHT: Final = 600
 _MAX_COLUMNS: Final = 8
 _SHOWN_NAMES: Final = 12
 
@@ -166,7 +167,11 @@ def _image(exported: ExportedReport, digest: str, about: str) -> Iterator[Any]:
 
     content = exported.images.get(digest)
     if content is not None:
-        yield Image(io.BytesIO(content), width=_WIDTH, height=_WIDTH, kind="proportional")
+        image = Image(io.BytesIO(content))
+        ratio = min(1.0, _WIDTH / image.imageWidth, _MAX_IMAGE_HEIGHT / image.imageHeight)
+        image.drawWidth, image.drawHeight = image.imageWidth * ratio, image.imageHeight * ratio
+        image.hAlign = "LEFT"
+        yield image
     yield _paragraph(about, "Italic")
 
 
@@ -178,7 +183,9 @@ def _marked(markup: str, style: str = "Normal") -> Any:
     from reportlab.lib.styles import getSampleStyleSheet
     from reportlab.platypus import Paragraph
 
-    return Paragraph(markup, getSampleStyleSheet()[style])
+    chosen = getSampleStyleSheet()[style]
+    chosen.keepWithNext = int(style.startswith("Heading"))  # no heading ends a page
+    return Paragraph(markup, chosen)
 
 
 def _safe(text: str) -> str:
