@@ -200,3 +200,39 @@ def test_a_report_is_shared_with_people_and_by_a_link(page: Browser, desk: Desk)
     page.wait("document.querySelectorAll('.panel canvas').length >= 1")
     look(page, "guest")
     assert page.evaluate("document.querySelectorAll('main .actions button, main .beside').length") == 0
+
+
+def test_parts_of_a_comparison_are_added_to_a_report(page: Browser, desk: Desk) -> None:
+    report = desk.report(title="Rates", blocks=[text("aaaa", "first")])
+    signed_in(page, "bob")
+    page.open("/compare?entity=vision&runs=run-0&runs=run-1&runs=run-2&across=config.lr&up=summary.loss")
+    parts = ("statistics", "parallel coordinates", "scatter plot", "differences")
+    for number, part in enumerate(parts):
+        click(page, f"[aria-label='Add the {part} to a report']")
+        shown(page, "Rates", "dialog")
+        click(page, "dialog label:last-of-type")
+        click(page, "dialog button", "Add")
+        page.wait("!document.querySelector('dialog[open]')")
+        added = desk.blocks(report["id"])
+        assert len(added) == number + 2
+    kinds = [block["panels"][0]["kind"] for block in added[1:]]
+    assert kinds == ["table", "parallel", "scatter", "config_diff"]
+    assert added[3]["panels"][0]["queries"] == [{"source": "logged", "name": "loss", "pattern": None}]
+    page.open(path_of(report))
+    page.wait("document.querySelector('[data-kind=parallel] svg path')")
+    page.wait("document.querySelectorAll('[data-kind=scatter] svg circle').length === 3")
+    shown(page, "lr", "[data-kind=config_diff] table")
+    look(page, "compared")
+    page.evaluate("document.querySelector('[data-kind=config_diff]').scrollIntoView(); true")
+    look(page, "compared-end")
+
+
+def test_the_importance_of_parameters_is_added_to_a_report(page: Browser, desk: Desk) -> None:
+    desk.report(title="Rates")
+    signed_in(page, "bob")
+    page.open("/vision/digits/workspace")
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight); true")
+    click(page, "[aria-label='Importance of parameters'] button", "Add to a report")
+    shown(page, "With the runs that the filter selects on the day", "dialog")
+    click(page, "dialog button", "Create")
+    page.wait("document.querySelector('.ProseMirror [data-kind=importance]')")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -14,6 +15,11 @@ from runvitals.server.reports.run_sets import PanelRunSet
 
 Source = Literal["logged", "system"]
 USUAL_POINTS: Final = 300
+_OF_ITEMS: Final = frozenset(
+    ("media", "findings", "console", "importance", "parallel", "config_diff", "code_diff")
+)
+_FIELD: Final = re.compile(r"\s*(?:(?:logged:|system:)?\")?(?:config|summary|system)\..")
+"""What a scatter panel of the page names instead of a metric: `config.lr`."""
 _WITH_LINES: Final = frozenset(
     ("line", "bar", "scatter", "histogram", "percentile", "scalar", "table", "system")
 )
@@ -73,10 +79,23 @@ class ShownPanel:
         """Whether its x-axis is logarithmic. Times of day have no beginning to count from."""
         return self.settings.get("logx") is True and self.settings.get("x") != "wall"
 
+    @property
+    def is_of_fields(self) -> bool:
+        """Whether it is a scatter panel of fields of runs, not of lines."""
+        metrics = self.settings.get("metrics") or ()
+        names = (self.settings.get("across"), *metrics[:1])
+        return self.kind == "scatter" and all(isinstance(name, str) and _FIELD.match(name) for name in names)
+
+    @property
+    def has_items(self) -> bool:
+        """Whether it shows something else than lines."""
+        return self.kind in _OF_ITEMS or self.is_of_fields
+
     def shows_alike(self, other: ShownPanel) -> bool:
         """Return whether another panel shows the same runs over the same x, today's values too."""
         return (
             self.kind in _WITH_LINES
+            and not self.has_items
             and self.frozen_ms is None
             and self.run_sets == other.run_sets
             and (self.is_by_device, self.is_log, self.settings.get("x") or "step")

@@ -21,6 +21,8 @@ type Metric = { source: 'logged' | 'system'; name: string };
 /** A report gives a panel more room than a workspace. */
 const COLUMNS = 6;
 const ROWS = 5;
+/** What a panel may read. */
+const MAX_METRICS = 50;
 
 /** A panel of a workspace. `names`: what its expressions name. */
 export function addedPanel(layout: LayoutPanel, names: readonly Metric[], zoom: Range | null): AddedPanel {
@@ -48,6 +50,17 @@ export function addedSamples(title: string, keys: readonly string[], axis: Axis,
   const onAxis = addedAxis(axis, zoom);
   const panel = addedChart(title, names, onAxis, options, onAxis.zoom);
   return { ...panel, settings: { ...panel.settings, scope: 'devices' } };
+}
+
+/** The newest values of what is logged, a column each: numbers of the summary. */
+export function addedMetrics(fields: readonly string[]): AddedPanel {
+  const names = fields.filter((name) => name.startsWith('summary.')).slice(0, MAX_METRICS).map((name) => ({ source: 'logged' as const, name: name.slice('summary.'.length) }));
+  return addedPanel({ ...newPanel('table'), columns: 12, metrics: names.map(({ name }) => `logged:${JSON.stringify(name)}`) }, names, null);
+}
+
+/** Runs by their fields: `config.lr`, `summary.loss`. What is of the configuration, a panel of this kind has anyway. */
+export function addedFields(kind: 'parallel' | 'scatter' | 'importance', fields: readonly string[], across = ''): AddedPanel {
+  return addedPanel({ ...newPanel(kind), metrics: [...fields], across }, [], null);
 }
 
 /** What is no chart: findings, media. `names`: of what was logged. */

@@ -4,6 +4,7 @@ import type { OverlayRun, PanelData, PanelRun } from '../../base/wire';
 import { fromLogged } from '../../chart/loggedPoints';
 import { centred } from '../workspace/overlay';
 import type { PanelX } from '../workspace/panel';
+import { fieldsOf, isOfFields } from '../workspace/panels/fields';
 import { newPanel, type LayoutPanel, type PanelKind } from '../workspace/panels/layout';
 import { linesOf, metricsOf, neededFor, type PanelLine } from '../workspace/panels/panelLines';
 import { deviceLines, metricId, namesOf, type SourceLine } from '../workspace/panels/panelSource';
@@ -68,8 +69,16 @@ function linesOfRuns(data: PanelData, id: string, x: string, log: boolean): Sour
 
 /** What the server may be asked for the panel: all metrics that its expressions name, or the pattern. */
 export function queriesOf(panel: LayoutPanel, names: readonly { source: 'logged' | 'system'; name: string }[]): ReportPanel['queries'] {
+  if (isOfFields(panel)) return fieldsOf(panel).flatMap(queryOfField);
   const across = panel.x.startsWith('metric:') ? [{ source: 'logged' as const, name: panel.x.slice('metric:'.length) }] : [];
   if (panel.pattern) return [{ source: 'logged', name: null, pattern: panel.pattern }, { source: 'system', name: null, pattern: panel.pattern }, ...across.map((query) => ({ ...query, pattern: null }))];
   const unique = new Map([...names, ...across].map((query) => [`${query.source}:${query.name}`, query]));
   return [...unique.values()].map(({ source, name }) => ({ source, name, pattern: null }));
+}
+
+/** A number of runs as a query; what is of the configuration needs none. */
+function queryOfField(field: string): ReportPanel['queries'] {
+  const [section, ...rest] = field.split('.');
+  if (section !== 'summary' && section !== 'system') return [];
+  return [{ source: section === 'summary' ? 'logged' : 'system', name: rest.join('.'), pattern: null }];
 }
