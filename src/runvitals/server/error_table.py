@@ -22,6 +22,7 @@ from runvitals.store.errors import (
     NotAllowed,
     NotAnAdministrator,
     NotFound,
+    OtherStorage,
     ProtectedAlias,
     StoreError,
 )
@@ -41,6 +42,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     LimitReached: 409,
     NameTaken: 409,
     NotAnAdministrator: 409,
+    OtherStorage: 409,
     NoLongerValid: 410,
     ClientDisconnected: CLIENT_LEFT,
     ClientLeft: CLIENT_LEFT,

@@ -196,6 +196,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "member:remove": Call("DELETE", _MEMBER, {}, _member_restored),
     "member:update_role": Call("PATCH", _MEMBER, {"role": "viewer"}, _member_restored),
+    "org:bucket_manage": Call("GET", "/organisation/buckets"),
     "storage:read": Call("GET", "/teams/{team}/usage"),
     "project:read": Call("GET", _PROJECT),
     "project:read_visibility": Call("GET", "/teams/{team}/projects?fields=visibility"),
@@ -277,11 +278,6 @@ CUSTOM_ROLE: Final = Call("PATCH", _MEMBER, {"custom_role": "Tagger"}, _member_r
 ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 """`member:update_role` on a custom member, and on an admin member."""
 
-LATER: Final = {
-    "org:bucket_manage": "a bucket of one's own",
-}
-"""Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""
-
 _ARTIFACTS: Final = "tests/server/doors/wandb/test_artifacts.py"
 ELSEWHERE: Final = {
     "artifact:create": _ARTIFACTS,
@@ -290,8 +286,3 @@ ELSEWHERE: Final = {
     "artifact:delete": _ARTIFACTS,
 }
 """Permissions that only routes for the clients of other systems need, and where these are tested."""
-
-
-def later(permission: str) -> str | None:
-    """Return what will bring a route for a permission; None if there should be one."""
-    return LATER.get(permission) or LATER.get(permission.partition(":")[0])

@@ -52,7 +52,7 @@ class Registries:
         def note(file: StoredFile) -> None:
             contents.add(project_id, md5(content), file, NOW)
 
-        received.keep(path, hashlib.sha256(content).hexdigest(), len(content), note)
+        received.keep(path, hashlib.sha256(content).hexdigest(), len(content), note, 0)
         received.end(path)
 
 

@@ -13,9 +13,9 @@ export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'res
 export type Entry = (typeof ENTRIES)[number];
 export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'notifications', 'security', 'keys', 'teams', 'usage', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
-export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'slack', 'settings', 'audit'] as const;
+export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'buckets', 'sign-in', 'mail', 'slack', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
-export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'notifications', 'integrations', 'usage', 'audit'] as const;
+export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'notifications', 'integrations', 'usage', 'storage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 export const BILLING_TABS = ['plan', 'usage', 'lost-time', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
 /** What pages of settings were called before: links to them still work. */

@@ -71,7 +71,7 @@ def checked_path(path: str) -> list[str]:
         decoded = unquote(decoded)
     parts = path.split("/")
     hidden = {"", ".", ".."}.intersection((*parts, *decoded.split("/")))
-    if hidden or _UNSAFE.search(decoded) or len(path) > MAX_PATH:
+    if hidden or _UNSAFE.search(path) or "\\" in decoded or len(path) > MAX_PATH:
         raise invalid("Invalid path")
     return parts
 
@@ -140,6 +140,7 @@ async def put(request: Request, path: str) -> Response:
                     incoming.sha256,
                     incoming.size,
                     lambda file: note_file(request, place, file),
+                    files.place_of_project(place.project_id),
                 )
 
             await run_in_threadpool(keep, incoming)

@@ -207,7 +207,7 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a page of the versions that match a filter."""
     comparisons, prompts = without_prompt_tag(parse_filter(sent.text("filter"), _ATTRIBUTES))
     order = parse_order(sent.texts("order_by"), _ATTRIBUTES)
-    most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
+    most = max_results(sent.integer("max_results"), DEFAULT_PAGE, MAX_PAGE)
     names = [part for part in comparisons if part.kind == "attribute" and part.key == "name"]
     pairs: list[_Pair] = [
         (model, version)
@@ -218,7 +218,7 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
         and all(comparison.holds(_value((model, version), comparison)) for comparison in comparisons)
     ]
     _sort(pairs, order)
-    page, following = page_of(pairs, sent.text("page_token"), most)
+    page, following = page_of(pairs, sent, most)
     more = {} if following is None else {"next_page_token": following}
     return to_response({"model_versions": [version_json(*pair) for pair in page], **more})
 

@@ -108,7 +108,7 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
             return _value(model, part)
 
         models.sort(key=key, reverse=not part.ascending)
-    page, following = page_of(models, sent.text("page_token"), most)
+    page, following = page_of(models, sent, most)
     more = {} if following is None else {"next_page_token": following}
     return to_response({"registered_models": [registry.as_json(model) for model in page], **more})
 

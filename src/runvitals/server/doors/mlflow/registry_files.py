@@ -73,7 +73,11 @@ def registry_file_response(request: Request, path: str) -> Response:
     place = registry_path(request, path)
     store = access_of(request).metadata_store
     entry = store.artifacts.entries.get(place.version_id, place.name) if place.name else None
-    stored = None if entry is None or entry.sha256 is None else store.stored_files.stored(entry.sha256)
+    stored = (
+        None
+        if entry is None or entry.sha256 is None
+        else store.stored_files.stored(entry.sha256, entry.place)
+    )
     content = None if stored is None else received_files(request).open_file(stored)
     if stored is None or content is None:
         raise _missing(path)

@@ -20,9 +20,9 @@ from runvitals.server.doors.wandb import run_ids
 from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.history_rows import json_safe
 from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
+from runvitals.server.doors.wandb.summaries import SUMMARY_SECTIONS, summary_of
 from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.storage.run_rows import RunRow
-from runvitals.server.runs.storage.search_columns import LOGGED
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -43,7 +43,7 @@ OUR_STATES: Final[Mapping[str, tuple[str, ...]]] = {
 """Our states, by wandb's."""
 _HEAVY: Final[dict[str, tuple[str, ...]]] = {
     "config": ("config",),
-    "summaryMetrics": ("summary", LOGGED),
+    "summaryMetrics": SUMMARY_SECTIONS,
     "commit": ("machine",),
 }
 """The sections that a field of `Run` is read from."""
@@ -306,8 +306,7 @@ def run_nodes(
             internal = {INTERNAL: own["config"]} if own.get("config") else {}
             node.config = wrapped_config(json_safe({**shared.get("config", {}), **internal}))
         if "summaryMetrics" in fields:
-            values = {**own.get("summary", {}), **sections[row.id].summary()}
-            node.summary_metrics = json.dumps(json_safe(values))
+            node.summary_metrics = json.dumps(json_safe(summary_of(sections[row.id])))
         if "systemMetrics" in fields:
             node.system_metrics = _system_json(newest.get(row.id, {}))
         node.commit = _commit(sections[row.id].by_host.get("machine", {}))

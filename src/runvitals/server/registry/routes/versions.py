@@ -233,7 +233,7 @@ def _card(registry: NamedRegistry, row: CollectionVersion, request: Request) -> 
     """Return the text of the model card of a version; empty: it has none that can be shown."""
     store = registry.access.metadata_store
     for entry in store.artifacts.entries.named(row.version.id, _CARDS):
-        stored = None if entry.sha256 is None else store.stored_files.stored(entry.sha256)
+        stored = None if entry.sha256 is None else store.stored_files.stored(entry.sha256, entry.place)
         opened = None if stored is None else received_files(request).open_file(stored)
         if opened is not None:
             with opened.file as content:
@@ -307,7 +307,7 @@ def file(
     entry = store.artifacts.entries.get(version.version.id, path)
     if entry is None or entry.sha256 is None:
         raise HTTPException(404, f"the version has no file {path!r}")
-    stored = store.stored_files.stored(entry.sha256)
+    stored = store.stored_files.stored(entry.sha256, entry.place)
     opened = None if stored is None else received_files(request).open_file(stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")

@@ -12,7 +12,7 @@ from alembic import op
 from runvitals.server.database.migration import check_nothing_is_lost, rows_of
 
 revision = "0048"
-down_revision = "0046"
+down_revision = "0047"
 branch_labels = None
 depends_on = None
 
