@@ -16,6 +16,7 @@ from runvitals.server.http.workers import DEADLINE_S, Busy
 from runvitals.store.errors import (
     LastAdministrator,
     LimitReached,
+    LinkRefused,
     MetadataStoreUnavailable,
     NameTaken,
     NoLongerValid,
@@ -38,6 +39,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     AmbiguousName: 409,
     CannotWrite: 403,
     ProtectedAlias: 403,
+    LinkRefused: 403,
     LastAdministrator: 409,
     LimitReached: 409,
     NameTaken: 409,

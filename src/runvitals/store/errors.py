@@ -59,5 +59,9 @@ class ProtectedAlias(Exception):
     """An alias of a registry that only its administrators may change; the text names them."""
 
 
+class LinkRefused(Exception):
+    """A version that may not be linked out of its project; the text names who may."""
+
+
 class NotFound(LookupError):
     """There is no such user, team, role, key, rule, price, …; the text says what was looked for."""

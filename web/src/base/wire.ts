@@ -1256,7 +1256,7 @@ export interface components {
             /** @description Its model card, from README.md among its files; empty: it has none. */
             card_html: string;
             /** @description The runs that used it, as far as the requester may read them. */
-            used_by: string[];
+            used_by: components["schemas"]["VersionUser"][];
             /** @description As MLflow's clients name the collection. */
             mlflow_name: string;
         };
@@ -3663,6 +3663,12 @@ export interface components {
         VerifiedEmail: {
             email: string;
         };
+        /** @description A run that used a version. */
+        VersionUser: {
+            run: string;
+            run_entity: string | null;
+            run_project: string | null;
+        };
         /** @description Changes of a view; what is left out does not change. */
         ViewChanges: {
             /** @description Of the view that you saw. */
@@ -5920,6 +5926,7 @@ export type UsualColumns = components['schemas']['UsualColumns'];
 export type ValidationError = components['schemas']['ValidationError'];
 export type VerificationSent = components['schemas']['VerificationSent'];
 export type VerifiedEmail = components['schemas']['VerifiedEmail'];
+export type VersionUser = components['schemas']['VersionUser'];
 export type ViewChanges = components['schemas']['ViewChanges'];
 export type Visibility = components['schemas']['Visibility'];
 export type WaitingDevice = components['schemas']['WaitingDevice'];

@@ -125,7 +125,7 @@ def link_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     number = _linked_number(context, input)
     row = version_for(context, node_id("Artifact", number), Action.ARTIFACT_READ)
     if not isinstance(context.requester.principal, Operator):
-        check_source(context.access, context.requester, row.collection)
+        valid(check_source, context.access, context.requester, row.collection)
     if input.get("artifact_portfolio_id"):
         target = collection_for(context, input["artifact_portfolio_id"], Action.ARTIFACT_CREATE)
         name, project = target.name, project_of(context, target)

@@ -15,7 +15,7 @@ from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 from runvitals.server.registry.rights import changer_of
-from runvitals.store.errors import ProtectedAlias
+from runvitals.store.errors import LinkRefused, ProtectedAlias
 
 Input = dict[str, Any]
 """The argument `input` of an operation, with names in snake case."""
@@ -96,7 +96,7 @@ def valid(function: Any, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     except UnknownArtifact as error:
         raise HTTPException(404, str(error)) from None
-    except ProtectedAlias as error:
+    except (ProtectedAlias, LinkRefused) as error:
         raise HTTPException(403, str(error)) from None
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
