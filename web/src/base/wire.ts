@@ -270,6 +270,64 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Where a bucket is, and whether it works. */
+        BucketPlace: {
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            bucket: string;
+            prefix: string;
+            endpoint: string;
+            region: string;
+            kms_key: string;
+            /** @description Of the last check. */
+            steps: components["schemas"]["BucketStep"][];
+            checked_ms: number | null;
+            /** @description Since when it cannot be used; null: it can. */
+            away_ms: number | null;
+            away_reason: string | null;
+        };
+        /** @description Credentials; each provider has its own. They are encrypted, and never shown again. */
+        BucketSecret: {
+            /**
+             * @description Of S3, with `secret_access_key`.
+             * @default
+             */
+            access_key_id: string;
+            /** @default  */
+            secret_access_key: string;
+            /**
+             * @description Of Google Cloud: the key file of a service account.
+             * @default
+             */
+            service_account: string;
+            /**
+             * @description Of Azure: this, `client_secret` or `sas_token`.
+             * @default
+             */
+            account_key: string;
+            /** @default  */
+            client_secret: string;
+            /** @default  */
+            sas_token: string;
+        };
+        /** @description A step of a check of a bucket. */
+        BucketStep: {
+            /** @enum {string} */
+            step: "open" | "write" | "list" | "read" | "presign" | "cors" | "delete";
+            /**
+             * @description `missing`: files go through the server, because signed addresses cannot be used.
+             * @enum {string}
+             */
+            state: "ok" | "failed" | "missing";
+            error: string | null;
+            milliseconds: number;
+        };
+        /** @description A page of buckets. */
+        BucketsPage: {
+            buckets: components["schemas"]["Bucket"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A change of many runs. */
         BulkChange: {
             runs: components["schemas"]["NamedRun"][];
@@ -1267,6 +1325,8 @@ export interface components {
             run: string;
             cursor: string;
             groups: components["schemas"]["LoggedGroup"][];
+            /** @description What is not a number, by step; the newest if there are more than `max_points`. */
+            others: components["schemas"]["LoggedOther"][];
             /** @description Empty if `resolution` is `raw`. */
             resumes: components["schemas"]["Resume"][];
             /** @description Those of `keys` under which nothing was logged. */
@@ -1293,6 +1353,15 @@ export interface components {
             max: {
                 [key: string]: (number | null)[];
             } | null;
+        };
+        /** @description A text, a list, an object, null or a boolean that a process logged under a name at a step. */
+        LoggedOther: {
+            host: string;
+            rank: number | null;
+            key: string;
+            step: number;
+            time_ms: number;
+            value: Json;
         };
         /** @description A name or an address, and what proves whose it is. */
         Login: {
@@ -1487,7 +1556,7 @@ export interface components {
             t1: number;
             /** @enum {string} */
             resolution: "raw" | "buckets";
-            /** @description Buckets begin at multiples of this since 1970. */
+            /** @description Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
             bucket_ms: number | null;
             /** @description Pass it as `after` to `/live` to miss nothing. */
             cursor: string;
@@ -1573,6 +1642,45 @@ export interface components {
              * @default 24
              */
             cooldown_h: number;
+        };
+        /** @description A bucket to be added. */
+        NewBucket: {
+            name: string;
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            /** @description Its name; of Azure the container; or the absolute path of a folder. */
+            bucket: string;
+            /**
+             * @description Files of a team are below `prefix/{team id}/`.
+             * @default
+             */
+            prefix: string;
+            /**
+             * @description The URL of the service, if it is not that of the provider.
+             * @default
+             */
+            endpoint: string;
+            /** @default  */
+            region: string;
+            /**
+             * @description Of S3: the key that encrypts new objects.
+             * @default
+             */
+            kms_key: string;
+            /**
+             * @description Of Azure: the storage account.
+             * @default
+             */
+            account: string;
+            /**
+             * @description Of Azure, with `client_id` and `client_secret`.
+             * @default
+             */
+            tenant: string;
+            /** @default  */
+            client_id: string;
+            /** @description Credentials; null: those of the server's environment, or its role. */
+            secret?: components["schemas"]["BucketSecret"] | null;
         };
         /** @description A cost centre to be created. */
         NewCostCentre: {
@@ -1812,6 +1920,8 @@ export interface components {
             company: string;
             /** @default team */
             default_visibility: components["schemas"]["Visibility"];
+            /** @description The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
+            bucket?: string | null;
         };
         /** @description A view to be saved. */
         NewView: {
@@ -1938,7 +2048,7 @@ export interface components {
         /** @description The lines of one key. */
         OverlayKey: {
             key: string;
-            /** @description Width of the buckets, which begin at multiples of it; None if these are single values. */
+            /** @description Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
             width: number | null;
             groups: components["schemas"]["OverlayGroup"][];
         };
@@ -2529,6 +2639,13 @@ export interface components {
             comments: components["schemas"]["ReportComment"][];
             total: number;
             next: string | null;
+        };
+        /** @description Who else is editing a report, and how far it is. */
+        ReportEditing: {
+            /** @description Of the working copy. */
+            revision: number;
+            /** @description The first 20, by name, without you. */
+            editors: components["schemas"]["ReportEditor"][];
         };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
@@ -3384,6 +3501,13 @@ export interface components {
             editable: boolean;
             enforced_by: string | null;
         };
+        /** @description Where the files of a team are kept. */
+        TeamStorage: {
+            /** @description Null: in the store of the server. */
+            bucket: components["schemas"]["BucketPlace"] | null;
+            objects: number;
+            bytes: number;
+        };
         /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
@@ -3802,6 +3926,32 @@ export interface components {
             on: boolean;
             /** @description What the organisation decided for all. */
             forced: ("on" | "off") | null;
+        };
+        /** @description A bucket of the organisation. */
+        Bucket: {
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            bucket: string;
+            prefix: string;
+            endpoint: string;
+            region: string;
+            kms_key: string;
+            /** @description Of the last check. */
+            steps: components["schemas"]["BucketStep"][];
+            checked_ms: number | null;
+            /** @description Since when it cannot be used; null: it can. */
+            away_ms: number | null;
+            away_reason: string | null;
+            id: number;
+            name: string;
+            account: string;
+            tenant: string;
+            client_id: string;
+            /** @enum {string} */
+            credentials: "environment" | "secret";
+            created_ms: number;
+            /** @description Teams that have it. */
+            teams: string[];
         };
         /** @description The result for one run. */
         BulkResult: {
@@ -4863,6 +5013,11 @@ export interface components {
             reactions: components["schemas"]["Reaction"][];
             may: components["schemas"]["CommentRights"];
         };
+        /** @description A user who is editing a report. */
+        ReportEditor: {
+            name: string;
+            display_name: string;
+        };
         /** @description A report with its blocks. */
         Report: {
             id: number;
@@ -5418,6 +5573,10 @@ export type BetaFeaturesPage = components['schemas']['BetaFeaturesPage'];
 export type Billing = components['schemas']['Billing'];
 export type BillingAdministrator = components['schemas']['BillingAdministrator'];
 export type BillingAdministratorsPage = components['schemas']['BillingAdministratorsPage'];
+export type BucketPlace = components['schemas']['BucketPlace'];
+export type BucketSecret = components['schemas']['BucketSecret'];
+export type BucketStep = components['schemas']['BucketStep'];
+export type BucketsPage = components['schemas']['BucketsPage'];
 export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
@@ -5524,6 +5683,7 @@ export type ListedReport = components['schemas']['ListedReport'];
 export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
+export type LoggedOther = components['schemas']['LoggedOther'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
 export type LosingPlacesPage = components['schemas']['LosingPlacesPage'];
@@ -5551,6 +5711,7 @@ export type NamedProvider = components['schemas']['NamedProvider'];
 export type NewAliasRequest = components['schemas']['NewAliasRequest'];
 export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
 export type NewAutomation = components['schemas']['NewAutomation'];
+export type NewBucket = components['schemas']['NewBucket'];
 export type NewCostCentre = components['schemas']['NewCostCentre'];
 export type NewEmail = components['schemas']['NewEmail'];
 export type NewIssuer = components['schemas']['NewIssuer'];
@@ -5654,6 +5815,7 @@ export type RegistryDetail = components['schemas']['RegistryDetail'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
 export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
+export type ReportEditing = components['schemas']['ReportEditing'];
 export type ReportImage = components['schemas']['ReportImage'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
@@ -5740,6 +5902,7 @@ export type TeamProjectsPage = components['schemas']['TeamProjectsPage'];
 export type TeamRequest = components['schemas']['TeamRequest'];
 export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type TeamSetting = components['schemas']['TeamSetting'];
+export type TeamStorage = components['schemas']['TeamStorage'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
@@ -5777,6 +5940,7 @@ export type AuditWebhook = components['schemas']['AuditWebhook'];
 export type AutomationFilter = components['schemas']['AutomationFilter'];
 export type Automation = components['schemas']['Automation'];
 export type BetaFeature = components['schemas']['BetaFeature'];
+export type Bucket = components['schemas']['Bucket'];
 export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
@@ -5855,6 +6019,7 @@ export type RegistryAdmin = components['schemas']['RegistryAdmin'];
 export type RegistryCollection = components['schemas']['RegistryCollection'];
 export type Registry = components['schemas']['Registry'];
 export type ReportComment = components['schemas']['ReportComment'];
+export type ReportEditor = components['schemas']['ReportEditor'];
 export type Report = components['schemas']['Report'];
 export type ReportShare = components['schemas']['ReportShare'];
 export type ReportVersion = components['schemas']['ReportVersion'];
