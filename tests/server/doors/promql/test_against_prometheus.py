@@ -103,6 +103,8 @@ QUERIES = [
       for name in ("count_over_time", "max_over_time", "min_over_time", "avg_over_time", "sum_over_time",
                    "last_over_time", "changes", "stddev_over_time", "present_over_time", "resets", "rate")
       for over in ("1m", "3m")),
+    "rate(hits_total[1m])", "sum by (instance) (rate(hits_total[2m]))", "count(hits_total)",
+    "max without (prometheus_replica) (increase(hits_total[3m]))", 'hits_total{instance=~".*:917[1-3]"}',
     "unset", "unset + 1", "sum(unset)", "max(unset)", "count(unset)", "unset == unset", "1 + on() 2",
     *(f"histogram_quantile({fraction}, {of})" for fraction in (-1, 1.5, "NaN")
       for of in ("h_bucket", "h_bucket{le!='+Inf'}", "h_bucket{le='+Inf'}", "h_bucket * 0")),
@@ -143,6 +145,11 @@ def written() -> list[Series]:
     for job in "abc":
         info = {"__name__": "info", "host": "n1", "job": job, "color": f"color-{job}"}
         series.append((info, [(t, 1.0) for t in at]))
+    targets = [(port, replica) for port in range(9171, 9179) for replica in "ab"]
+    for number, (port, replica) in enumerate(targets):
+        target = {"host": "n1", "instance": f"n1:{port}", "job": "exporter", "prometheus_replica": replica}
+        grown = [(t + 17 * number, 1000.0 * number + tick * (number + 1)) for tick, t in enumerate(at)]
+        series.append(({"__name__": "hits_total", **target}, grown))
     unset = [(t, math.nan if tick % 7 in (2, 3) else float(tick % 5)) for tick, t in enumerate(at)]
     series.append(({"__name__": "unset", "host": "n1"}, unset))
     return series

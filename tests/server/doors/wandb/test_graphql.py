@@ -201,11 +201,11 @@ def test_files_of_the_run_that_a_client_begins_or_resumes(door: Door) -> None:
 
 
 def test_each_run_of_a_page_has_a_cursor_that_is_a_text(door: Door) -> None:
-    door.begin()
+    for name in (door.run, f"{door.run}-second"):
+        door.begin(name=name)
     query = """query Q($first: Int, $after: String) { project(name: "digits", entityName: "main") {
         runs(first: $first, after: $after) { edges { cursor } pageInfo { endCursor hasNextPage } } } }"""
     runs = door.graphql(query, first=50)["data"]["project"]["runs"]
     assert all(isinstance(edge["cursor"], str) for edge in runs["edges"])
-    assert (
-        "errors" in door.graphql(query, first=50, after=runs["edges"][0]["cursor"]) or len(runs["edges"]) == 1
-    )
+    inside = door.graphql(query, first=50, after=runs["edges"][0]["cursor"])
+    assert "cursor" in inside["errors"][0]["message"]

@@ -95,6 +95,7 @@ def prepare(
         unsent: derived metrics of earlier requests that could not be stored.
     """
     series, t = samples.series, samples.t
+    table.separate(series, t, samples.values)
     sent_values = np.where(np.isnan(samples.values), np.nan, samples.values)  # its markers are signals
     ends = samples.values.view(np.uint64) == _STALE
     old, new = t < oldest_ms, t > newest_ms
