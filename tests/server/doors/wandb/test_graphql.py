@@ -208,4 +208,4 @@ def test_each_run_of_a_page_has_a_cursor_that_is_a_text(door: Door) -> None:
     runs = door.graphql(query, first=50)["data"]["project"]["runs"]
     assert all(isinstance(edge["cursor"], str) for edge in runs["edges"])
     inside = door.graphql(query, first=50, after=runs["edges"][0]["cursor"])
-    assert "cursor" in inside["errors"][0]["message"]
+    assert "after='inside'" in inside["errors"][0]["message"]
