@@ -35,6 +35,7 @@ TITLES = {
     "findings": "Findings",
     "fleet": "Fleet",
     "web": "Page",
+    "reports": "Reports",
     "leet": "Terminal UI",
 }
 

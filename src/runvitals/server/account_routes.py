@@ -46,7 +46,14 @@ ACCOUNT_ROUTERS: Final = (
         "/organisation",
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
+    _feature("buckets", "buckets team_storage", "/organisation/buckets", "/teams/"),
     _feature("artifacts", "search artifacts", "/artifacts", "/entities/", "/projects/"),
+    _feature(
+        "registry",
+        "registries collections versions requests",
+        "/teams/",
+        "/registries",
+    ),
     _feature(
         "projects",
         "owned_projects members links shared views routing_rules",
@@ -58,7 +65,9 @@ ACCOUNT_ROUTERS: Final = (
     ),
     _feature("runs", "project_runs", "/runs/"),
     _feature("sweeps", "sweep_runs sweeps", "/entities/", "/projects/"),
-    _feature("reports", "lists versions files comments sharing panels reports", "/reports", "/entities/"),
+    _feature(
+        "reports", "lists versions files comments sharing panels editing reports", "/reports", "/entities/"
+    ),
     _feature(
         "alerts",
         "inbox personal own_slack slack_install slack_app team trial_messages mute firings rules "

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import HTTPException
 from graphql import FieldNode, FragmentSpreadNode, SelectionSetNode
 
+from runvitals.model.registry_names import MODELS, project_of_registry
 from runvitals.model.state import RUNNING
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import Operator, User
@@ -166,10 +167,15 @@ def iso_time(ms: int) -> str:
     return f"{whole}.{ms % 1000:03d}Z"
 
 
+OF_LINK_MODEL: Final = "model-registry"
+"""The project to which `run.link_model()` of clients links: it is the registry `model`."""
+
+
 def find_project(context: GraphQLContext, name: str | None, entity_name: str | None) -> ProjectNode | None:
     """Return a project by its address; None if there is none that the requester may read."""
     if not name:
         return None
+    name = _stored_name(name)
     if isinstance(context.requester.principal, Operator):
         for _, number in context.metadata_store.projects.named(name):
             return ProjectNode(number, name, EntityNode(None, entity_name or WITHOUT_ACCOUNTS), None)
@@ -192,12 +198,17 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
     return ProjectNode(project.id, name, entity, project)
 
 
+def _stored_name(name: str) -> str:
+    return project_of_registry(MODELS) if name == OF_LINK_MODEL else name
+
+
 def ensure_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
     """Return the project with a name, for what begins with it; it is created if it does not exist.
 
     Raises:
         HTTPException: 401, 403 or 404.
     """
+    name = _stored_name(name)
     node = find_project(context, name, entity_name)
     if node is not None:
         return node

@@ -5,7 +5,7 @@ from __future__ import annotations
 from alembic import op
 
 revision = "0050"
-down_revision = "0046"
+down_revision = "0049"
 branch_labels = None
 depends_on = None
 
