@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from tests.server.accounts.routes.people import COOKIE, People, serving_people
-from tests.server.accounts_server import AccountsServer
+from tests.server.accounts_server import AccountsServer, Clock
 from tests.server.browser import Browser
 from tests.server.reports.runs import record_run
 
@@ -100,9 +100,9 @@ def record(people: People, runs: int) -> str:
     rita = accounts.users.by_name("rita").id
     accounts.teams.create("vision", CLI, people.now_ms, administrator=rita)
     people.rights_changed()
-    server = AccountsServer(
-        people.url, served.app, served.metadata_store, served.store, lambda: people.now_ms
-    )
+    clock = Clock()
+    clock.now_ms = people.now_ms
+    server = AccountsServer(people.url, served.app, served.metadata_store, served.store, clock)
     for number in range(runs):
         rate = 100 + number % 37
         logged = {

@@ -71,6 +71,39 @@ class RunArtifacts(RecordedRun):
         self._ensure_monitor()
         return artifact
 
+    def link_artifact(
+        self, artifact: Artifact | str, target_path: str, aliases: Sequence[str] | None = None
+    ) -> dict[str, Any]:
+        """Link a version of an artifact to a collection of a registry; wait until it has arrived there.
+
+        Args:
+            artifact: one that was logged; or `[[entity/]project/]name[:alias]`.
+            target_path: `[team/]registry/collection`; the first version makes the collection.
+            aliases: that the version gets in the collection.
+
+        Returns:
+            The version in the registry.
+
+        Raises:
+            ValueError: an invalid target or alias, or the run is delivered to no server.
+            ArtifactNotLogged: the artifact has not arrived on the server.
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> model = run.log_artifact("model.pt", name="weights", type="model")
+            >>> run.link_artifact(model, "model/classifier", aliases=["staging"])
+        """
+        from runvitals.sdk.artifacts import registry_links
+        from runvitals.sdk.artifacts.artifact import Artifact
+
+        scope = self._artifact_scope()
+        if self.disabled:
+            return {}
+        if not isinstance(artifact, Artifact):
+            artifact = Artifact.from_source(registry_links.find_source(scope, artifact))
+        name = artifact.wait().qualified_name
+        return registry_links.link(scope, name, target_path, aliases or ())
+
     def use_artifact(
         self,
         artifact_or_name: Artifact | str,

@@ -46,7 +46,14 @@ ACCOUNT_ROUTERS: Final = (
         "/organisation",
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
+    _feature("buckets", "buckets team_storage", "/organisation/buckets", "/teams/"),
     _feature("artifacts", "search artifacts", "/artifacts", "/entities/", "/projects/"),
+    _feature(
+        "registry",
+        "registries collections versions requests",
+        "/teams/",
+        "/registries",
+    ),
     _feature(
         "projects",
         "owned_projects members links shared views routing_rules",

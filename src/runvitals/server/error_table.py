@@ -22,6 +22,8 @@ from runvitals.store.errors import (
     NotAllowed,
     NotAnAdministrator,
     NotFound,
+    OtherStorage,
+    ProtectedAlias,
     StoreError,
 )
 
@@ -35,10 +37,12 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     NotAllowed: 404,
     AmbiguousName: 409,
     CannotWrite: 403,
+    ProtectedAlias: 403,
     LastAdministrator: 409,
     LimitReached: 409,
     NameTaken: 409,
     NotAnAdministrator: 409,
+    OtherStorage: 409,
     NoLongerValid: 410,
     ClientDisconnected: CLIENT_LEFT,
     ClientLeft: CLIENT_LEFT,

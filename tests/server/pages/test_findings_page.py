@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -92,6 +93,12 @@ def test_marks_can_be_switched_off(page: Browser, tmp_path: Path) -> None:  # no
     keep_picture(page, "marks-heatmap")
 
 
+OWN = [
+    {"id": "steps", "kind": "line", "metrics": ['"train/loss" * 1']},
+    {"id": "times", "kind": "line", "metrics": ['"train/loss"'], "x": "relative"},
+]
+
+
 def test_charts_by_step_mark_the_steps(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     write_journal(sick.nan_loss("h100", seed=3, interval_s=10.0), tmp_path, "nan")
     page.open("/runs/nan/charts")
@@ -101,3 +108,15 @@ def test_charts_by_step_mark_the_steps(page: Browser, tmp_path: Path) -> None:  
     assert plot[0] + plot[2] * 0.4 < left < plot[0] + plot[2] * 0.6  # it is NaN from the half on
     assert left + width == pytest.approx(plot[0] + plot[2], abs=2)
     assert "step" in page.evaluate("document.querySelector('.frame .tip').textContent")
+    layout = {"version": 1, "sections": [{"id": "s1", "title": "Mine", "panels": OWN}]}
+    page.evaluate(f"localStorage.setItem('runvitals.layout./digits', {json.dumps(json.dumps(layout))})")
+    page.open("/runs/nan/charts")
+    for panel, half in (("steps", "step"), ("times", "0:")):
+        page.wait(f"document.querySelector('[data-panel={panel}] .frame a')")
+        left, _, width, _ = page.box(f"[data-panel={panel}] .frame a")
+        plot = page.box(f"[data-panel={panel}] .u-over")
+        assert left + width == pytest.approx(plot[0] + plot[2], abs=2)
+        assert plot[0] + plot[2] * 0.4 < left < plot[0] + plot[2] * 0.6, panel
+        assert half in page.evaluate(
+            f"document.querySelector('[data-panel={panel}] .frame .tip').textContent"
+        )

@@ -221,6 +221,30 @@ def test_logged_values_over_any_axis(page: Browser, tmp_path: Path) -> None:  # 
         assert drawn_pixels(page, "loss") > 500
 
 
+def test_a_logarithmic_axis_counts_from_the_start(page: Browser, tmp_path: Path) -> None:  # noqa: F811
+    live_run(tmp_path, 50)
+    middles = (
+        ("/runs/abc/charts?charts=loss", "step 7"),
+        ("/runs/abc/charts?charts=loss&x=elapsed", "0:0"),
+        ("/runs/abc/system?charts=utilization", "0:0"),
+    )
+    for path, where in middles:
+        page.open(path)
+        page.wait("document.querySelector('figure .u-over')")
+        page.evaluate(
+            "[...document.querySelectorAll('label')].find(e => e.innerText.trim() === 'log x').click()"
+        )
+        page.wait("new URLSearchParams(location.search).get('logx') === '1'")
+        page.wait("document.querySelector('figure .u-over')")
+        left, top, width, height = page.box("figure .u-over")
+        page.mouse("mouseMoved", left + width / 2, top + height / 2)
+        page.wait(f"document.querySelector('.where')?.innerText.startsWith({json.dumps(where)})")
+        page.mouse("mouseMoved", 0, 0)
+    page.open("/runs/abc/system?charts=utilization&logx=1&x=wall")
+    page.wait("document.querySelector('figure .u-over')")
+    assert "log x" not in page.text("main")
+
+
 def test_what_changed_here(page: Browser, tmp_path: Path) -> None:  # noqa: F811
     begin = disturbed(tmp_path)
     page.open(f"/runs/abc/system?from={begin + 300_000}&to={begin + 359_999}")

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import pytest
 
-from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S, eventually
 from tests.readers.journals.journals import Training
 from tests.server.browser import Browser, keep_picture

@@ -62,6 +62,10 @@ class ServerArtifacts:
             else None
         )
 
+    def close(self) -> None:
+        """Close the connection to the server."""
+        self._connection.close()
+
     def names(self, project: str, entity: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield name, type and number of versions of a project's artifacts, or raise UnknownArtifact."""
         address = ArtifactAddress(entity, project, "")

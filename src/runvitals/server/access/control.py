@@ -43,7 +43,7 @@ from runvitals.server.access.principals import (
     is_report_guest,
 )
 from runvitals.server.access.requester import Requester, requester_of
-from runvitals.server.access.resources import Project, ProjectItem, Resource
+from runvitals.server.access.resources import Project, ProjectItem, Registry, Resource
 from runvitals.server.account_store import AccountStore
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.same_origin import is_for_loopback
@@ -342,6 +342,8 @@ class AccessControl:
             request.state.run_number = resource.id
         elif isinstance(resource, Project):
             request.state.project_number = resource.id
+        elif isinstance(resource, Registry):
+            request.state.registry = resource
 
     def _may_know(
         self, requester: Requester, action: Action, or_else: str | None, resource: Resource

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from runvitals.base import deadline
 from runvitals.server.charts import series
-from runvitals.server.charts.overlay.axis import Axis, Extract
+from runvitals.server.charts.overlay.axis import Axis, Extract, scale_of_width
 from runvitals.server.charts.overlay.group_reading import GroupReading, logged_means, system_means
 from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.charts.overlay.lines import KeyLines, grouped_lines
@@ -79,7 +79,7 @@ class PanelLines:
         part = self._part(self._panel, requested)
         if self._panel.is_by_device:
             devices = await self._devices(metrics)
-            return lambda: {"x": axis_text(axis), "names": shown, "devices": devices}
+            return lambda: {"x": str(axis), "names": shown, "devices": devices}
         alike = [metric for panel in self._next_alike(requested) for metric in panel.metrics(*self._names)]
         found = [await self._of_source(source, metrics, axis, part, alike) for source in ("logged", "system")]
 
@@ -88,7 +88,7 @@ class PanelLines:
             for of_source in found:
                 for metric_id, groups in of_source():
                     lines[metric_id] += groups
-            return {"x": axis_text(axis), "names": shown, "lines": lines}
+            return {"x": str(axis), "names": shown, "lines": lines}
 
         return encode
 
@@ -123,7 +123,7 @@ class PanelLines:
             for key_lines in lines_of_runs:
                 yield by_key[key_lines.key], _as_json(key_lines)
             for key, of_runs in means.items():
-                yield by_key[key], _group_lines(self._runs.groups, of_runs, part.points)
+                yield by_key[key], _group_lines(self._runs.groups, of_runs, axis, part)
 
         return lines
 
@@ -159,6 +159,7 @@ class PanelLines:
         if axis.kind == "metric" and logged:
             logged.append(axis.metric)
         names = tuple(_WILDCARD.sub(_escaped, name) for name in logged)
+        is_log = self._panel.is_log
 
         def read(run: NamedRun, view: RunView) -> dict[str, Any]:
             zero = run.started_ms if axis.kind == "relative" else 0
@@ -167,11 +168,13 @@ class PanelLines:
             if sampled:
                 t0, t1 = (None if x is None else zero + round(x) for x in (first, last))
                 selection = SeriesSelection(keys=sampled)
-                of_run["sampled"] = series.metrics(view, selection, t0, t1, _MAX_DEVICE_POINTS)
+                of_run["sampled"] = series.metrics(
+                    view, selection, t0, t1, _MAX_DEVICE_POINTS, run.started_ms if is_log else None
+                )
             if names:
                 steps = (first, last) if axis.kind == "step" else (None, None)
                 rows = series.LoggedSelection(names, None, *steps)
-                of_run["logged"] = series.logged_values(view, rows, _MAX_DEVICE_POINTS)
+                of_run["logged"] = series.logged_values(view, rows, Extract(_MAX_DEVICE_POINTS, log=is_log))
                 if axis.kind in ("relative", "wall") and first is not None and last is not None:
                     _cut_by_time(of_run["logged"]["groups"], zero + first, zero + last)
             for part in filter(None, of_run.values()):
@@ -204,11 +207,6 @@ def names_of(runs: PanelRuns) -> dict[str, Any]:
     return names.as_json()
 
 
-def axis_text(axis: Axis) -> str:
-    """Return the name of an axis, which `Axis.parse` takes."""
-    return f"metric:{axis.metric}" if axis.kind == "metric" else axis.kind
-
-
 def _described(metrics: Sequence[PanelMetric], system: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what is known of the sampled metrics among those of a panel."""
     named = [metric.name for metric in metrics if metric.source == "system"]
@@ -234,15 +232,15 @@ def _as_json(lines: KeyLines) -> list[dict[str, Any]]:
 
 
 def _group_lines(
-    groups: Sequence[PanelGroup], means: dict[str, RunMeans], points: int
+    groups: Sequence[PanelGroup], means: dict[str, RunMeans], axis: Axis, part: Extract
 ) -> list[dict[str, Any]]:
     deadline.check()
-    width = shared_width(list(means.values()), points)
+    scale = scale_of_width(axis, shared_width(list(means.values()), part), part.log)
     shown = []
     for place, group in enumerate(groups):
-        line = group_line(place, [means[run.id] for run in group.runs if run.id in means], width)
+        line = group_line(place, [means[run.id] for run in group.runs if run.id in means], scale)
         if line is not None:
-            shown.append({"x": line.x.tolist(), "width": width, "lines": [_group_json(group.id, line)]})
+            shown.append({"x": line.x.tolist(), "width": scale.width, "lines": [_group_json(group.id, line)]})
     return shown
 
 

@@ -75,6 +75,11 @@ class ShownPanel:
         return self.settings.get("scope") == "devices"
 
     @property
+    def is_log(self) -> bool:
+        """Whether its x-axis is logarithmic. Times of day have no beginning to count from."""
+        return self.settings.get("logx") is True and self.settings.get("x") != "wall"
+
+    @property
     def is_of_fields(self) -> bool:
         """Whether it is a scatter panel of fields of runs, not of lines."""
         metrics = self.settings.get("metrics") or ()
@@ -93,8 +98,8 @@ class ShownPanel:
             and not self.has_items
             and self.frozen_ms is None
             and self.run_sets == other.run_sets
-            and (self.is_by_device, self.settings.get("x") or "step")
-            == (other.is_by_device, other.settings.get("x") or "step")
+            and (self.is_by_device, self.is_log, self.settings.get("x") or "step")
+            == (other.is_by_device, other.is_log, other.settings.get("x") or "step")
             and {query["source"] for query in self.queries} == {query["source"] for query in other.queries}
             and all(query.get("name") is not None for query in self.queries)
         )
@@ -123,7 +128,7 @@ class ShownPanel:
         lasts = [x for x in (last, requested.last) if x is not None]
         most = _MAX_DRAWN_POINTS if self.kind in _DRAWN else _MAX_POINTS
         points = max(2, min(requested.points, most // max(1, count)))
-        return Extract(points, max(firsts, default=None), min(lasts, default=None))
+        return Extract(points, max(firsts, default=None), min(lasts, default=None), log=self.is_log)
 
     def metrics(self, logged: Sequence[str], system: Sequence[str]) -> list[PanelMetric]:
         """Return the metrics that its queries name, of those that its runs have.

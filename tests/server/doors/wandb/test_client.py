@@ -50,9 +50,13 @@ def printed(served: Served, tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(done.stdout)
 
 
-def steps(served: Served, run: str) -> list[float]:
-    """The steps at which a run has logged."""
-    response = httpx.get(f"{served.url}/api/v1/runs/{run}/history", timeout=PATIENCE_S)
+def steps(served: Served, run: str, *names: str) -> list[float]:
+    """The steps at which a run has logged; of these names, or of all.
+
+    Names that were logged at other steps are groups of their own: a step of two groups is there twice.
+    """
+    url = f"{served.url}/api/v1/runs/{run}/history"
+    response = httpx.get(url, params={"keys": names}, timeout=PATIENCE_S)
     if response.status_code == 404:
         return []
     return sorted(step for group in response.json()["groups"] for step in group["step"])

@@ -29,8 +29,8 @@ const sameType = (value: unknown, usual: unknown): boolean =>
   usual === null || value === null ? typeof value === 'object' : Array.isArray(value) === Array.isArray(usual) && typeof value === typeof usual;
 
 /** The settings of a panel of a workspace, as reports have them. */
-export function settingsOf({ metrics, pattern, each, x, across, scope, statistic, points, percentiles, y, smoothing, text }: LayoutPanel): ReportPanel['settings'] {
-  return { metrics: [...metrics], pattern, each, x, across, scope, statistic, points, percentiles: [...percentiles], y, smoothing: smoothing && { ...smoothing }, text };
+export function settingsOf({ metrics, pattern, each, x, logx, across, scope, statistic, points, percentiles, y, smoothing, text }: LayoutPanel): ReportPanel['settings'] {
+  return { metrics: [...metrics], pattern, each, x, logx, across, scope, statistic, points, percentiles: [...percentiles], y, smoothing: smoothing && { ...smoothing }, text };
 }
 
 const isTime = (x: string): boolean => x === 'relative' || x === 'wall';
@@ -44,7 +44,7 @@ export function answeredLines(panel: LayoutPanel, data: PanelData): PanelLine[] 
   const x = (data.x ?? panel.x) as PanelX;
   const runs = data.runs.map(asRun);
   const found = new Map<string, SourceLine[]>();
-  for (const metric of neededFor(metrics)) found.set(metricId(metric), linesOfRuns(data, metricId(metric), x));
+  for (const metric of neededFor(metrics)) found.set(metricId(metric), linesOfRuns(data, metricId(metric), x, panel.logx));
   for (const run of runs) {
     const devices = data.devices[run.id];
     if (!devices) continue;
@@ -58,11 +58,11 @@ export function answeredLines(panel: LayoutPanel, data: PanelData): PanelLine[] 
   });
 }
 
-function linesOfRuns(data: PanelData, id: string, x: string): SourceLine[] {
+function linesOfRuns(data: PanelData, id: string, x: string, log: boolean): SourceLine[] {
   return (data.lines[id] ?? []).flatMap(({ x: along, width, lines }) =>
     lines.map(({ run, y, min, max, n }) => {
       const points = { x: along, y, low: min, high: max, n };
-      return { subject: { run, host: null, rank: null, device: null }, points: isTime(x) && width !== null ? centred(points, width) : points };
+      return { subject: { run, host: null, rank: null, device: null }, points: isTime(x) && width !== null && !log ? centred(points, width) : points };
     }),
   );
 }
