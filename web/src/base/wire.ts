@@ -3296,6 +3296,15 @@ export interface components {
         VerifiedEmail: {
             email: string;
         };
+        /** @description Where a version is: in the artifact under which it was logged, or to which it was linked. */
+        VersionName: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            version: number;
+            aliases: string[];
+        };
         /** @description Changes of a view; what is left out does not change. */
         ViewChanges: {
             /** @description Of the view that you saw. */
@@ -4013,6 +4022,33 @@ export interface components {
             /** @description The team or user that has the project. */
             entity: string | null;
         };
+        /** @description Which node was made from which: a version by a run, or a run used a version. */
+        LineageEdge: {
+            /** @description The index of a node. */
+            source: number;
+            target: number;
+        };
+        /** @description A run or a version. Both are null for one that the requester may not read, or that is in the trash. */
+        LineageNode: {
+            /** @enum {string} */
+            kind: "run" | "version";
+            /** @description Steps from the first node; negative: what it was made from. */
+            generation: number;
+            run: components["schemas"]["RunNode"] | null;
+            version: components["schemas"]["VersionNode"] | null;
+            /** @description It was made from something that is not among the nodes. */
+            more_before: boolean;
+            /** @description Something that is not among the nodes was made from it. */
+            more_after: boolean;
+        };
+        /** @description What a run or version was made from, and what was made from it, as a graph. */
+        Lineage: {
+            /** @description That of the path first, then by generation. */
+            nodes: components["schemas"]["LineageNode"][];
+            edges: components["schemas"]["LineageEdge"][];
+            /** @description There are more nodes within these generations than are shown. */
+            truncated: boolean;
+        };
         /** @description A project in a list. `deleted_ms` is there in the trash only. */
         ListedProject: {
             name: string;
@@ -4637,6 +4673,17 @@ export interface components {
             /** @description The `after` of the next page; None on the last. */
             next: string | null;
         };
+        /** @description A run as a node. */
+        RunNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            run: string;
+            name: string;
+            group: string;
+            job_type: string;
+            started_ms: number;
+        };
         /** @description A page of runs. */
         RunPage: {
             runs: components["schemas"]["ListedRun"][];
@@ -4998,6 +5045,22 @@ export interface components {
         Verdict: {
             id: string;
             text: string;
+        };
+        /** @description A version of an artifact as a node. */
+        VersionNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            version: number;
+            aliases: string[];
+            type: string;
+            bytes: number;
+            created_ms: number;
+            /** @description It was deleted: who made and used it is still known. */
+            deleted: boolean;
+            /** @description Where it is linked, as far as the requester may read it. */
+            links: components["schemas"]["VersionName"][];
         };
         /** @description A saved view. */
         View: {
@@ -5391,6 +5454,7 @@ export type UsualColumns = components['schemas']['UsualColumns'];
 export type ValidationError = components['schemas']['ValidationError'];
 export type VerificationSent = components['schemas']['VerificationSent'];
 export type VerifiedEmail = components['schemas']['VerifiedEmail'];
+export type VersionName = components['schemas']['VersionName'];
 export type ViewChanges = components['schemas']['ViewChanges'];
 export type Visibility = components['schemas']['Visibility'];
 export type WaitingDevice = components['schemas']['WaitingDevice'];
@@ -5448,6 +5512,9 @@ export type InboxItem = components['schemas']['InboxItem'];
 export type Issuer = components['schemas']['Issuer'];
 export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
+export type LineageEdge = components['schemas']['LineageEdge'];
+export type LineageNode = components['schemas']['LineageNode'];
+export type Lineage = components['schemas']['Lineage'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
 export type LosingPlace = components['schemas']['LosingPlace'];
@@ -5492,6 +5559,7 @@ export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];
 export type RunGroups = components['schemas']['RunGroups'];
+export type RunNode = components['schemas']['RunNode'];
 export type RunPage = components['schemas']['RunPage'];
 export type RunPlan = components['schemas']['RunPlan'];
 export type RunRow = components['schemas']['RunRow'];
@@ -5519,6 +5587,7 @@ export type TeamSettings = components['schemas']['TeamSettings'];
 export type Undecided = components['schemas']['Undecided'];
 export type Use = components['schemas']['Use'];
 export type Verdict = components['schemas']['Verdict'];
+export type VersionNode = components['schemas']['VersionNode'];
 export type View = components['schemas']['View'];
 export type Views = components['schemas']['Views'];
 export type Webhook = components['schemas']['Webhook'];

@@ -5,6 +5,7 @@ from __future__ import annotations
 from runvitals.server.artifacts.storage.collections import CollectionTable
 from runvitals.server.artifacts.storage.entries import ContentTable, EntryTable
 from runvitals.server.artifacts.storage.lineage import LineageTable
+from runvitals.server.artifacts.storage.lineage_graph import LineageGraphTable
 from runvitals.server.artifacts.storage.versions import VersionTable
 from runvitals.server.database.database import Database
 
@@ -16,7 +17,7 @@ class ArtifactStore:
     """Versions of files that runs make and use: `MetadataStore.artifacts`. Thread-safe.
 
     Attributes:
-        collections, versions, entries, contents, lineage: the tables.
+        collections, versions, entries, contents, lineage, lineage_graph: the tables.
     """
 
     def __init__(self, database: Database) -> None:
@@ -25,6 +26,7 @@ class ArtifactStore:
         self.entries = EntryTable(database)
         self.contents = ContentTable(database)
         self.lineage = LineageTable(database)
+        self.lineage_graph = LineageGraphTable(database)
 
     def remove_expired(self, now_ms: int) -> int:
         """Delete expired versions, abandoned drafts and unused contents; return the number of versions."""
