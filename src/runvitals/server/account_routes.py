@@ -46,7 +46,9 @@ ACCOUNT_ROUTERS: Final = (
         "/organisation",
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
-    _feature("artifacts", "search artifacts lineage", "/artifacts", "/entities/", "/projects/", "/runs/"),
+    _feature(
+        "artifacts", "search artifacts lineage deletions", "/artifacts", "/entities/", "/projects/", "/runs/"
+    ),
     _feature(
         "projects",
         "owned_projects members links shared views routing_rules",

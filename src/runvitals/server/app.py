@@ -118,13 +118,15 @@ def application(
     app.openapi = partial(_document, app)  # type: ignore[method-assign]  # as FastAPI's documentation has it
     use_plain_names(app)
     app.state.services = services
-    app.router.routes.extend(_checked_routes(api.router, tuple(REFUSALS) if routers else ()))
+    refusals = tuple(REFUSALS) if routers else ()
+    app.router.routes.extend(_checked_routes(api.router, refusals))
     for router in routers:
         if isinstance(router, RouterModule):
             load = partial(_imported_routes, router, tuple(SHARED_ERRORS))
             app.router.routes.append(ImportedRoutes(router.beginnings, load))
         else:
             app.router.routes.extend(_checked_routes(router, tuple(SHARED_ERRORS)))
+    app.router.routes.extend(_checked_routes(api.projects_by_name, refusals))
     app.router.routes.extend(_last_routes.routes)
     app.mount("/", page.Page(static))
     app.add_middleware(BoundedResponses, memory=services.response_memory)

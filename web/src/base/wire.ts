@@ -3639,6 +3639,27 @@ export interface components {
             /** @description In how many teams. */
             teams: number;
         };
+        /**
+         * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
+         *
+         *     What the requester may not read is counted and not shown.
+         */
+        Dependents: {
+            /** @description The runs that used it, the newest first. */
+            used_by: components["schemas"]["RunNode"][];
+            used_by_total: number;
+            /** @description The versions that these runs made. */
+            made_from: components["schemas"]["VersionNode"][];
+            made_from_total: number;
+            /** @description Where it is linked: it must be unlinked there first. */
+            links: components["schemas"]["VersionName"][];
+            /** @description 100: as many, or more. */
+            links_total: number;
+            /** @description Those that go with it. */
+            aliases: string[];
+            /** @description It is not linked. */
+            deletable: boolean;
+        };
         /** @description How much one metric differs: the series of it that differs most, and how many differ alike. */
         Difference: {
             /** @enum {string} */
@@ -5483,6 +5504,7 @@ export type CostCentreAssignment = components['schemas']['CostCentreAssignment']
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
 export type CustomRole = components['schemas']['CustomRole'];
+export type Dependents = components['schemas']['Dependents'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
 export type Email = components['schemas']['Email'];

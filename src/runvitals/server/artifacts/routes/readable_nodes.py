@@ -69,10 +69,10 @@ class ReadableNodes:
             "bytes": version.version.bytes,
             "created_ms": version.version.created_ms,
             "deleted": version.version.state == "deleted",
-            "links": [_name(name) for name in names if name.collection.kind == "portfolio"],
+            "links": [version_name(name) for name in names if name.collection.kind == "portfolio"],
         }
         if names:
-            return {**_name(names[0]), **shown}
+            return {**version_name(names[0]), **shown}
         of_deleted = {"entity": origin.entity, "project": origin.project, "name": origin.name}
         return {**of_deleted, "version": version.version.version, "aliases": [], **shown}
 
@@ -102,7 +102,8 @@ class ReadableNodes:
         self._projects |= {number: number in readable for number in fresh}
 
 
-def _name(name: CollectionVersion) -> dict[str, Any]:
+def version_name(name: CollectionVersion) -> dict[str, Any]:
+    """Return where a version is."""
     collection = name.collection
     return {
         "entity": collection.entity,

@@ -17,6 +17,7 @@ from runvitals.model.artifact_names import (
     is_version,
 )
 from runvitals.model.names import plain_text
+from runvitals.server.artifacts.storage.dependents import check_unlinked
 from runvitals.server.artifacts.storage.reading import (
     collections_query,
     read_collections,
@@ -284,9 +285,17 @@ class CollectionTable:
         return self._database.write(work)
 
     def delete(self, collection_id: int) -> None:
-        """Delete a collection; a sequence with its versions, which portfolios lose too."""
-        same = artifact_collection.c.id == collection_id
-        self._database.write(lambda connection: connection.execute(delete(artifact_collection).where(same)))
+        """Delete a collection; a sequence with its versions.
+
+        Raises:
+            LinkedVersions: a version of the sequence is linked: it must be unlinked first.
+        """
+
+        def work(connection: Connection) -> None:
+            check_unlinked(connection, artifact_version.c.collection_id == collection_id)
+            connection.execute(delete(artifact_collection).where(artifact_collection.c.id == collection_id))
+
+        self._database.write(work)
 
     # Portfolios
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection as Some
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -139,9 +141,45 @@ class NewVersion:
     distributed_id: str | None = None
 
 
+MAX_LINKS: Final = 100
+"""The most links that are read of something to be deleted."""
+MAX_NAMED_LINKS: Final = 10
 NO_MANIFEST: Final = -1
 """The number of files of a draft that has no valid manifest yet, in the database."""
 
 
 class ArtifactConflict(ValueError):
     """A change that the state of an artifact does not allow; the text says why."""
+
+
+class LinkedVersions(Exception):
+    """A deletion of versions that collections have to which they were linked.
+
+    Attributes:
+        links: where they are linked, as far as one text can name it; the requester may not read all of them.
+    """
+
+    def __init__(self, links: Sequence[CollectionVersion]) -> None:
+        super().__init__(f"it is linked in {len(links)} places: unlink it there first")
+        self.links = tuple(links)
+
+    def text(self, readable: Some[int]) -> str:
+        """Return why it is refused, naming only links in projects that the requester may read.
+
+        Args:
+            readable: the ids of these projects.
+        """
+        shown = [link for link in self.links if link.collection.project_id in readable]
+        names = [_link_text(link) for link in shown[:MAX_NAMED_LINKS]]
+        if others := len(self.links) - len(names):
+            more = "more " if names else ""
+            names.append(f"{others} {more}{'place' if others == 1 else 'places'}")
+        return f"it is linked as {', '.join(names)}: unlink it there first"
+
+
+def _link_text(link: CollectionVersion) -> str:
+    place = link.collection.project
+    if link.collection.entity is not None:
+        place = f"{link.collection.entity}/{place}"
+    aliases = f" ({', '.join(link.aliases)})" if link.aliases else ""
+    return f"{place}/{link.collection.name}:v{link.number}{aliases}"

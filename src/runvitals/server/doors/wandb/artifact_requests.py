@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from fastapi import HTTPException
 
 from runvitals.server.access.actions import Action
-from runvitals.server.artifacts.storage.rows import Collection, UnknownArtifact, Version
+from runvitals.server.artifacts.storage.rows import Collection, LinkedVersions, UnknownArtifact, Version
 from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, not_found, project_of, require
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
@@ -95,6 +95,21 @@ def valid(function: Any, *args: Any, **kwargs: Any) -> Any:
         raise HTTPException(404, str(error)) from None
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
+
+
+def delete_unlinked(context: GraphQLContext, delete: Callable[..., Any], *args: Any) -> None:
+    """Delete versions, which the store refuses while they are linked.
+
+    Raises:
+        InvalidArgument, HTTPException: with the text of the refusal.
+    """
+    try:
+        valid(delete, *args)
+    except LinkedVersions as error:
+        projects = {link.collection.project_id for link in error.links}
+        if context.access.mode() == "accounts":
+            projects = context.access.projects_with_artifacts(context.request, projects)
+        raise InvalidArgument(f"the artifact cannot be deleted: {error.text(projects)}") from None
 
 
 def record_change(context: GraphQLContext, project: ProjectNode, action: str, name: str) -> None:

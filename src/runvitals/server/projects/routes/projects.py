@@ -30,6 +30,8 @@ _ERRORS: dict[int | str, dict[str, Any]] = {
 }
 
 router = Router()
+by_name = Router()
+"""Comes after all other routes, because names may have slashes: `digits/artifacts/mnist` is none."""
 
 
 @router.get("/projects", response_model=list[models.ProjectSchema], dependencies=[needs("filtered run:read")])
@@ -54,7 +56,7 @@ def _address(project: dict[str, Any]) -> str:
     return "/".join(part for part in (project.get("entity"), project["name"]) if part)
 
 
-@router.patch(
+@by_name.patch(
     "/projects/{project:path}",
     response_model=models.ProjectDone,
     responses=_ERRORS,
@@ -79,7 +81,7 @@ async def rename_project(
     return {"project": changes.name, "done": "rename"}
 
 
-@router.delete(
+@by_name.delete(
     "/projects/{project:path}",
     response_model=models.ProjectDone,
     responses=_ERRORS,

@@ -1,0 +1,167 @@
+"""Deletes artifacts and their versions, and answers what breaks if one does."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import HTTPException, Query, Request
+
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.artifacts.lineage_walk import NodeKey
+from runvitals.server.artifacts.routes.artifacts import (
+    OWNED,
+    PLAIN,
+    READS,
+    Name,
+    TheProjectNumber,
+    TheVersion,
+    the_version,
+)
+from runvitals.server.artifacts.routes.deletion_models import DependentsSchema
+from runvitals.server.artifacts.routes.lineage_models import VersionName
+from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes, version_name
+from runvitals.server.artifacts.storage.dependents import Dependents
+from runvitals.server.artifacts.storage.rows import (
+    ArtifactConflict,
+    Collection,
+    CollectionVersion,
+    LinkedVersions,
+)
+from runvitals.server.http.errors import DetailedError
+from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
+
+_DELETES: Final = [needs("artifact:delete")]
+
+router = Router()
+
+
+@router.get(
+    "/entities/{entity}/projects/{project}/artifact-dependents",
+    response_model=DependentsSchema,
+    dependencies=READS,
+)
+@router.get(
+    "/projects/{project:path}/artifact-dependents", response_model=DependentsSchema, dependencies=READS
+)
+def dependents(
+    request: Request,
+    project: TheProjectNumber,
+    access: TheAccess,
+    name: Annotated[str, Query(description="The name of an artifact.", max_length=256)],
+    alias: Annotated[
+        str | None,
+        Query(description="An alias, or a version such as `v3`; without it all versions.", max_length=256),
+    ] = None,
+) -> Any:
+    """What breaks if a version, or an artifact with all its versions, is deleted."""
+    store = access.metadata_store.artifacts
+    if alias is not None:
+        version = the_version(project, name, alias, access)
+        return _shown(access, request, store.dependents.of_version(version.version.id), version.aliases)
+    collection = _collection(access, project, name)
+    if collection.kind == "portfolio":
+        return _shown(access, request, Dependents((), 0, (), 0, ()), store.collections.aliases(collection.id))
+    aliases = store.collections.aliases(collection.id)
+    return _shown(access, request, store.dependents.of_collection(collection.id), aliases)
+
+
+@router.delete(OWNED + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
+@router.delete(PLAIN + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
+def delete_version(
+    request: Request,
+    version: TheVersion,
+    access: TheAccess,
+    requester: TheRequester,
+    with_aliases: Annotated[bool, Query(description="Also if it has aliases, such as `latest`.")] = False,
+) -> None:
+    """Delete a version for good. One that is linked must be unlinked first: 409 says where it is."""
+    row, now_ms = version.version, access.clock()
+    if version.collection.kind == "portfolio":
+        raise HTTPException(409, "a linked version is unlinked, or deleted where it was logged")
+    try:
+        access.metadata_store.artifacts.versions.delete(row.id, now_ms, with_aliases)
+    except LinkedVersions as error:
+        raise _linked(access, request, error) from None
+    except ArtifactConflict as error:
+        raise HTTPException(409, str(error)) from None
+    _record(access, requester, version.collection, f"{version.collection.name}:v{version.number}")
+
+
+@router.delete(OWNED + "/{name}", status_code=204, dependencies=_DELETES)
+@router.delete(PLAIN + "/{name}", status_code=204, dependencies=_DELETES)
+def delete_collection(
+    request: Request, project: TheProjectNumber, name: Name, access: TheAccess, requester: TheRequester
+) -> None:
+    """Delete an artifact with all its versions, none of which may be linked: 409 says which are."""
+    collection = _collection(access, project, name)
+    try:
+        access.metadata_store.artifacts.collections.delete(collection.id)
+    except LinkedVersions as error:
+        raise _linked(access, request, error) from None
+    _record(access, requester, collection, collection.name)
+
+
+def _collection(access: AccessControl, project: int, name: str) -> Collection:
+    collection = access.metadata_store.artifacts.collections.named(project, name)
+    if collection is None:
+        raise HTTPException(404, f"there is no artifact {name!r} in the project")
+    return collection
+
+
+def _shown(access: AccessControl, request: Request, dependents: Dependents, aliases: Any) -> dict[str, Any]:
+    nodes = ReadableNodes(access, request)
+    readable = nodes.readable_of(
+        [
+            *(NodeKey("run", number) for number in dependents.runs),
+            *(NodeKey("version", number) for number in dependents.versions),
+        ]
+    )
+    projects = readable_projects(access, request, dependents.links)
+    return {
+        "used_by": [nodes.run(number) for number in dependents.runs if NodeKey("run", number) in readable],
+        "used_by_total": dependents.run_count,
+        "made_from": [
+            nodes.version(number) for number in dependents.versions if NodeKey("version", number) in readable
+        ],
+        "made_from_total": dependents.version_count,
+        "links": [version_name(link) for link in dependents.links if link.collection.project_id in projects],
+        "links_total": len(dependents.links),
+        "aliases": list(aliases),
+        "deletable": not dependents.links,
+    }
+
+
+def readable_projects(
+    access: AccessControl, request: Request, links: tuple[CollectionVersion, ...]
+) -> set[int]:
+    """Return the projects of links whose artifacts the requester may see."""
+    projects = {link.collection.project_id for link in links}
+    return access.projects_with_artifacts(request, projects) if access.mode() == "accounts" else projects
+
+
+def _linked(access: AccessControl, request: Request, error: LinkedVersions) -> DetailedError:
+    projects = readable_projects(access, request, error.links)
+    shown = [
+        VersionName.model_validate(version_name(link)).model_dump()
+        for link in error.links
+        if link.collection.project_id in projects
+    ]
+    text = f"the artifact cannot be deleted: {error.text(projects)}"
+    return DetailedError(409, text, {"links": shown, "links_total": len(error.links)})
+
+
+def _record(access: AccessControl, requester: Requester, collection: Collection, name: str) -> None:
+    entity = collection.entity
+    owner = None if entity is None else access.directory.entity_named(entity)
+    if entity is not None and owner is not None:
+        access.accounts.audit.record(
+            access.clock(),
+            requester.actor,
+            "artifact.delete",
+            entity=(owner.id, entity),
+            project=collection.project,
+            before={"artifact": name},
+        )

@@ -1,0 +1,144 @@
+"""What breaks if an artifact is deleted, and that what is linked is not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
+from tests.server.artifacts.graph import link_runs, run_number
+from tests.server.database.artifacts.making import T0, logged
+from tests.server.database.runs import made
+from tests.server.serving import serving
+
+ARTIFACTS = f"/api/v1/entities/{TEAM}/projects/team/artifacts"
+DEPENDENTS = f"/api/v1/entities/{TEAM}/projects/team/artifact-dependents"
+
+
+@pytest.fixture
+def vision(tmp_path: Path) -> Iterator[ServedOrganisation]:
+    """`data` was used by bob's run, which made `model`, and by a run of another team."""
+    with served_organisation(tmp_path) as served:
+        served.add_run("run-train", "team", TEAM, "bob")
+        served.add_run("run-secret", "voice", OTHER_TEAM, "otto")
+        store = served.metadata_store
+        versions = link_runs(store, "team", "data > run-train > model")
+        secret = run_number(store, "run-secret")
+        store.artifacts.lineage.add(versions["data"], secret, "", T0)
+        logged(store, store.projects.id("voice"), {"a": b"hidden"}, "hidden-model", run_id=secret)
+        served.rights_changed()
+        yield served
+
+
+def link(served: ServedOrganisation, name: str, project: str, portfolio: str) -> tuple[int, int]:
+    """Link the version `name` of the project `team`; returns the ids of the version and the portfolio."""
+    store = served.metadata_store
+    member = store.artifacts.collections.member(store.projects.id("team"), name)
+    assert member is not None
+    linked = store.artifacts.collections.link(
+        member.version.id, store.projects.id(project), portfolio, ["prod"], T0
+    )
+    return member.version.id, linked.collection.id
+
+
+def asked(served: ServedOrganisation, who: str = "bob", **query: str) -> dict[str, Any]:
+    response = served.ask(who, "GET", DEPENDENTS, params=query)
+    assert response.status_code == 200, response.text
+    answer: dict[str, Any] = response.json()
+    return answer
+
+
+def test_what_breaks(vision: ServedOrganisation) -> None:
+    """What the requester may not read is counted, and has no name."""
+    answer = asked(vision, name="data", alias="latest")
+    assert ([run["run"] for run in answer["used_by"]], answer["used_by_total"]) == (["run-train"], 2)
+    assert ([row["name"] for row in answer["made_from"]], answer["made_from_total"]) == (["model"], 2)
+    assert (answer["links"], answer["links_total"], answer["deletable"]) == ([], 0, True)
+    assert answer["aliases"] == ["latest"]
+    text = vision.ask("bob", "GET", DEPENDENTS, params={"name": "data"}).text
+    assert "secret" not in text
+    assert "hidden" not in text
+    whole = asked(vision, name="data")
+    assert {**whole, "aliases": []} == {**answer, "aliases": []}
+    assert vision.ask("otto", "GET", DEPENDENTS, params={"name": "data"}).status_code == 404
+    assert vision.ask("bob", "GET", DEPENDENTS, params={"name": "none"}).status_code == 404
+
+
+def test_a_linked_version_is_not_deleted(vision: ServedOrganisation) -> None:
+    store = vision.metadata_store
+    link(vision, "data", "organisation", "approved")
+    hidden = link(vision, "data", "private", "secret-models")
+    answer = asked(vision, "carol", name="data", alias="v0")
+    assert ([row["name"] for row in answer["links"]], answer["links_total"]) == (["approved"], 2)
+    assert answer["deletable"] is False
+    for path in ("/data/v0?with_aliases=true", "/data"):
+        refused = vision.ask("carol", "DELETE", ARTIFACTS + path)
+        assert refused.status_code == 409
+        body = refused.json()
+        assert body["error"] == (
+            "the artifact cannot be deleted: it is linked as vision/organisation/approved:v0 (latest, prod), "
+            "1 more place: unlink it there first"
+        )
+        assert ([row["project"] for row in body["links"]], body["links_total"]) == (["organisation"], 2)
+        assert "secret" not in refused.text
+    # A model that only the other project has linked keeps no deletion of another artifact.
+    assert vision.ask("carol", "DELETE", f"{ARTIFACTS}/model").status_code == 204
+    store.artifacts.collections.unlink(*hidden)
+    approved = store.artifacts.collections.named(store.projects.id("organisation"), "approved")
+    assert approved is not None
+    store.artifacts.collections.unlink(hidden[0], approved.id)
+    assert vision.ask("carol", "DELETE", f"{ARTIFACTS}/data/v0?with_aliases=true").status_code == 204
+
+
+def test_a_version_is_deleted_with_its_aliases_only_if_the_request_says_so(
+    vision: ServedOrganisation,
+) -> None:
+    refused = vision.ask("carol", "DELETE", f"{ARTIFACTS}/model/v0")
+    assert (refused.status_code, "has the aliases latest" in refused.text) == (409, True)
+    assert vision.ask("carol", "DELETE", f"{ARTIFACTS}/model/v0?with_aliases=true").status_code == 204
+    assert vision.ask("carol", "GET", f"{ARTIFACTS}/model/v0").status_code == 404
+    assert vision.ask("carol", "DELETE", f"{ARTIFACTS}/data").status_code == 204
+    events = vision.accounts.audit.page(AuditFilter(action="artifact.delete"), 10)
+    assert [(event.actor_name, event.project, event.before) for event in events] == [
+        ("carol", "team", {"artifact": "data"}),
+        ("carol", "team", {"artifact": "model:v0"}),
+    ]
+
+
+def test_a_portfolio_is_deleted_and_its_versions_stay(vision: ServedOrganisation) -> None:
+    link(vision, "data", "team", "best")
+    conflict = vision.ask("carol", "DELETE", f"{ARTIFACTS}/best/v0?with_aliases=true")
+    assert (conflict.status_code, "unlinked" in conflict.text) == (409, True)
+    assert asked(vision, name="best")["deletable"] is True
+    assert vision.ask("carol", "DELETE", f"{ARTIFACTS}/best").status_code == 204
+    assert vision.ask("carol", "GET", f"{ARTIFACTS}/data/v0").status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/data/v0?with_aliases=true", "/data"])
+def test_who_may_delete(vision: ServedOrganisation, path: str) -> None:
+    statuses = {
+        who: vision.ask(who, "DELETE", ARTIFACTS + path).status_code for who in (None, "otto", "vera")
+    }
+    assert statuses == {None: 401, "otto": 404, "vera": 403}
+    reads = vision.accounts.keys.create("r", CLI, NOW, user_id=vision.users["bob"], scope="read")[0]
+    only_reads = httpx.delete(f"{vision.url}{ARTIFACTS}{path}", headers={"authorization": f"Bearer {reads}"})
+    assert only_reads.status_code == 403
+    assert vision.ask("alice", "DELETE", ARTIFACTS + path).status_code == 204
+
+
+def test_without_accounts(tmp_path: Path) -> None:
+    with serving(tmp_path) as served:
+        made(served.metadata_store, "run-a")
+        link_runs(served.metadata_store, "digits", "data > run-a > model")
+        base = f"{served.url}/api/v1/projects/digits"
+        answer = httpx.get(f"{base}/artifact-dependents?name=data&alias=v0").json()
+        assert [run["run"] for run in answer["used_by"]] == ["run-a"]
+        deleted = httpx.delete(f"{base}/artifacts/data/v0?with_aliases=true")
+        assert deleted.status_code == 204, deleted.text
+        assert httpx.delete(f"{base}/artifacts/model").status_code == 204
+        assert httpx.get(f"{base}/artifacts").json()["total"] == 1
