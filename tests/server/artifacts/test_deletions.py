@@ -82,7 +82,7 @@ def test_a_linked_version_is_not_deleted(vision: ServedOrganisation) -> None:
         body = refused.json()
         assert body["error"] == (
             "the artifact cannot be deleted: it is linked as vision/organisation/approved:v0 (latest, prod), "
-            "1 more place: unlink it there first"
+            "in 1 more place: unlink it there first"
         )
         assert ([row["project"] for row in body["links"]], body["links_total"]) == (["organisation"], 2)
         assert "secret" not in refused.text
@@ -93,6 +93,30 @@ def test_a_linked_version_is_not_deleted(vision: ServedOrganisation) -> None:
     assert approved is not None
     store.artifacts.collections.unlink(hidden[0], approved.id)
     assert vision.ask("carol", "DELETE", f"{ARTIFACTS}/data/v0?with_aliases=true").status_code == 204
+
+
+def test_a_project_whose_versions_are_linked_elsewhere_is_not_deleted(vision: ServedOrganisation) -> None:
+    """By any of its addresses, and by MLflow's; a link within the project goes with it."""
+    link(vision, "data", "team", "own")
+    ids = link(vision, "data", "organisation", "approved")
+    project = f"/api/v1/entities/{TEAM}/projects/team"
+    refused = vision.ask("alice", "DELETE", project)
+    assert (refused.status_code, refused.json()["links_total"]) == (409, 1)
+    text = "cannot be deleted: it is linked as vision/organisation/approved:v0 (latest, prod)"
+    assert text in refused.json()["error"]
+    plain = vision.ask("alice", "DELETE", "/api/v1/projects/team")
+    assert (plain.status_code, plain.json()) == (
+        409,
+        {"error": "it is linked in 1 place: unlink it there first"},
+    )
+    mlflow = "/api/2.0/mlflow/experiments"
+    found = vision.ask("alice", "GET", f"{mlflow}/get-by-name?experiment_name={TEAM}/team").json()
+    sent = {"experiment_id": found["experiment"]["experiment_id"]}
+    by_mlflow = vision.ask("alice", "POST", f"{mlflow}/delete", json=sent)
+    assert (by_mlflow.status_code, by_mlflow.json()["error_code"]) == (409, "RESOURCE_CONFLICT")
+    assert text in by_mlflow.json()["message"]
+    vision.metadata_store.artifacts.collections.unlink(*ids)
+    assert vision.ask("alice", "DELETE", project).status_code == 202
 
 
 def test_a_version_is_deleted_with_its_aliases_only_if_the_request_says_so(

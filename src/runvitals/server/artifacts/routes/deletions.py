@@ -8,8 +8,9 @@ from fastapi import HTTPException, Query, Request
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester, TheRequester, requester_of
 from runvitals.server.artifacts.lineage_walk import NodeKey
+from runvitals.server.artifacts.link_refusal import link_json, readable_links, refusal
 from runvitals.server.artifacts.routes.artifacts import (
     OWNED,
     PLAIN,
@@ -20,16 +21,13 @@ from runvitals.server.artifacts.routes.artifacts import (
     the_version,
 )
 from runvitals.server.artifacts.routes.deletion_models import DependentsSchema
-from runvitals.server.artifacts.routes.lineage_models import VersionName
-from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes, version_name
+from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes
 from runvitals.server.artifacts.storage.dependents import Dependents
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
     Collection,
-    CollectionVersion,
     LinkedVersions,
 )
-from runvitals.server.http.errors import DetailedError
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
 
@@ -71,7 +69,6 @@ def dependents(
 @router.delete(OWNED + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
 @router.delete(PLAIN + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
 def delete_version(
-    request: Request,
     version: TheVersion,
     access: TheAccess,
     requester: TheRequester,
@@ -84,7 +81,7 @@ def delete_version(
     try:
         access.metadata_store.artifacts.versions.delete(row.id, now_ms, with_aliases)
     except LinkedVersions as error:
-        raise _linked(access, request, error) from None
+        raise refusal(access, requester, "the artifact", error) from None
     except ArtifactConflict as error:
         raise HTTPException(409, str(error)) from None
     _record(access, requester, version.collection, f"{version.collection.name}:v{version.number}")
@@ -93,14 +90,14 @@ def delete_version(
 @router.delete(OWNED + "/{name}", status_code=204, dependencies=_DELETES)
 @router.delete(PLAIN + "/{name}", status_code=204, dependencies=_DELETES)
 def delete_collection(
-    request: Request, project: TheProjectNumber, name: Name, access: TheAccess, requester: TheRequester
+    project: TheProjectNumber, name: Name, access: TheAccess, requester: TheRequester
 ) -> None:
     """Delete an artifact with all its versions, none of which may be linked: 409 says which are."""
     collection = _collection(access, project, name)
     try:
         access.metadata_store.artifacts.collections.delete(collection.id)
     except LinkedVersions as error:
-        raise _linked(access, request, error) from None
+        raise refusal(access, requester, "the artifact", error) from None
     _record(access, requester, collection, collection.name)
 
 
@@ -119,7 +116,7 @@ def _shown(access: AccessControl, request: Request, dependents: Dependents, alia
             *(NodeKey("version", number) for number in dependents.versions),
         ]
     )
-    projects = readable_projects(access, request, dependents.links)
+    links = readable_links(access, requester_of(request), dependents.links)
     return {
         "used_by": [nodes.run(number) for number in dependents.runs if NodeKey("run", number) in readable],
         "used_by_total": dependents.run_count,
@@ -127,30 +124,11 @@ def _shown(access: AccessControl, request: Request, dependents: Dependents, alia
             nodes.version(number) for number in dependents.versions if NodeKey("version", number) in readable
         ],
         "made_from_total": dependents.version_count,
-        "links": [version_name(link) for link in dependents.links if link.collection.project_id in projects],
+        "links": [link_json(link) for link in links],
         "links_total": len(dependents.links),
         "aliases": list(aliases),
         "deletable": not dependents.links,
     }
-
-
-def readable_projects(
-    access: AccessControl, request: Request, links: tuple[CollectionVersion, ...]
-) -> set[int]:
-    """Return the projects of links whose artifacts the requester may see."""
-    projects = {link.collection.project_id for link in links}
-    return access.projects_with_artifacts(request, projects) if access.mode() == "accounts" else projects
-
-
-def _linked(access: AccessControl, request: Request, error: LinkedVersions) -> DetailedError:
-    projects = readable_projects(access, request, error.links)
-    shown = [
-        VersionName.model_validate(version_name(link)).model_dump()
-        for link in error.links
-        if link.collection.project_id in projects
-    ]
-    text = f"the artifact cannot be deleted: {error.text(projects)}"
-    return DetailedError(409, text, {"links": shown, "links_total": len(error.links)})
 
 
 def _record(access: AccessControl, requester: Requester, collection: Collection, name: str) -> None:

@@ -9,6 +9,7 @@ from fastapi import Request
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.artifacts.lineage_walk import NodeKey
+from runvitals.server.artifacts.link_refusal import link_json
 from runvitals.server.artifacts.storage.lineage_graph import LineageRun, LineageVersion
 from runvitals.server.artifacts.storage.rows import CollectionVersion
 
@@ -69,10 +70,10 @@ class ReadableNodes:
             "bytes": version.version.bytes,
             "created_ms": version.version.created_ms,
             "deleted": version.version.state == "deleted",
-            "links": [version_name(name) for name in names if name.collection.kind == "portfolio"],
+            "links": [link_json(name) for name in names if name.collection.kind == "portfolio"],
         }
         if names:
-            return {**version_name(names[0]), **shown}
+            return {**link_json(names[0]), **shown}
         of_deleted = {"entity": origin.entity, "project": origin.project, "name": origin.name}
         return {**of_deleted, "version": version.version.version, "aliases": [], **shown}
 
@@ -100,15 +101,3 @@ class ReadableNodes:
         if fresh and self._access.mode() == "accounts":
             readable = self._access.projects_with_artifacts(self._request, fresh)
         self._projects |= {number: number in readable for number in fresh}
-
-
-def version_name(name: CollectionVersion) -> dict[str, Any]:
-    """Return where a version is."""
-    collection = name.collection
-    return {
-        "entity": collection.entity,
-        "project": collection.project,
-        "name": collection.name,
-        "version": name.number,
-        "aliases": list(name.aliases),
-    }

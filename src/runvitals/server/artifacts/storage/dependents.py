@@ -57,13 +57,17 @@ class DependentTable:
         """Return what depends on any version that was logged to a collection."""
         return self._read(artifact_version.c.collection_id == collection_id)
 
-    def linked_elsewhere(self, project_id: int) -> list[CollectionVersion]:
-        """Return where versions that were logged to a project are linked in other projects."""
+    def check_project(self, project_id: int) -> None:
+        """Check that a project may be deleted.
+
+        Raises:
+            LinkedVersions: another project has a version to which it was linked.
+        """
         with self._database.read() as connection:
             of_project = artifact_version.c.collection_id.in_(
                 select(artifact_collection.c.id).where(artifact_collection.c.project_id == project_id)
             )
-            return read_links(connection, of_project, artifact_collection.c.project_id != project_id)
+            check_unlinked(connection, of_project, artifact_collection.c.project_id != project_id)
 
     def _read(self, which: ColumnElement[bool]) -> Dependents:
         version, use = artifact_version.c, artifact_use.c
@@ -78,16 +82,16 @@ class DependentTable:
             return Dependents(runs, run_count, versions, version_count, tuple(read_links(connection, which)))
 
 
-def check_unlinked(connection: Connection, which: ColumnElement[bool]) -> None:
+def check_unlinked(connection: Connection, *which: ColumnElement[bool]) -> None:
     """Check that some versions may be deleted.
 
     Args:
-        which: a condition on `artifact_version`.
+        which: conditions on `artifact_version`, and on the collections to which they may not be linked.
 
     Raises:
         LinkedVersions: a collection has one to which it was linked.
     """
-    links = read_links(connection, which)
+    links = read_links(connection, *which)
     if links:
         raise LinkedVersions(links)
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection as Some
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from runvitals.model.artifacts import ArtifactVersion
 from runvitals.model.artifacts import UnknownArtifact as UnknownArtifact
+from runvitals.store.errors import InUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +152,7 @@ class ArtifactConflict(ValueError):
     """A change that the state of an artifact does not allow; the text says why."""
 
 
-class LinkedVersions(Exception):
+class LinkedVersions(InUse):
     """A deletion of versions that collections have to which they were linked.
 
     Attributes:
@@ -160,21 +160,20 @@ class LinkedVersions(Exception):
     """
 
     def __init__(self, links: Sequence[CollectionVersion]) -> None:
-        super().__init__(f"it is linked in {len(links)} places: unlink it there first")
         self.links = tuple(links)
+        super().__init__(self.text(()))
 
-    def text(self, readable: Some[int]) -> str:
-        """Return why it is refused, naming only links in projects that the requester may read.
+    def text(self, shown: Sequence[CollectionVersion]) -> str:
+        """Return why it is refused.
 
         Args:
-            readable: the ids of these projects.
+            shown: the links that the requester may read.
         """
-        shown = [link for link in self.links if link.collection.project_id in readable]
-        names = [_link_text(link) for link in shown[:MAX_NAMED_LINKS]]
+        names = [f"as {_link_text(link)}" for link in shown[:MAX_NAMED_LINKS]]
         if others := len(self.links) - len(names):
             more = "more " if names else ""
-            names.append(f"{others} {more}{'place' if others == 1 else 'places'}")
-        return f"it is linked as {', '.join(names)}: unlink it there first"
+            names.append(f"in {others} {more}{'place' if others == 1 else 'places'}")
+        return f"it is linked {', '.join(names)}: unlink it there first"
 
 
 def _link_text(link: CollectionVersion) -> str:

@@ -8,6 +8,7 @@ from typing import Any, Final
 from fastapi import HTTPException
 
 from runvitals.server.access.actions import Action
+from runvitals.server.artifacts.link_refusal import refusal
 from runvitals.server.artifacts.storage.rows import Collection, LinkedVersions, UnknownArtifact, Version
 from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, not_found, project_of, require
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
@@ -106,10 +107,8 @@ def delete_unlinked(context: GraphQLContext, delete: Callable[..., Any], *args: 
     try:
         valid(delete, *args)
     except LinkedVersions as error:
-        projects = {link.collection.project_id for link in error.links}
-        if context.access.mode() == "accounts":
-            projects = context.access.projects_with_artifacts(context.request, projects)
-        raise InvalidArgument(f"the artifact cannot be deleted: {error.text(projects)}") from None
+        refused = refusal(context.access, context.requester, "the artifact", error)
+        raise InvalidArgument(str(refused.detail)) from None
 
 
 def record_change(context: GraphQLContext, project: ProjectNode, action: str, name: str) -> None:
