@@ -21,22 +21,28 @@ export const NODE_WIDTH = 190;
 export const NODE_HEIGHT = 44;
 const MARGIN = 24;
 
-/** The places of all nodes. 300 nodes take about 0.1 s. */
-export function layoutOf({ nodes, edges }: Graph): Layout {
+/** The places of all nodes. 300 nodes take about 0.1 s. `down`: layers from top to bottom, for a narrow page. */
+export function layoutOf({ nodes, edges }: Graph, down = false): Layout {
   const drawn = new DagreGraph();
   // `tight-tree` takes half the time of the usual `network-simplex`, for edges that are hardly longer.
-  drawn.setGraph({ rankdir: 'LR', ranker: 'tight-tree', nodesep: 14, ranksep: 64, marginx: MARGIN, marginy: MARGIN });
+  drawn.setGraph({ rankdir: down ? 'TB' : 'LR', ranker: 'tight-tree', nodesep: 14, ranksep: down ? 36 : 64, marginx: MARGIN, marginy: MARGIN });
   drawn.setDefaultEdgeLabel(() => ({}));
   nodes.forEach((_, at) => drawn.setNode(`${at}`, { width: NODE_WIDTH, height: NODE_HEIGHT }));
   for (const [source, target] of edges) drawn.setEdge(`${source}`, `${target}`);
   layout(drawn);
   const { width = 0, height = 0 } = drawn.graph() as { width?: number; height?: number };
-  return {
-    width,
-    height,
-    places: nodes.map((_, at) => drawn.node(`${at}`) as Point),
-    lines: edges.map(([source, target]) => curve((drawn.edge(`${source}`, `${target}`) as { points: Point[] }).points)),
-  };
+  const places = nodes.map((_, at) => drawn.node(`${at}`) as Point);
+  const lines = edges.map(([source, target]) => {
+    const { points } = drawn.edge(`${source}`, `${target}`) as { points: Point[] };
+    return down ? curveDown(points) : curve(fromSideToSide(points, places[source]!, places[target]!));
+  });
+  return { width, height, places, lines };
+}
+
+/** An edge to the right leaves in the middle of a side, however many there are. */
+function fromSideToSide(points: readonly Point[], source: Point, target: Point): readonly Point[] {
+  if (target.x - source.x < NODE_WIDTH) return points;
+  return [{ x: source.x + NODE_WIDTH / 2, y: source.y }, ...points.slice(1, -1), { x: target.x - NODE_WIDTH / 2, y: target.y }];
 }
 
 /** A curve that leaves and reaches each point horizontally. */
@@ -51,6 +57,9 @@ function curve(points: readonly Point[]): string {
   }
   return path;
 }
+
+/** The same, vertically. */
+const curveDown = (points: readonly Point[]): string => curve(points.map(({ x, y }) => ({ x: y, y: x }))).replace(/([\d.-]+) ([\d.-]+)/g, '$2 $1');
 
 const round = (value: number): number => Math.round(value * 10) / 10;
 
