@@ -159,7 +159,8 @@ def test_the_list_says_the_same(page: Browser) -> None:
 def test_pictures_are_saved(page: Browser) -> None:
     drawn(page, SMALL, 3)
     page.evaluate(
-        "window.saved = []; HTMLAnchorElement.prototype.click = function () { saved.at(-1).push(this.download) }"
+        "window.saved = [];"
+        "HTMLAnchorElement.prototype.click = function () { saved.at(-1).push(this.download) }"
         ";URL.createObjectURL = blob => (saved.push([blob]), 'blob:')"
     )
     for number, label in enumerate(("SVG", "PNG"), 1):
