@@ -181,3 +181,34 @@ def test_a_version_leads_to_its_lineage(page: Browser) -> None:
     click(page, "main a", "Lineage")
     page.wait("document.querySelectorAll('main svg g.node').length === 3")
     shown(page, "Lineage of classifier:v0", "h2")
+
+
+def test_a_deletion_says_what_breaks(page: Browser, served: Served) -> None:
+    """A linked version cannot be deleted; once it is unlinked it can."""
+    store = served.metadata_store
+    made(store, "run-last", project="last")
+    versions = link_runs(store, "last", "last-data > run-last > last-model")
+    links = store.artifacts.collections
+    link = links.link(versions["last-data"], store.projects.id("last"), "approved", ["prod"], 1)
+    path = "/projects/last?artifacts=1&name=last-data&version=last-data%3Av0"
+    for width in (390, 1280):
+        page.resize(width, 900, width == 390)
+        page.open(path)
+        page.wait("document.querySelectorAll('main button.danger').length === 2")
+        page.evaluate("[...document.querySelectorAll('main button.danger')].at(-1).click()")
+        shown(page, "It is linked, and must be unlinked there first", "dialog")
+        shown(page, "last/approved:v0", "dialog")
+        shown(page, "1 run used it, and can no longer download it: run-last", "dialog")
+        shown(page, "last-model:v0", "dialog")
+        assert page.evaluate("document.querySelector('dialog button.main').disabled") is True
+        pictured(page, f"deletion-linked-{width}")
+    links.unlink(versions["last-data"], link.collection.id)
+    page.open(path)
+    page.wait("document.querySelectorAll('main button.danger').length === 2")
+    page.evaluate("[...document.querySelectorAll('main button.danger')].at(-1).click()")
+    shown(page, "It is deleted for good", "dialog")
+    pictured(page, "deletion")
+    click(page, "dialog button", "Delete")
+    shown(page, "last-data:v0 was deleted.")
+    shown(page, "It has no versions any more.")
+    assert page.complaints == []

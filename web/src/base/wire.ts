@@ -3659,6 +3659,8 @@ export interface components {
             aliases: string[];
             /** @description It is not linked. */
             deletable: boolean;
+            /** @description `artifact:delete` if the requester may delete it. */
+            may: string[];
         };
         /** @description How much one metric differs: the series of it that differs most, and how many differ alike. */
         Difference: {

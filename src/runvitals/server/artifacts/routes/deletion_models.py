@@ -22,3 +22,4 @@ class DependentsSchema(ResponseBody):
     links_total: int = Field(description="100: as many, or more.")
     aliases: list[str] = Field(description="Those that go with it.")
     deletable: bool = Field(description="It is not linked.")
+    may: list[str] = Field(description="`artifact:delete` if the requester may delete it.")

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from fastapi import HTTPException, Query, Request
 
+from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester, requester_of
+from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.lineage_walk import NodeKey
 from runvitals.server.artifacts.link_refusal import link_json, readable_links, refusal
 from runvitals.server.artifacts.routes.artifacts import (
@@ -32,6 +35,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
 
 _DELETES: Final = [needs("artifact:delete")]
+_ACTIONS: Final = frozenset((Action.ARTIFACT_DELETE,))
 
 router = Router()
 
@@ -58,12 +62,16 @@ def dependents(
     store = access.metadata_store.artifacts
     if alias is not None:
         version = the_version(project, name, alias, access)
-        return _shown(access, request, store.dependents.of_version(version.version.id), version.aliases)
+        return _shown(
+            access, request, project, store.dependents.of_version(version.version.id), version.aliases
+        )
     collection = _collection(access, project, name)
     if collection.kind == "portfolio":
-        return _shown(access, request, Dependents((), 0, (), 0, ()), store.collections.aliases(collection.id))
+        return _shown(
+            access, request, project, Dependents((), 0, (), 0, ()), store.collections.aliases(collection.id)
+        )
     aliases = store.collections.aliases(collection.id)
-    return _shown(access, request, store.dependents.of_collection(collection.id), aliases)
+    return _shown(access, request, project, store.dependents.of_collection(collection.id), aliases)
 
 
 @router.delete(OWNED + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
@@ -108,7 +116,9 @@ def _collection(access: AccessControl, project: int, name: str) -> Collection:
     return collection
 
 
-def _shown(access: AccessControl, request: Request, dependents: Dependents, aliases: Any) -> dict[str, Any]:
+def _shown(
+    access: AccessControl, request: Request, project: int, dependents: Dependents, aliases: Iterable[str]
+) -> dict[str, Any]:
     nodes = ReadableNodes(access, request)
     readable = nodes.readable_of(
         [
@@ -128,7 +138,14 @@ def _shown(access: AccessControl, request: Request, dependents: Dependents, alia
         "links_total": len(dependents.links),
         "aliases": list(aliases),
         "deletable": not dependents.links,
+        "may": _may(access, requester_of(request), project),
     }
+
+
+def _may(access: AccessControl, requester: Requester, project: int) -> list[str]:
+    if access.mode() != "accounts":
+        return sorted(_ACTIONS)
+    return access.may_list(requester, ProjectItem("artifact", 0, access.directory.project(project)), _ACTIONS)
 
 
 def _record(access: AccessControl, requester: Requester, collection: Collection, name: str) -> None:
