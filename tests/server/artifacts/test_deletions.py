@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.cli import main
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
 from tests.server.artifacts.graph import link_runs, run_number
@@ -167,3 +168,34 @@ def test_without_accounts(tmp_path: Path) -> None:
         assert deleted.status_code == 204, deleted.text
         assert httpx.delete(f"{base}/artifacts/model").status_code == 204
         assert httpx.get(f"{base}/artifacts").json()["total"] == 1
+
+
+def test_the_command_says_what_breaks_and_deletes_with_yes(
+    vision: ServedOrganisation,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+) -> None:
+    monkeypatch.setenv("RUNVITALS_SERVER", vision.url)
+    monkeypatch.setenv("RUNVITALS_TOKEN", vision.keys["carol"])
+    monkeypatch.setenv("RUNVITALS_DIR", str(tmp_path / "data"))
+    ids = link(vision, "data", "organisation", "approved")
+    command = ["artifact", "rm", f"{TEAM}/team/data:v0"]
+    assert main([*command, "--yes"]) == 1
+    shown = capsys.readouterr()
+    assert shown.out.splitlines() == [
+        "used by: run-train, 1 more",
+        "made from it: model:v0, 1 more",
+        "linked as: vision/organisation/approved:v0",
+        "aliases: latest",
+    ]
+    assert "it is linked: unlink it there first" in shown.err
+    vision.metadata_store.artifacts.collections.unlink(*ids)
+    assert main(command) == 0
+    assert capsys.readouterr().out.endswith("Nothing was deleted. Add --yes to delete it for good.\n")
+    assert vision.ask("carol", "GET", f"{ARTIFACTS}/data/v0").status_code == 200
+    assert main([*command, "--yes"]) == 0
+    assert vision.ask("carol", "GET", f"{ARTIFACTS}/data/v0").status_code == 404
+    assert main(["artifact", "rm", f"{TEAM}/team/model", "--yes"]) == 0
+    assert vision.ask("carol", "GET", f"{ARTIFACTS}/model").status_code == 404
+    assert main(["artifact", "rm", f"{TEAM}/team/none", "--yes"]) == 1

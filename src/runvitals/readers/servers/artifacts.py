@@ -37,6 +37,10 @@ class ServerArtifacts:
         """Return the artifacts of a server, with the token for it; raise ValueError for an invalid URL."""
         return cls(ApiConnection(url, stored_keys.token(url, os.environ), _TIMEOUT_S))
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
     def find(self, address: ArtifactAddress) -> ServerArtifact:
         """Return the version that an address names.
 
@@ -71,6 +75,30 @@ class ServerArtifacts:
         """Yield the versions of a name, the newest first, or raise UnknownArtifact."""
         for row in _rows(self._connection, _path(address), address, "artifacts"):
             yield responses.to_dataclass(ArtifactVersion, row)
+
+    def dependents(self, address: ArtifactAddress, alias: str | None) -> dict[str, Any]:
+        """Return what breaks if a version is deleted, or all of a name without an alias.
+
+        Raises:
+            UnknownArtifact: there is none.
+            ServerError: the server rejected the request or is unreachable.
+        """
+        path = f"{_project_path(address).removesuffix('artifacts')}artifact-dependents"
+        found: dict[str, Any] = _get(
+            self._connection, path, address, [("name", address.name), ("alias", alias)]
+        )
+        return found
+
+    def delete(self, address: ArtifactAddress, alias: str | None) -> None:
+        """Delete a version with its aliases, or all of a name without an alias.
+
+        Raises:
+            ServerError: the server rejected the request, as it does for what is linked, or is unreachable.
+        """
+        path = _path(address)
+        if alias is not None:
+            path = f"{path}/{quote(alias, safe='')}?with_aliases=true"
+        self._connection.send("DELETE", path, None)
 
 
 class ServerArtifact:
