@@ -122,6 +122,26 @@ export interface components {
             /** @default member */
             role: string;
         };
+        /** @description The versions of an artifact. Content that several of them have counts in each. */
+        ArtifactBytes: {
+            name: string;
+            type: string;
+            versions: number;
+            bytes: number;
+            /** @description Of versions with a time to live. */
+            expiring_bytes: number;
+            /** @description When the first of them is deleted. */
+            expires_ms: number | null;
+            newest_ms: number;
+            /** @description `artifact:delete` if the requester may delete it. */
+            may: string[];
+        };
+        /** @description A page of artifacts of a project, the largest first. */
+        ArtifactBytesPage: {
+            artifacts: components["schemas"]["ArtifactBytes"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A page of versions, the newest first. */
         ArtifactsPage: {
             artifacts: components["schemas"]["Artifact"][];
@@ -2523,6 +2543,8 @@ export interface components {
             started_ms: number;
             last_ms: number;
             in_trash: boolean;
+            /** @description When it leaves the trash for good. */
+            purged_ms: number | null;
             samples: number;
             console: number;
             media: number;
@@ -5143,6 +5165,8 @@ export type AlertForm = components['schemas']['AlertForm'];
 export type Answer = components['schemas']['Answer'];
 export type AppriseDestinationsPage = components['schemas']['AppriseDestinationsPage'];
 export type Approval = components['schemas']['Approval'];
+export type ArtifactBytes = components['schemas']['ArtifactBytes'];
+export type ArtifactBytesPage = components['schemas']['ArtifactBytesPage'];
 export type ArtifactsPage = components['schemas']['ArtifactsPage'];
 export type Assignment = components['schemas']['Assignment'];
 export type AuditPage = components['schemas']['AuditPage'];

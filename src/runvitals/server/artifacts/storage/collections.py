@@ -30,6 +30,7 @@ from runvitals.server.artifacts.storage.rows import (
     CollectionVersion,
     UnknownArtifact,
 )
+from runvitals.server.artifacts.storage.sizes import CollectionSize, collection_sizes
 from runvitals.server.database.database import Database, add_rows, among, put_rows
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
@@ -84,6 +85,10 @@ class CollectionTable:
             total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
             page = statement.order_by(artifact_collection.c.name, artifact_collection.c.id)
             return read_collections(connection, page.offset(skip).limit(limit)), int(total)
+
+    def sizes(self, project_id: int) -> list[CollectionSize]:
+        """What the artifacts of a project take, the largest first."""
+        return collection_sizes(self._database, project_id)
 
     def portfolios(self, project_ids: Iterable[int], limit: int) -> list[Collection]:
         """The portfolios of some projects that have versions, by name; at most `limit`."""
