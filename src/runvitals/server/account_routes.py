@@ -47,7 +47,9 @@ ACCOUNT_ROUTERS: Final = (
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
     _feature("buckets", "buckets team_storage", "/organisation/buckets", "/teams/"),
-    _feature("artifacts", "search artifacts", "/artifacts", "/entities/", "/projects/"),
+    _feature(
+        "artifacts", "search artifacts lineage deletions", "/artifacts", "/entities/", "/projects/", "/runs/"
+    ),
     _feature(
         "registry",
         "registries collections versions requests",
