@@ -27,6 +27,7 @@ TITLES = {
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
     "doors": "Doors",
+    "files": "Files",
     "clients": "Clients of wandb",
     "store": "Store",
     "metadata": "Metadata store",
@@ -35,6 +36,7 @@ TITLES = {
     "findings": "Findings",
     "fleet": "Fleet",
     "web": "Page",
+    "reports": "Reports",
     "leet": "Terminal UI",
 }
 

@@ -7,18 +7,21 @@ machine, which later measurements use again, and writes the runs with its own li
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from tests.server.browser import Browser
+from websockets.exceptions import WebSocketException
 
 from benchmarks.web.chromium import chromium, until
 from benchmarks.web.servers import over_journals
@@ -32,6 +35,9 @@ WRITERS: Final = Path(__file__).with_name("writers")
 VENVS: Final = Path(tempfile.gettempdir(), "runvitals-bench-trackers")
 PORT: Final = 43_811
 QUIET_S, LIMIT_S, STARTED_S = 3.0, 20.0, 90.0
+INSTALL_LIMIT_S, WRITE_LIMIT_S, STOP_LIMIT_S = 300.0, 240.0, 10.0
+_FAILURES: Final = (subprocess.SubprocessError, OSError, SystemExit, AssertionError, WebSocketException)
+"""What a part may end with: the other parts are measured all the same."""
 PAGES: Final = ("a run", "the list of runs", "all runs over each other")
 _HEAD: Final = "| page | tracker | received, kB | script, ms | all tasks, ms | longest task, ms |"
 
@@ -77,36 +83,57 @@ def measure(folder: Path, quick: bool, peers: bool) -> Iterator[str]:
     yield ""
     yield _HEAD
     yield "|" + "---|" * _HEAD.count(" |")
-    versions = []
-    with chromium() as browser:
-        browser.call("Performance.enable", timeDomain="threadTicks")
-        ours = folder / "runvitals"
-        record(ours, runs)
-        with over_journals(ours) as server:
-            addresses = ("/runs/run000/charts", f"/runs?project={PROJECT}", f"/projects/{PROJECT}")
-            yield from _rows(browser, "runvitals", server.url, addresses)
-        for tracker in TRACKERS if peers else ():
-            venv = installed(tracker.name)
-            versions.append(f"{tracker.name} {_version(venv, tracker.name)}")
-            with served(tracker, venv, folder / tracker.name, runs) as (url, printed):
-                pages = tuple(None if page is None else page.format(*printed) for page in tracker.pages)
-                yield from _rows(browser, tracker.name, url, pages)
+    versions: list[str] = []
+    yield from _part("runvitals", lambda: _ours(folder / "runvitals", runs))
+    for tracker in TRACKERS if peers else ():
+        yield from _part(tracker.name, partial(_theirs, tracker, folder / tracker.name, runs, versions))
     yield ""
     yield (
         "Received: what the requests of the page brought, as it was sent. Times are of the main thread's own "
-        f"clock; the longest task is by the wall. {', '.join(versions)}."
+        "clock; the longest task is by the wall." + "".join(f" {version};" for version in versions)
     )
 
 
-def _rows(browser: Browser, name: str, url: str, pages: tuple[str | None, ...]) -> Iterator[str]:
+def _part(name: str, measured: Callable[[], Iterator[str]]) -> Iterator[str]:
+    """Yield the rows of a tracker, or what it failed with."""
+    try:
+        yield from measured()
+    except _FAILURES as problem:
+        yield f"| not measured | {name} | {' '.join(str(problem).split())[:200]} | | | |"
+
+
+def _ours(folder: Path, runs: int) -> Iterator[str]:
+    record(folder, runs)
+    with over_journals(folder) as server:
+        addresses = ("/runs/run000/charts", f"/runs?project={PROJECT}", f"/projects/{PROJECT}")
+        yield from _rows("runvitals", server.url, addresses)
+
+
+def _theirs(tracker: Tracker, folder: Path, runs: int, versions: list[str]) -> Iterator[str]:
+    venv = installed(tracker.name)
+    versions.append(f"{tracker.name} {_version(venv, tracker.name)}")
+    with served(tracker, venv, folder, runs) as (url, printed):
+        pages = tuple(None if page is None else page.format(*printed) for page in tracker.pages)
+        yield from _rows(tracker.name, url, pages)
+
+
+def _rows(name: str, url: str, pages: tuple[str | None, ...]) -> Iterator[str]:
     for title, page in zip(PAGES, pages, strict=True):
         if page is None:
             yield f"| {title} | {name} | – | – | – | – |"
             continue
-        received, script, tasks, longest = first_load(browser, url + page)
-        yield f"| {title} | {name} | {received / 1000:,.0f} | {script:,.0f} | {tasks:,.0f} | {longest:,.0f} |"
-        if folder := os.environ.get("PICTURES"):
-            browser.screenshot(Path(folder, f"{name}-{title.replace(' ', '-')}.png"))
+        # A browser of its own: a page that never ends its task would stop those after it.
+        with chromium() as browser:
+            browser.call("Performance.enable", timeDomain="threadTicks")
+            try:
+                received, *times = first_load(browser, url + page)
+            except _FAILURES as problem:
+                yield f"| {title} | {name} | not loaded: {' '.join(str(problem).split())[:200]} | | | |"
+                continue
+            figures = (received / 1000, *times)
+            yield f"| {title} | {name} | {' | '.join(f'{figure:,.0f}' for figure in figures)} |"
+            if folder := os.environ.get("PICTURES"):
+                browser.screenshot(Path(folder, f"{name}-{title.replace(' ', '-')}.png"))
 
 
 def first_load(browser: Browser, url: str) -> tuple[float, float, float, float]:
@@ -156,9 +183,9 @@ def installed(name: str) -> Path:
     """Return the environment of a tracker, made if it is not there yet."""
     venv = VENVS / name
     if not (venv / "bin" / name).exists():
-        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True)
+        subprocess.run([sys.executable, "-m", "venv", str(venv)], check=True, timeout=INSTALL_LIMIT_S)
         pip = [str(venv / "bin" / "pip"), "install", "--quiet", "--disable-pip-version-check", name]
-        subprocess.run(pip, check=True, stdout=sys.stderr)
+        subprocess.run(pip, check=True, stdout=sys.stderr, timeout=INSTALL_LIMIT_S)
     return venv
 
 
@@ -181,17 +208,37 @@ def served(tracker: Tracker, venv: Path, folder: Path, runs: int) -> Iterator[tu
         "MLFLOW_BACKEND_STORE_URI": f"sqlite:///{folder}/mlflow.db",
     }
     if tracker.name == "aim":
-        subprocess.run(["aim", "init"], cwd=folder, env=environment, check=True, stdout=sys.stderr)
+        init = [str(venv / "bin" / "aim"), "init"]
+        subprocess.run(
+            init, cwd=folder, env=environment, check=True, stdout=sys.stderr, timeout=WRITE_LIMIT_S
+        )
     writer = [str(venv / "bin" / "python"), str(WRITERS / f"{tracker.name}_runs.py"), str(runs)]
-    printed = subprocess.check_output(writer, cwd=folder, env=environment, text=True, stderr=sys.stderr)
+    printed = subprocess.check_output(
+        writer, cwd=folder, env=environment, text=True, stderr=sys.stderr, timeout=WRITE_LIMIT_S
+    )
     with ExitStack() as stack:
         command = [str(venv / "bin" / tracker.serve[0]), *tracker.serve[1:]]
-        process = subprocess.Popen(command, cwd=folder, env=environment, stdout=sys.stderr, stderr=sys.stderr)
-        stack.callback(process.wait)
-        stack.callback(process.terminate)
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            env=environment,
+            stdout=sys.stderr,
+            stderr=sys.stderr,
+            start_new_session=True,
+        )
+        stack.callback(_stop, process)
         url = f"http://127.0.0.1:{PORT}"
         _wait(url)
         yield url, printed.strip().split("\n")[-1].split()
+
+
+def _stop(process: subprocess.Popen[bytes]) -> None:
+    """End a server with all processes that it started: the next one needs its port."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(STOP_LIMIT_S)
 
 
 def _wait(url: str) -> None:

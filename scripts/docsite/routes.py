@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, cast
 
-from runvitals.server.app import application, local_services
+from runvitals.server.app import application
 from runvitals.server.ingest.openapi import describe
 from runvitals.server.library.run_library import Library
+from runvitals.server.local_app import local_services
 
 _INTRODUCTION = """\
 # HTTP API

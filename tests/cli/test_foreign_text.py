@@ -43,6 +43,7 @@ TRIED = {
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
     "project", "files", "leet", "usage", "alerts", "automations", "artifact", "sweep", "agent", "report",
+    "registry",
 }  # fmt: skip
 SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
 
@@ -190,6 +191,8 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["files", EVIL], ["files", "abc", "--names", EVIL],
         ["alerts", "check", EVIL, EVIL], ["alerts", "mute", EVIL, EVIL], ["usage", "--by", EVIL],
         ["report", "export", EVIL], ["report", "export", EVIL, "--format", "md"],
+        ["registry", "ls"], ["registry", "ls", f"team/{EVIL}"], ["registry", "get", f"team/a/{EVIL}"],
+        ["registry", "link", EVIL, f"team/a/{EVIL}"], ["registry", "requests", f"team/{EVIL}"],
         ["sweep", EVIL], ["sweep", "--pause", EVIL], ["agent", EVIL], ["agent", EVIL, "--count", EVIL],
         ["artifact", "put", EVIL, "--name", EVIL], ["artifact", "get", EVIL], ["artifact", "ls", EVIL],
         ["artifact", "rm", EVIL],

@@ -18,8 +18,8 @@ from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
 from runvitals.monitoring.monitor.relay_connection import ask
 from runvitals.relay.edit_delivery import deliver_edits
-from runvitals.server.app import create_app
 from runvitals.server.library.local.run_edits import RunEdits
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S, eventually
 from tests.server.serving import Served, serving
 

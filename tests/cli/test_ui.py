@@ -47,7 +47,7 @@ def test_serves_until_ctrl_c_is_pressed(tmp_path: Path) -> None:
 LOCAL_REQUESTS = """
 import asyncio, sys
 import httpx
-from runvitals.server.app import create_app
+from runvitals.server.local_app import create_app
 
 async def main(folder):
     transport = httpx.ASGITransport(create_app(folder))

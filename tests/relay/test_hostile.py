@@ -14,8 +14,8 @@ from runvitals.journal import frames, paths
 from runvitals.relay.engine.cursor import Cursor
 from runvitals.relay.engine.delivery import RunDelivery
 from runvitals.relay.engine.destination_spec import DestinationSpec
-from runvitals.server.app import create_app
 from runvitals.server.library.stored.run_library import StoredLibrary
+from runvitals.server.local_app import create_app
 from tests.model.hostile import T0
 from tests.readers.journals.hostile import Payload, journals, json_payload, plant, steps
 from tests.readers.journals.journals import Training

@@ -116,13 +116,14 @@ def new_user(metadata_store: MetadataStore, name: str, now_ms: int = T0, **how: 
 
 @contextmanager
 def accounts_server(
-    folder: Path, address: str | None = None, fill: Fill | None = None
+    folder: Path, address: str | None = None, fill: Fill | None = None, **options: Any
 ) -> Iterator[AccountsServer]:
     """A server with these stores.
 
     Args:
         address: of the metadata store; None: a file in the folder.
         fill: writes what that file begins with, as in `new_metadata_store`.
+        options: others of the server.
     """
     store = SqliteChunks(str(folder / "store"))
     if address is None:
@@ -131,7 +132,7 @@ def accounts_server(
         metadata_store = open_metadata_store(address)
     clock = Clock()
     files = ReceivedFiles(str(folder / "files"), metadata_store, clock)
-    app = build_server(store, metadata_store, ServerOptions(clock=clock, files=files))
+    app = build_server(store, metadata_store, ServerOptions(clock=clock, files=files, **options))
     listener = listen(0)
     http = Server(app)
     thread = threading.Thread(target=http.run, kwargs={"sockets": [listener]})

@@ -249,3 +249,9 @@ class Browser:
         """A PNG of the window."""
         image = self.call("Page.captureScreenshot", format="png")["data"]
         Path(path).write_bytes(base64.b64decode(image))
+
+
+def keep_picture(page: Browser, name: str) -> None:
+    """Save a picture of the page for who wants to look: PICTURES=folder."""
+    if folder := os.environ.get("PICTURES"):
+        page.screenshot(Path(folder, f"{name}.png"))

@@ -8,7 +8,7 @@ from typing import Any
 import anyio
 import httpx
 
-from runvitals.server.app import create_app
+from runvitals.server.local_app import create_app
 from tests.readers.journals.journals import T0
 
 BASE = "http://127.0.0.1:8900"

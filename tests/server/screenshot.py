@@ -7,8 +7,8 @@ import threading
 
 from runvitals.journal.paths import data_dir
 from runvitals.readers.journals.run_handle import find_run
-from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.local_app import create_app
 from tests.server.browser import Browser
 
 

@@ -14,8 +14,8 @@ from runvitals.journal.records import CONSOLE_HEAD, Record
 from runvitals.model.ending import Ending
 from runvitals.readers.journals.history import numbers
 from runvitals.readers.journals.series import WriterSamples
-from runvitals.server.app import create_app
 from runvitals.server.library.stored.run_library import StoredLibrary
+from runvitals.server.local_app import create_app
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.events import StoredEvent

@@ -26,6 +26,8 @@ WIDTHS_MS: tuple[int, ...] = (
     *(n * _DAY for n in (1, 2, 7, 14, 28)),
 )
 """Bucket widths that read well on a time axis."""
+STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n in (1, 2, 5))
+"""Those of steps of a training."""
 
 
 @dataclass(frozen=True, slots=True)

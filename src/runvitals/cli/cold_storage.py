@@ -23,7 +23,7 @@ def add_cold_storage(parser: argparse.ArgumentParser) -> None:
         metavar="BUCKET",
         type=cold_address,
         help="keep the values of old samples in a bucket, s3://BUCKET/PREFIX, gs://… or az://…, or in an "
-        "existing folder, instead of in the store; needs runvitals[s3], [gcs] or [azure]",
+        "existing folder, instead of in the store; needs runvitals[bucket]",
     )
     parser.add_argument(
         "--cold-after",
@@ -41,14 +41,14 @@ def add_cold_storage(parser: argparse.ArgumentParser) -> None:
 
 def cold_address(text: str) -> str:
     """Return the address of a bucket, or the absolute path of a folder."""
-    from runvitals.store.files.bucket_address import BucketAddress
+    from runvitals.store.files.bucket_location import BucketLocation
 
     if "://" not in text:
         if not os.path.isdir(text):
             raise argparse.ArgumentTypeError(f"{text!r:.200} is neither a bucket nor an existing folder")
         return os.path.abspath(text)
     try:
-        return str(BucketAddress.read(text))
+        return str(BucketLocation.read(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

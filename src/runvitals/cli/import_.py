@@ -1,4 +1,4 @@
-"""`runvitals import SOURCE …`: import runs of W&B, MLflow and TensorBoard."""
+"""`runvitals import SOURCE …`: import runs of W&B, MLflow, TensorBoard, Neptune, trackio and CSV files."""
 
 from __future__ import annotations
 
@@ -6,17 +6,28 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
+from runvitals.journal import paths
 from runvitals.monitoring.settings.settings import SETTINGS
 
 if TYPE_CHECKING:
     from runvitals.readers.importers.report import ImportReport
 
-_KINDS = ("mlflow", "tensorboard", "wandb")
+_FORMS = (
+    "wandb:ENTITY/PROJECT",
+    "mlflow:URI",
+    "tensorboard:FOLDER",
+    "csv:FILE",
+    "neptune:FOLDER",
+    "trackio:FOLDER",
+)
+_KINDS = tuple(form.partition(":")[0] for form in _FORMS)
 
 
 def add(subparsers: Any) -> None:
@@ -33,10 +44,14 @@ def add(subparsers: Any) -> None:
         nargs="+",
         metavar="SOURCE",
         help="a .wandb file, or a folder of them (wandb/); wandb:ENTITY/PROJECT[/RUN] of a W&B server; "
-        "mlflow:URI with a SQLite file, a folder mlruns, or a server's URL; tensorboard:FOLDER",
+        "mlflow:URI with a SQLite file, a folder mlruns, or a server's URL; tensorboard:FOLDER; csv:FILE or "
+        "csv:FOLDER; neptune:FOLDER with the Parquet files of neptune-exporter; trackio:FOLDER or "
+        "trackio:PROJECT.db",
     )
     parser.add_argument("--project", help="default: as in the source")
-    parser.add_argument("--run", metavar="ID", help="of .wandb files: the new id; else: import only this run")
+    parser.add_argument(
+        "--run", metavar="ID", help="of a .wandb or CSV file: the new id; else: import only this run"
+    )
     parser.add_argument(
         "--entity", metavar="TEAM", default="", help="team or user that gets the runs with --to"
     )
@@ -48,11 +63,36 @@ def add(subparsers: Any) -> None:
         help="of MLflow: read artifacts below this folder, too; default: only those in the folder mlruns, "
         "and in mlruns and mlartifacts beside a SQLite file",
     )
+    parser.add_argument(
+        "--dry-run",
+        action="store_true",
+        help="read everything, print what would be imported and what would not, and keep nothing",
+    )
     add_dir(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Import runs, and deliver them with `--to`; return 1 if something failed."""
+    if not arguments.dry_run:
+        return _import(arguments)
+    with _scratch_folder(directory(arguments)) as folder:
+        failed = _import(argparse.Namespace(**{**vars(arguments), "dir": folder, "to": None}))
+    print("nothing was imported: this was a dry run")
+    return failed
+
+
+@contextmanager
+def _scratch_folder(folder: str) -> Iterator[str]:
+    """A data folder in which the same runs exist, and which is removed at the end."""
+    runs = paths.runs_dir(folder)
+    with TemporaryDirectory(prefix=".import-", dir=folder if os.path.isdir(folder) else None) as scratch:
+        os.makedirs(paths.runs_dir(scratch))
+        for name in os.listdir(runs) if os.path.isdir(runs) else ():
+            os.symlink(os.path.join(runs, name), os.path.join(paths.runs_dir(scratch), name))
+        yield scratch
+
+
+def _import(arguments: argparse.Namespace) -> int:
     failed = 0
     imported: list[str] = []
     for kind, sources in _by_kind(arguments.sources).items():
@@ -109,6 +149,18 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
         arguments.run,
         _team(arguments),
     )
+    if kind == "csv":
+        from runvitals.readers.importers.csv_files.importer import import_csv
+
+        return import_csv(address, folder, project, run_id, team)
+    if kind == "neptune":
+        from runvitals.readers.importers.neptune.importer import import_neptune
+
+        return import_neptune(address, folder, project, run_id, team)
+    if kind == "trackio":
+        from runvitals.readers.importers.trackio.importer import import_trackio
+
+        return import_trackio(address, folder, project, run_id, team)
     if kind == "tensorboard":
         from runvitals.readers.importers.tensorboard.importer import import_tensorboard
 
@@ -192,6 +244,9 @@ def _other_kind(path: str) -> str:
     if any("tfevents" in name for name in inside):
         folder = path if os.path.isdir(path) else os.path.dirname(path) or "."
         return f"use tensorboard:{folder} for the event files of TensorBoard"
+    if name.lower().endswith((".csv", ".tsv")):
+        return f"use csv:{path} for a CSV file"
     if name == "mlruns" or "mlruns" in inside or name.endswith((".db", ".sqlite")):
         return f"use mlflow:{path} for a store of MLflow"
-    return "expected a .wandb file, a folder of them, wandb:ENTITY/PROJECT, mlflow:URI or tensorboard:FOLDER"
+    others = ", ".join(_FORMS)
+    return f"expected a .wandb file, a folder of them, or one of {others}"

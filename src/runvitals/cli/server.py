@@ -16,6 +16,7 @@ from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.first_administrator import requested_administrator
 from runvitals.cli.store_options import (
     FILES_FOLDER,
+    SECRETS_FILE,
     add_store,
     check_shared_stores,
     check_waiting,
@@ -33,12 +34,11 @@ if TYPE_CHECKING:
     from runvitals.server.files.received_files import ReceivedFiles
     from runvitals.server.metadata_store import MetadataStore
     from runvitals.server.shared_server import SharedServer
-    from runvitals.store.files.bucket_address import BucketAddress
+    from runvitals.store.files.bucket_location import BucketLocation
     from runvitals.store.files.interface import FileStore
 
 DEFAULT_LISTEN = "127.0.0.1:8900"
 _SETUP = "/-/setup"
-SECRETS_FILE = "secrets.key"
 """The file of the keys that encrypt queued mail, second factors and passwords of mail servers."""
 
 
@@ -178,7 +178,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         metavar="BUCKET",
         type=bucket,
         help="keep images, tables and files of runs in a bucket: s3://BUCKET/PREFIX, gs://… or az://…, with "
-        "the credentials of the environment; needs runvitals[s3], [gcs] or [azure]; default: a folder in the "
+        "the credentials of the environment; needs runvitals[bucket]; default: a folder in the "
         "store",
     )
     parser.add_argument(
@@ -187,6 +187,14 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
         type=size_bytes,
         help="size of all images, tables and files of runs: 200GB, 1TiB; beyond it no more are accepted; "
         "default: while the disk has 1 GiB free",
+    )
+    parser.add_argument(
+        "--team-folders",
+        metavar="FOLDER",
+        action="append",
+        default=[],
+        help="a folder below which a bucket of a team may be a folder, such as one on a network disk; can be "
+        "repeated; default: none",
     )
 
 
@@ -259,6 +267,7 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
                 secret_box=box,
                 is_breached=_breached_passwords(arguments.stolen_passwords),
                 files=files,
+                team_folders=arguments.team_folders,
             )
             app = build_server(store, metadata_store, options)
         stack.callback(app.close)
@@ -410,12 +419,12 @@ def _url(listener: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def bucket(text: str) -> BucketAddress:
+def bucket(text: str) -> BucketLocation:
     """Return the address of a bucket."""
-    from runvitals.store.files.bucket_address import BucketAddress
+    from runvitals.store.files.bucket_location import BucketLocation
 
     try:
-        return BucketAddress.read(text)
+        return BucketLocation.read(text)
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None
 

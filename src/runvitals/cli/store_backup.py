@@ -101,8 +101,34 @@ def _backup(arguments: argparse.Namespace, into: str) -> None:
     cold, cold_bytes = cold_of(into)
     if cold_bytes:
         _warn(f"{cold_bytes / 1e6:.1f} MB of old samples are in {cold}, and not part of the backup")
+    elsewhere, in_buckets = _in_buckets(address) if has_metadata else ([], 0)
+    if in_buckets:
+        where = ", ".join(elsewhere)
+        _warn(f"{in_buckets / 1e6:.1f} MB of files of teams are in {where}, and not part of the backup")
     if not has_metadata:
         _warn(f"{folder} has no {METADATA_FILE}, so {into} has no metadata: repeat it with --metadata")
+
+
+def _in_buckets(address: str) -> tuple[list[str], int]:
+    """Return the buckets in which teams have files, and the bytes of these files."""
+    from contextlib import closing
+
+    from runvitals.server.buckets.storage.buckets import BucketTable
+    from runvitals.server.database.database import ReadOnlyDatabase
+    from runvitals.server.database.migration import is_current
+    from runvitals.server.files.storage.stored_files import StoredFileTable
+
+    with closing(ReadOnlyDatabase(address)) as database:
+        if not is_current(database):
+            return [], 0
+        table, total = BucketTable(database), 0
+        names = set()
+        for team_id in StoredFileTable(database).places()[1:]:
+            row, (_, size) = table.of_team(team_id), table.use(team_id)
+            total += size
+            if row is not None and size:
+                names.add(str(row.location))
+        return sorted(names), total
 
 
 def _copy_samples(arguments: argparse.Namespace, into: str) -> int:

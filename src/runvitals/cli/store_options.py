@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from runvitals.store.samples.sqlite import SqliteChunks
 
 METADATA_FILE = "catalogue.db"
+SECRETS_FILE = "secrets.key"
 FILES_FOLDER = "files"
 """The folder in the store with media and saved files of runs, by their SHA-256."""
 _WORKER = "worker-"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from runvitals.base.terminal_text import inert
 from runvitals.cli.cold_storage import cold_address
 from runvitals.cli.store_options import (
+    SECRETS_FILE,
     add_metadata,
     contents_folder,
     is_clickhouse,
@@ -18,6 +19,7 @@ from runvitals.cli.store_options import (
 )
 
 if TYPE_CHECKING:
+    from runvitals.server.database.secret_box import SecretBox
     from runvitals.store.samples.sqlite.check import Problem
     from runvitals.store.samples.sqlite.log import Pairing
     from runvitals.store.samples.sqlite.stored_ids import StoredIds
@@ -32,6 +34,11 @@ def add(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None
         action="store_true",
         help="read and decode what is in --cold-storage, too, of which otherwise only the sizes are compared",
     )
+    check.add_argument(
+        "--secret-keys",
+        metavar="FILE",
+        help=f"the server's --secret-keys, for the buckets of teams; default: {SECRETS_FILE} in the store",
+    )
     repair.add_argument(
         "--cold-storage",
         metavar="BUCKET",
@@ -42,7 +49,7 @@ def add(check: argparse.ArgumentParser, repair: argparse.ArgumentParser) -> None
 
 def check(arguments: argparse.Namespace) -> int:
     """Print all problems; return 1 if there are any."""
-    from runvitals.server.pairing.check import check_contents, check_ids
+    from runvitals.server.pairing.check import check_contents, check_ids, check_team_buckets
     from runvitals.store.samples.sqlite import stored_ids
     from runvitals.store.samples.sqlite.check import check as check_samples
 
@@ -60,11 +67,20 @@ def check(arguments: argparse.Namespace) -> int:
         address = metadata_address(arguments)
         count += _print(check_ids(name, stored, address))
         count += _print(check_contents(contents_folder(store_folder(arguments)), address))
+        count += _print(check_team_buckets(address, _secret_box(arguments)))
     if count:
         print("1 problem" if count == 1 else f"{count} problems")
         return 1
     print(f"{inert(name)}: no problems found{_not_read(arguments)}")
     return 0
+
+
+def _secret_box(arguments: argparse.Namespace) -> SecretBox:
+    """Return what opens the credentials of buckets; without the key file, one that opens none."""
+    from runvitals.server.database.secret_box import open_secret_box, temporary_secret_box
+
+    path = arguments.secret_keys or os.path.join(store_folder(arguments), SECRETS_FILE)
+    return open_secret_box(path) if os.path.exists(path) else temporary_secret_box()
 
 
 def _not_read(arguments: argparse.Namespace) -> str:

@@ -10,6 +10,8 @@ from runvitals.model.run_verdict import UNKNOWN, RunSeverity, RunVerdict
 
 Severity = Literal["critical", "warning", "info"]
 Confidence = Literal["certain", "likely", "possible"]
+RULES_VERSION = 3
+"""It changes when the rules may judge a run differently: kept results are then computed again."""
 
 
 @dataclass(frozen=True, slots=True)

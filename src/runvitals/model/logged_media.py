@@ -47,6 +47,30 @@ class MediaKey:
 
 
 @dataclass(frozen=True, slots=True)
+class LoggedValue:
+    """A text, a list, an object, null or a boolean that was logged under a name at a step: any JSON value."""
+
+    host: str
+    rank: int | None
+    key: str
+    step: float
+    time_ms: int
+    value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSelection:
+    """Which logged values that are not numbers are requested: of these keys (of all without one).
+
+    From one step to another, both included.
+    """
+
+    keys: tuple[str, ...] = ()
+    first_step: float | None = None
+    last_step: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class SavedFile:
     """A file that was saved with `Run.save`, as it was last saved.
 

@@ -14,8 +14,12 @@ HTML, TEXT, TABLE, FIGURE, FILE, ARTIFACT = "html", "text", "table", "figure", "
 KINDS = (HISTOGRAM, IMAGE, AUDIO, VIDEO, HTML, TEXT, TABLE, FIGURE, FILE, ARTIFACT)
 """The kinds that our writers write. `FILE`: saved by `run.save`; its name is the key of the record.
 `ARTIFACT`: a part of an artifact that was logged, or the use of one; its name is the key."""
+VALUE = "value"
+"""The kind of texts, lists and objects that clients of other systems log: one item, `{"value": any JSON}`."""
 NOT_LOGGED = (FILE, ARTIFACT)
 """Kinds that are not values of `run.log`."""
+WITHOUT_PANEL = (*NOT_LOGGED, VALUE)
+"""Kinds that are not media with a panel of their own."""
 _HEX = frozenset("0123456789abcdef")
 _TYPE_CHARACTERS = 100
 

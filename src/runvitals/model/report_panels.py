@@ -43,6 +43,7 @@ _USUAL_SETTINGS: Final[dict[str, Any]] = {
     "pattern": "",
     "each": False,
     "x": "step",
+    "logx": False,
     "across": "",
     "scope": "runs",
     "statistic": "last",

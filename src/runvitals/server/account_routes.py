@@ -49,6 +49,13 @@ ACCOUNT_ROUTERS: Final = (
     _feature(
         "artifacts", "search artifacts lineage deletions", "/artifacts", "/entities/", "/projects/", "/runs/"
     ),
+    _feature("buckets", "buckets team_storage", "/organisation/buckets", "/teams/"),
+    _feature(
+        "registry",
+        "registries collections versions requests",
+        "/teams/",
+        "/registries",
+    ),
     _feature(
         "projects",
         "owned_projects members links shared views routing_rules",
@@ -60,7 +67,9 @@ ACCOUNT_ROUTERS: Final = (
     ),
     _feature("runs", "project_runs", "/runs/"),
     _feature("sweeps", "sweep_runs sweeps", "/entities/", "/projects/"),
-    _feature("reports", "lists versions files comments sharing panels reports", "/reports", "/entities/"),
+    _feature(
+        "reports", "lists versions files comments sharing panels editing reports", "/reports", "/entities/"
+    ),
     _feature(
         "alerts",
         "inbox personal own_slack slack_install slack_app team trial_messages mute firings rules "

@@ -33,6 +33,7 @@ from runvitals.server.accounts.storage.users import UserTable
 from runvitals.server.alerts.storage.team_secrets import TeamSecretTable
 from runvitals.server.audit.storage.audit import Actor, AuditFilter, AuditTable
 from runvitals.server.audit.storage.audit_webhook import AuditWebhookTable
+from runvitals.server.buckets.storage.buckets import BucketTable
 from runvitals.server.database.database import Database
 from runvitals.server.database.rights_generation import current_generation
 from runvitals.server.doors.scim.storage.scim import ScimTable
@@ -54,6 +55,7 @@ from runvitals.server.projects.storage.project_members import ProjectMemberTable
 from runvitals.server.projects.storage.project_redirects import ProjectRedirectTable
 from runvitals.server.projects.storage.saved_views import SavedViewTable
 from runvitals.server.reports.storage.comments import ReportCommentTable
+from runvitals.server.reports.storage.editors import ReportEditorTable
 from runvitals.server.reports.storage.files import ReportFileTable
 from runvitals.server.reports.storage.frozen_panels import FrozenPanelTable
 from runvitals.server.reports.storage.notices import ReportNoticeTable
@@ -83,8 +85,9 @@ class AccountStore:
             service_accounts, keys, invitations, join_requests, project_members, saved_views, owned_projects,
             project_redirects, guest_links, scim, settings, audit, outgoing_mail, pictures, logins, passkeys,
             login_failures, group_memberships, jwt_issuers, idempotent_requests, team_secrets,
-            audit_webhook, mail_drafts, reports, report_comments, report_notices, report_pins, report_files,
-            report_readers, report_shares, frozen_panels: the tables, by what they hold.
+            audit_webhook, buckets, mail_drafts, reports, report_comments, report_notices, report_pins,
+            report_files, report_readers, report_editors, report_shares, frozen_panels: the tables, by what
+            they hold.
         ending_access: what ends soon, from several tables.
     """
 
@@ -113,6 +116,7 @@ class AccountStore:
         self.ending_access = EndingAccess(database)
         self.scim = ScimTable(database)
         self.audit = AuditTable(database)
+        self.buckets = BucketTable(database)
         self.audit_webhook = AuditWebhookTable(database, self.audit)
         self.outgoing_mail = OutgoingMailTable(database)
         self.mail_drafts = MailDraftTable(database)
@@ -132,6 +136,7 @@ class AccountStore:
         self.report_files = ReportFileTable(database)
         self.frozen_panels = FrozenPanelTable(database)
         self.report_readers = ReportReaderTable(database)
+        self.report_editors = ReportEditorTable(database)
 
     def in_one_transaction(self, work: Callable[[], T]) -> T:
         """As `MetadataStore.in_one_transaction`."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import anyio
 from fastapi import Depends, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.openapi.utils import get_openapi
@@ -17,24 +16,16 @@ from starlette.exceptions import HTTPException
 from starlette.middleware.gzip import GZipMiddleware
 
 import runvitals
-from runvitals.journal.paths import data_dir
 from runvitals.monitoring.environment import redaction
-from runvitals.readers.journals.run_handle import now_ms
-from runvitals.server import routes as api
 from runvitals.server.access.actions import AUTHENTICATED, PUBLIC
 from runvitals.server.access.permission import needs
-from runvitals.server.artifacts.routes import local_artifacts
-from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.error_table import CLIENT_LEFT, STATUSES, meaning_of
-from runvitals.server.findings.run_findings import JudgedViews
 from runvitals.server.http import page
 from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.component_names import use_plain_names
 from runvitals.server.http.errors import DetailedError, field_name
 from runvitals.server.http.known_parameters import check_known_parameters
-from runvitals.server.http.open_streams import OpenStreams
-from runvitals.server.http.own_user import OwnUserChanges
-from runvitals.server.http.response_memory import BoundedResponses, ResponseMemory
+from runvitals.server.http.response_memory import BoundedResponses
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
 from runvitals.server.http.router import (
     ANY_METHOD,
@@ -45,58 +36,15 @@ from runvitals.server.http.router import (
     lazy_routes,
     refuse_other_methods,
 )
-from runvitals.server.http.same_origin import LoopbackOnly
 from runvitals.server.http.secret_fields import is_secret_field
-from runvitals.server.library.local.run_library import JournalLibrary
-from runvitals.server.library.run_library import Library
-from runvitals.server.live.feed import RunFeeds
-from runvitals.server.runs.routes import local_trash
 from runvitals.server.services import Services
 from runvitals.store.errors import MetadataStoreUnavailable
 
 log = logging.getLogger("runvitals.server")
-
-
-def create_app(
-    directory: str | None = None,
-    clock: Callable[[], int] = now_ms,
-    static: str = page.FOLDER,
-    edited: Callable[[str], None] = lambda run_id: None,
-) -> FastAPI:
-    """The application over a data folder: `/api/v1/…` and the page.
-
-    It serves this machine only: it has no accounts. It rejects requests to other host names than loopback,
-    and changes by other users of the machine.
-
-    Args:
-        directory: the data folder; by default `$RUNVITALS_DIR` or the user's data home.
-        clock: the time now, ms UTC.
-        static: the folder of the built page.
-        edited: called with the id of a run after each edit.
-
-    Example:
-        >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
-    """
-    app = application(local_services(JournalLibrary(directory or data_dir(), clock, edited)), static)
-    for router in (local_trash.router, local_artifacts.router):
-        app.router.routes[:0] = _checked_routes(router, ())
-    app.add_middleware(OwnUserChanges)
-    app.add_middleware(LoopbackOnly)
-    return app
-
-
-def local_services(library: Library) -> Services:
-    """The services of a server without access control."""
-    closing = anyio.Event()
-    return Services(
-        library=library,
-        closing=closing,
-        feeds=RunFeeds(closing),
-        open_streams=OpenStreams(),
-        kept_means=KeptMeans(),
-        response_memory=ResponseMemory(),
-        findings=JudgedViews(),
-    )
+_COMMON_ROUTES = RouterModule("routes", ("/api/v1/",))
+"""Of the page of this machine and of a shared server."""
+_PROJECTS_BY_NAME = RouterModule("projects.routes", ("/api/v1/projects/",), ("projects_by_name",), "/api/v1")
+"""The same, after all others."""
 
 
 def application(
@@ -119,14 +67,13 @@ def application(
     use_plain_names(app)
     app.state.services = services
     refusals = tuple(REFUSALS) if routers else ()
-    app.router.routes.extend(_checked_routes(api.router, refusals))
+    app.router.routes.append(_imported_routes(_COMMON_ROUTES, refusals))
     for router in routers:
         if isinstance(router, RouterModule):
-            load = partial(_imported_routes, router, tuple(SHARED_ERRORS))
-            app.router.routes.append(ImportedRoutes(router.beginnings, load))
+            app.router.routes.append(_imported_routes(router, tuple(SHARED_ERRORS)))
         else:
-            app.router.routes.extend(_checked_routes(router, tuple(SHARED_ERRORS)))
-    app.router.routes.extend(_checked_routes(api.projects_by_name, refusals))
+            app.router.routes.extend(checked_routes(router, tuple(SHARED_ERRORS)))
+    app.router.routes.append(_imported_routes(_PROJECTS_BY_NAME, refusals))
     app.router.routes.extend(_last_routes.routes)
     app.mount("/", page.Page(static))
     app.add_middleware(BoundedResponses, memory=services.response_memory)
@@ -137,10 +84,10 @@ def application(
 
 
 _checked: dict[tuple[int, tuple[int | str, ...]], tuple[Router, list[LazyRoute]]] = {}
-"""By the id of a router, which the value keeps from being used again, and statuses: see `_checked_routes`."""
+"""By the id of a router, which the value keeps from being used again, and statuses: see `checked_routes`."""
 
 
-def _checked_routes(router: Router, statuses: tuple[int | str, ...]) -> list[LazyRoute]:
+def checked_routes(router: Router, statuses: tuple[int | str, ...]) -> list[LazyRoute]:
     """The routes of a router, with the check of parameters and the errors of these statuses.
 
     All applications of a process share them, so that FastAPI analyses each only once.
@@ -154,8 +101,8 @@ def _checked_routes(router: Router, statuses: tuple[int | str, ...]) -> list[Laz
     return _checked[key][1]
 
 
-def _imported_routes(module: RouterModule, statuses: tuple[int | str, ...]) -> list[LazyRoute]:
-    return _checked_routes(module.load(), statuses)
+def _imported_routes(module: RouterModule, statuses: tuple[int | str, ...]) -> ImportedRoutes:
+    return ImportedRoutes(module.beginnings, lambda: checked_routes(module.load(), statuses))
 
 
 def _document(app: FastAPI) -> dict[str, Any]:

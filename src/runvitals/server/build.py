@@ -26,6 +26,7 @@ from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.alerts.delivery.delivery import NotificationDelivery, hold_back_messages
 from runvitals.server.alerts.finding_watch import FindingEvents
 from runvitals.server.app import application
+from runvitals.server.buckets.team_buckets import TeamBuckets
 from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.clock import Clock
 from runvitals.server.database.secret_box import SecretBox, temporary_secret_box
@@ -100,6 +101,7 @@ class ServerOptions:
         fetcher: sends requests to providers and for images; None: to public addresses, and those of the
             setting `outbound_allow`.
         files: keeps the files that runs send; None: they are not accepted.
+        team_folders: folders below which a bucket of a team may be a folder.
     """
 
     token_required: bool = False
@@ -117,6 +119,7 @@ class ServerOptions:
     monotonic: Callable[[], float] = time.monotonic
     fetcher: Fetcher | None = None
     files: ReceivedFiles | None = None
+    team_folders: Sequence[str] = ()
 
 
 def build_server(
@@ -205,6 +208,10 @@ def _services_of(
 ) -> SharedServices:
     clock, monotonic, box, files = options.clock, options.monotonic, options.secret_box, options.files
     control, directory, closing = access.control, access.control.directory, anyio.Event()
+    buckets = metadata_store.accounts.buckets
+    team_buckets = TeamBuckets(buckets, box, clock, monotonic, options.team_folders)
+    if files is not None:
+        files.team_stores = team_buckets
     account_services = AccountServices(
         metadata_store,
         box,
@@ -251,6 +258,7 @@ def _services_of(
         account_services=account_services,
         outside_services=outside,
         files=files,
+        team_buckets=team_buckets,
         channels=Channels(metadata_store, outside, account_services.mailer, directory, clock),
         alerting=Alerting(metadata_store, store, directory, box, clock, monotonic, others.leads),
         usage_reports=reports,

@@ -25,9 +25,13 @@ from runvitals.server.findings.storage.lost_time_reading import LostTimeReading
 from runvitals.server.findings.storage.results import FindingResults
 from runvitals.server.projects.storage.projects import ProjectTable
 from runvitals.server.projects.storage.routing_rules import RoutingRuleTable
+from runvitals.server.registry.storage.alias_requests import AliasRequestTable
 from runvitals.server.registry.storage.logged_model_metrics import LoggedModelMetricTable
 from runvitals.server.registry.storage.logged_models import LoggedModelTable
+from runvitals.server.registry.storage.model_versions import ModelVersionTable
 from runvitals.server.registry.storage.registered_models import RegisteredModelTable
+from runvitals.server.registry.storage.registries import RegistryTable
+from runvitals.server.registry.storage.registry_collections import RegistryCollectionTable
 from runvitals.server.runs.storage.console import ConsoleTable
 from runvitals.server.runs.storage.devices import DeviceTable
 from runvitals.server.runs.storage.events import EventTable
@@ -85,6 +89,10 @@ class MetadataStore:
         self.mlflow_experiments = MlflowExperimentTable(database)
         self.mlflow_files = MlflowFileTable(database)
         self.registered_models = RegisteredModelTable(database)
+        self.registries = RegistryTable(database)
+        self.registry_collections = RegistryCollectionTable(database)
+        self.alias_requests = AliasRequestTable(database)
+        self.model_versions = ModelVersionTable(database)
         self.logged_models = LoggedModelTable(database)
         self.logged_model_metrics = LoggedModelMetricTable(database)
         self.run_lineage = RunLineageTable(database)

@@ -57,6 +57,3 @@ for resource in (
     importance,
 ):
     router.include_router(resource.router)
-
-projects_by_name = Router(prefix="/api/v1")
-projects_by_name.include_router(projects.by_name)

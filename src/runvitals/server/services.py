@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from runvitals.server.account_services import AccountServices
     from runvitals.server.alerts.alerting import Alerting
     from runvitals.server.alerts.delivery.channels import Channels
+    from runvitals.server.buckets.team_buckets import TeamBuckets
     from runvitals.server.charts.overlay.kept_means import KeptMeans
     from runvitals.server.doors.mlflow.door import MlflowDoor
     from runvitals.server.doors.otlp.receiver import OtlpReceiver
@@ -80,6 +81,7 @@ class SharedServices(Services):
     Attributes:
         clock: the time now, ms UTC.
         files: the files that runs send; None: they are not accepted.
+        team_buckets: the file stores of teams with a bucket of their own.
         payments: None: nothing is paid on the page.
         kept_panels: what requests for panels of reports share.
     """
@@ -96,6 +98,7 @@ class SharedServices(Services):
     account_services: AccountServices
     outside_services: OutsideServices
     files: ReceivedFiles | None
+    team_buckets: TeamBuckets
     channels: Channels
     alerting: Alerting
     usage_reports: UsageReports

@@ -23,6 +23,10 @@ class NameTaken(ValueError):
     """A name that another user, team, role, service account or key has, or had."""
 
 
+class OtherStorage(ValueError):
+    """Two teams keep their files in different places, so that what has files cannot move between them."""
+
+
 class LimitReached(ValueError):
     """There is as much of something as is allowed: teams, members, roles, invitations of a day."""
 
@@ -53,6 +57,14 @@ class NoLongerValid(ValueError):
 
 class NotAllowed(ValueError):
     """Somebody may not join a team or a project; the text says who, and whom to ask."""
+
+
+class ProtectedAlias(Exception):
+    """An alias of a registry that only its administrators may change; the text names them."""
+
+
+class LinkRefused(Exception):
+    """A version that may not be linked out of its project; the text names who may."""
 
 
 class NotFound(LookupError):

@@ -20,8 +20,8 @@ import runvitals
 from runvitals.cli import main
 from runvitals.journal.frames import START
 from runvitals.journal.reader import read_run
+from runvitals.readers.importers.histograms import coarse
 from runvitals.readers.importers.tensorboard.event_file import EventFile
-from runvitals.readers.importers.tensorboard.importer import coarse
 from runvitals.readers.journals import open_run
 
 T0_S = 1_700_000_000

@@ -9,8 +9,8 @@ import pytest
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from runvitals.readers.servers import Client
-from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
+from runvitals.server.local_app import create_app
 from tests.readers.journals.journals import T0
 from tests.readers.servers.serving import serving
 

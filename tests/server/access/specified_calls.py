@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import httpx
 
+from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sweeps.sources import from_json
 from runvitals.server.sweeps.storage.rows import NewSweep
@@ -157,6 +158,28 @@ _PROJECT = "/entities/{entity}/projects/{project}"
 _MEMBER = "/teams/{team}/members/{member}"
 _ARTIFACT = f"{_PROJECT}/artifacts/weights/latest"
 _SWEEP = f"{_PROJECT}/sweeps/{{sweep}}"
+_REGISTRY = "/teams/{team}/registries/model"
+_DIGITS = f"{_REGISTRY}/collections/digits"
+
+
+def _admin_removed(served: ServedOrganisation) -> None:
+    table = served.metadata_store.registries
+    for admin in table.admins(_registry_id(served)):
+        if admin.name == "dan":
+            table.remove_admin(_registry_id(served), "dan", NOW, Changer(CLI))
+
+
+def _unprotected(served: ServedOrganisation) -> None:
+    served.metadata_store.registries.unprotect(_registry_id(served), "gold", NOW, Changer(CLI))
+
+
+def _registry_id(served: ServedOrganisation) -> int:
+    team_id = served.accounts.teams.by_name("vision").id
+    row = served.metadata_store.registries.named(team_id, "model")
+    assert row is not None
+    return row.id
+
+
 _LABELS = {"name": "Labeller {number}", "base": "viewer", "permissions": ["run:update"], "description": ""}
 
 CALLS: Final[dict[str, Call]] = {
@@ -180,6 +203,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "member:remove": Call("DELETE", _MEMBER, {}, _member_restored),
     "member:update_role": Call("PATCH", _MEMBER, {"role": "viewer"}, _member_restored),
+    "org:bucket_manage": Call("GET", "/organisation/buckets"),
     "storage:read": Call("GET", "/teams/{team}/usage"),
     "project:read": Call("GET", _PROJECT),
     "project:read_visibility": Call("GET", "/teams/{team}/projects?fields=visibility"),
@@ -204,6 +228,14 @@ CALLS: Final[dict[str, Call]] = {
     "report:follow": Call("PUT", "/reports/{report}/follow"),
     "report:share_public": Call("POST", "/reports/{report}/links", {}),
     "report:comment": Call("POST", "/reports/{report}/comments", {"text": "Why {number}?"}),
+    "registry:read": Call("GET", f"{_DIGITS}/versions"),
+    "registry:download": Call("GET", f"{_DIGITS}/versions/latest/files/weights.bin"),
+    "registry:link": Call(
+        "POST", f"{_REGISTRY}/collections/more {{number}}/versions", {"artifact": "{project}/weights"}
+    ),
+    "registry:alias": Call("PUT", f"{_DIGITS}/aliases/best", {"version": "v0"}),
+    "registry:manage_admins": Call("PUT", f"{_REGISTRY}/admins/dan", undo=_admin_removed),
+    "registry:protected_alias": Call("PUT", f"{_REGISTRY}/protected-aliases/gold", undo=_unprotected),
     "sweep:control": Call("POST", f"{_SWEEP}/pause", prepare=_new_sweep),
     "sweep:delete": Call("DELETE", _SWEEP, prepare=_new_sweep),
     "workspace:read": Call("GET", "/views?project={project}&entity={entity}"),
@@ -254,12 +286,6 @@ CUSTOM_ROLE: Final = Call("PATCH", _MEMBER, {"custom_role": "Tagger"}, _member_r
 ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 """`member:update_role` on a custom member, and on an admin member."""
 
-LATER: Final = {
-    "registry": "the registry of models",
-    "org:bucket_manage": "a bucket of one's own",
-}
-"""Kinds of permissions, or permissions, that no route needs yet, and what will bring one."""
-
 _ARTIFACTS: Final = "tests/server/doors/wandb/test_artifacts.py"
 ELSEWHERE: Final = {
     "artifact:create": _ARTIFACTS,
@@ -267,8 +293,3 @@ ELSEWHERE: Final = {
     "artifact:alias": _ARTIFACTS,
 }
 """Permissions that only routes for the clients of other systems need, and where these are tested."""
-
-
-def later(permission: str) -> str | None:
-    """Return what will bring a route for a permission; None if there should be one."""
-    return LATER.get(permission) or LATER.get(permission.partition(":")[0])

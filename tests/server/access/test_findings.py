@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.findings.finding import Finding, Findings
-from runvitals.findings.rules import VERSION
+from runvitals.findings.finding import RULES_VERSION, Finding, Findings
 from runvitals.model.durations import HOUR_MS
 from runvitals.model.run_verdict import FINDING_IDS
 from runvitals.server.findings.kept_result import JudgedRun
@@ -91,7 +90,7 @@ def keep(served: ServedOrganisation, uid: str) -> None:
     run_id = all_runs(served)[uid]
     verdict = Findings(finding.id, finding.text, [finding])
     times = (NOW, NOW - 2 * HOUR_MS, NOW)
-    served.served.app.services.findings.keep(JudgedRun(run_id, VERSION, *times, False, verdict, 1e9))
+    served.served.app.services.findings.keep(JudgedRun(run_id, RULES_VERSION, *times, False, verdict, 1e9))
 
 
 def readable(served: ServedOrganisation, who: str | None) -> set[str]:

@@ -9,7 +9,7 @@ from tests.patience import PATIENCE_S
 
 _LOADED = """
 import sys
-import runvitals.server.app, runvitals.server.library.local.run_library
+import runvitals.server.local_app, runvitals.server.routes
 rooms = ("accounts", "database", "access.decision", "access.matrix", "access.directory", "access.principals")
 unwanted = (*(f"runvitals.server.{room}" for room in rooms), "sqlalchemy", "argon2")
 print(sorted(name for name in sys.modules if name.startswith(unwanted) or ".storage" in name))
@@ -28,3 +28,17 @@ def test_the_tables_load_no_web_framework() -> None:
     program = "import sys, runvitals.server.account_store; print('fastapi' in sys.modules)"
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert ran.stdout == "False\n"
+
+
+def test_a_shared_server_starts_without_what_the_first_request_or_run_needs() -> None:
+    program = (
+        "import sys, runvitals.server.build, runvitals.server.background.work; print(*sorted(sys.modules))"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    late = (
+        "runvitals.server.runs.routes.runs",
+        "runvitals.server.charts.routes",
+        "runvitals.findings.rules",
+        "cryptography",
+    )
+    assert [name for name in ran.stdout.split() if name.startswith(late)] == []

@@ -41,7 +41,7 @@ def link(served: ServedOrganisation, name: str, project: str, portfolio: str) ->
     store = served.metadata_store
     member = store.artifacts.collections.member(store.projects.id("team"), name)
     assert member is not None
-    linked = store.artifacts.collections.link(
+    linked = store.artifacts.links.link(
         member.version.id, store.projects.id(project), portfolio, ["prod"], T0
     )
     return member.version.id, linked.collection.id
@@ -90,10 +90,10 @@ def test_a_linked_version_is_not_deleted(vision: ServedOrganisation) -> None:
         assert "secret" not in refused.text
     # A model that only the other project has linked keeps no deletion of another artifact.
     assert vision.ask("carol", "DELETE", f"{ARTIFACTS}/model").status_code == 204
-    store.artifacts.collections.unlink(*hidden)
+    store.artifacts.links.unlink(*hidden, T0)
     approved = store.artifacts.collections.named(store.projects.id("organisation"), "approved")
     assert approved is not None
-    store.artifacts.collections.unlink(hidden[0], approved.id)
+    store.artifacts.links.unlink(hidden[0], approved.id, T0)
     assert vision.ask("carol", "DELETE", f"{ARTIFACTS}/data/v0?with_aliases=true").status_code == 204
 
 
@@ -117,7 +117,7 @@ def test_a_project_whose_versions_are_linked_elsewhere_is_not_deleted(vision: Se
     by_mlflow = vision.ask("alice", "POST", f"{mlflow}/delete", json=sent)
     assert (by_mlflow.status_code, by_mlflow.json()["error_code"]) == (409, "RESOURCE_CONFLICT")
     assert text in by_mlflow.json()["message"]
-    vision.metadata_store.artifacts.collections.unlink(*ids)
+    vision.metadata_store.artifacts.links.unlink(*ids, T0)
     assert vision.ask("alice", "DELETE", project).status_code == 202
 
 
@@ -190,7 +190,7 @@ def test_the_command_says_what_breaks_and_deletes_with_yes(
         "aliases: latest",
     ]
     assert "it is linked: unlink it there first" in shown.err
-    vision.metadata_store.artifacts.collections.unlink(*ids)
+    vision.metadata_store.artifacts.links.unlink(*ids, T0)
     assert main(command) == 0
     assert capsys.readouterr().out.endswith("Nothing was deleted. Add --yes to delete it for good.\n")
     assert vision.ask("carol", "GET", f"{ARTIFACTS}/data/v0").status_code == 200

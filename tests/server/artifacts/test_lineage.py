@@ -116,7 +116,7 @@ def test_a_run_leads_to_what_it_used_and_made(vision: ServedOrganisation) -> Non
 def test_a_linked_version_leads_there_too(vision: ServedOrganisation) -> None:
     store, number = vision.metadata_store, version_number(vision, "model")
     project_id = store.projects.id("organisation")
-    link = store.artifacts.collections.link(number, project_id, "approved", ["prod"], T0)
+    link = store.artifacts.links.link(number, project_id, "approved", ["prod"], T0)
     graph = lineage(vision, artifact("approved", "prod", "organisation"), depth=1)
     assert set(named(graph)) >= {"approved:v0", "run-train", "run-judge"}
     linked = lineage(vision, artifact("model"), depth=1)["nodes"][0]["version"]["links"]
@@ -125,7 +125,7 @@ def test_a_linked_version_leads_there_too(vision: ServedOrganisation) -> None:
     ]
     # Who reads only the registry follows the link, and learns no name of the project behind it.
     theirs = lineage(vision, artifact("approved", "prod", "organisation"), "otto", 1)
-    store.artifacts.collections.unlink(number, link.collection.id)
+    store.artifacts.links.unlink(number, link.collection.id, T0)
     assert sorted(map(name_of, theirs["nodes"])) == ["?", "?", "approved:v0", "run-secret"]
 
 

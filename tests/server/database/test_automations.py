@@ -169,7 +169,7 @@ def test_versions_aliases_and_links(room: Room) -> None:
     assert version.collection is not None
     for _ in range(2):
         artifacts.collections.add_aliases(version.collection.id, version.id, ["production", "best"], NOW)
-    artifacts.collections.link(version.id, place.project_id, "released", [], NOW)
+    artifacts.links.link(version.id, place.project_id, "released", [], NOW)
     room.react()
     assert room.sent() == [
         "[vision/digits] mnist:v0 was logged",

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from sqlalchemy import text
 
-from runvitals.findings.finding import Finding, Findings
-from runvitals.findings.rules import VERSION
+from runvitals.findings.finding import RULES_VERSION, Finding, Findings
 from runvitals.model.ending import Ending
 from runvitals.model.filter import Filter
 from runvitals.model.filter_text import parse
@@ -44,7 +43,7 @@ WELL = Findings("healthy", "Nothing is wrong with this run.")
 
 def judged(run_id: int, findings: Findings, up_to_ms: int = T0 + 100_000, final: bool = False) -> JudgedRun:
     """A judgement of a run of ten device-hours."""
-    return JudgedRun(run_id, VERSION, up_to_ms, T0, up_to_ms, final, findings, 10.0)
+    return JudgedRun(run_id, RULES_VERSION, up_to_ms, T0, up_to_ms, final, findings, 10.0)
 
 
 def kept(run_id: int, findings: Findings) -> KeptResult:
@@ -169,30 +168,30 @@ def test_what_another_finding_explains_closes_at_once(metadata_store: MetadataSt
 def test_what_is_due(metadata_store: MetadataStore) -> None:
     table = metadata_store.findings
     first, second = (joined(metadata_store, uid, started_ms=T0) for uid in "ab")
-    assert [run.uid for run in table.due(VERSION, T0, 10)] == ["b", "a"]
-    assert [run.uid for run in table.due(VERSION, T0, 10, [first.run_id])] == ["a"]
+    assert [run.uid for run in table.due(RULES_VERSION, T0, 10)] == ["b", "a"]
+    assert [run.uid for run in table.due(RULES_VERSION, T0, 10, [first.run_id])] == ["a"]
     metadata_store.writers.record_ends([WriterEnd(first.writer_id, Ending("finished", 0), T0 + 50_000)])
     later = T0 + 200_000
     table.put([continue_result(None, judged(first.run_id, WELL, later, final=True))[0]])
     table.put([continue_result(None, judged(second.run_id, WELL, later))[0]])
-    assert "a" not in [run.uid for run in table.due(VERSION, T0, 10)]
-    assert "a" in [run.uid for run in table.due(VERSION + 1, T0, 10)]
-    assert table.due(VERSION - 1, T0, 10) == []  # a server of a later version has judged them
+    assert "a" not in [run.uid for run in table.due(RULES_VERSION, T0, 10)]
+    assert "a" in [run.uid for run in table.due(RULES_VERSION + 1, T0, 10)]
+    assert table.due(RULES_VERSION - 1, T0, 10) == []  # a server of a later version has judged them
     metadata_store.writers.record_heartbeats([WriterHeartbeat(first.writer_id, later + 1, T0 + 60_000)])
-    assert "a" in [run.uid for run in table.due(VERSION, T0, 10)]
+    assert "a" in [run.uid for run in table.due(RULES_VERSION, T0, 10)]
     assert first.run_id in table.heard_since(later)
-    table.note_failure(first.run_id, "no\0", VERSION, later + 2)
+    table.note_failure(first.run_id, "no\0", RULES_VERSION, later + 2)
     failed = table.of_run(first.run_id)
     assert failed is not None
     assert failed.findings.to_json() == WELL.to_json()
-    assert "a" in [run.uid for run in table.due(VERSION, T0, 10)]
+    assert "a" in [run.uid for run in table.due(RULES_VERSION, T0, 10)]
 
 
 def test_findings_go_with_the_run(metadata_store: MetadataStore) -> None:
     run_id = joined(metadata_store, "a", started_ms=T0).run_id
     metadata_store.findings.put([kept(run_id, BOTH)])
     metadata_store.runs.delete([run_id], T0)
-    assert metadata_store.findings.due(VERSION, T0, 10) == []
+    assert metadata_store.findings.due(RULES_VERSION, T0, 10) == []
     metadata_store.runs.purge([run_id], T0)
     assert metadata_store.findings.of_run(run_id) is None
 

@@ -195,7 +195,7 @@ def test_the_file_of_an_artifact_is_kept_while_a_version_has_it(
     path = files.begin(len(CONTENT))
     Path(path).write_bytes(CONTENT)
     contents = metadata_store.artifacts.contents
-    files.keep(path, SHA256, len(CONTENT), lambda file: contents.add(project_id, md5(CONTENT), file, T0))
+    files.keep(path, SHA256, len(CONTENT), lambda file: contents.add(project_id, md5(CONTENT), file, T0), 0)
     version = logged(metadata_store, project_id, {"a": CONTENT})
     now_ms += 30 * DAY_MS
     assert files.collect() == 0

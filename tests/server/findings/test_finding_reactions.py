@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from runvitals.findings.finding import Findings
-from runvitals.findings.rules import VERSION
+from runvitals.findings.finding import RULES_VERSION, Findings
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.alerts.delivery.automation_thread import AutomationThread
 from runvitals.server.findings.kept_result import JudgedRun
@@ -20,7 +19,7 @@ def test_the_server_tells_rules_and_automations_what_it_finds(vision: AccountsSe
     rule = {"name": "idle", "for": "1m", "condition": {"kind": "finding", "findings": ["idle"]}}
     vision.ask("ada", "POST", "entities/vision/alert-rules", 201, json={"rule": rule})
     idle = replace(IDLE, from_ms=T0 - 5 * MINUTE_MS, to_ms=None)
-    judged = JudgedRun(number, VERSION, T0, T0, T0, False, Findings("idle", "", [idle]), 80.0)
+    judged = JudgedRun(number, RULES_VERSION, T0, T0, T0, False, Findings("idle", "", [idle]), 80.0)
     vision.app.services.findings.keep(judged)
     vision.app.services.alerting.finding_watch.evaluate()
     [fired] = vision.ask("bob", "GET", "entities/vision/alert-rules/history")["firings"]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from runvitals.findings.rules import VERSION
+from runvitals.findings.finding import RULES_VERSION
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.readers.journals.run_handle import open_run
 from runvitals.server.events.finding_changes import FindingChange, FindingOpened
@@ -64,10 +64,10 @@ def test_ended_runs_are_judged_once(judged: Judged) -> None:
     for name in COURSES:
         answer = without_names(judged.server.ask(f"runs/{name}/findings"))
         assert answer == open_run(name, str(judged.folder)).findings().to_json()
-    assert findings.due(VERSION, judged.server.now_ms, 10) == []
+    assert findings.due(RULES_VERSION, judged.server.now_ms, 10) == []
     assert judged.make_thread().judge_due() is None  # after a restart
-    assert findings.due(VERSION + 1, judged.server.now_ms, 10, []) == []
-    assert len(findings.due(VERSION + 1, judged.server.now_ms, 10)) == 2
+    assert findings.due(RULES_VERSION + 1, judged.server.now_ms, 10, []) == []
+    assert len(findings.due(RULES_VERSION + 1, judged.server.now_ms, 10)) == 2
 
 
 def test_a_run_that_cannot_be_judged_stops_no_other(

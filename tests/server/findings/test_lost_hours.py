@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from runvitals.cli import main
-from runvitals.findings.finding import Finding, Findings
-from runvitals.findings.rules import VERSION
+from runvitals.findings.finding import RULES_VERSION, Finding, Findings
 from runvitals.model.durations import DAY_MS, HOUR_MS
 from runvitals.readers.servers import Client
 from runvitals.readers.servers import client as client_module
@@ -59,7 +58,14 @@ def judge(server: AccountsServer, run_id: int, *findings: Finding, device_hours:
     verdict = findings[0].id if findings else "healthy"
     up_to_ms = max((each.to_ms or T0 for each in findings), default=T0)
     judged = JudgedRun(
-        run_id, VERSION, T0, T0 - 10 * HOUR_MS, up_to_ms, True, Findings(verdict, "", findings), device_hours
+        run_id,
+        RULES_VERSION,
+        T0,
+        T0 - 10 * HOUR_MS,
+        up_to_ms,
+        True,
+        Findings(verdict, "", findings),
+        device_hours,
     )
     result, _ = continue_result(None, judged)
     server.metadata_store.findings.put([result])

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from runvitals.readers.journals.runs import RunList
-from runvitals.server.app import create_app
 from runvitals.server.http.own_user import user_of_connection
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import T0, Monitor
 

@@ -10,8 +10,9 @@ import pytest
 
 from runvitals.monitoring.environment import redaction
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
-from runvitals.server.app import application, local_services
+from runvitals.server.app import application
 from runvitals.server.http.secret_fields import SECRET_FIELDS, is_secret_field
+from runvitals.server.local_app import local_services
 from runvitals.server.organisation.settings import SETTINGS
 from tests.server.accounts.routes.people import Browser, serving_people
 

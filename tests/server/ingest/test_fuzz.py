@@ -20,9 +20,10 @@ from fastapi import FastAPI
 from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
-from runvitals.server.app import application, local_services
+from runvitals.server.app import application
 from runvitals.server.http.body_limits import Limits
 from runvitals.server.library.stored.run_library import StoredLibrary
+from runvitals.server.local_app import local_services
 from tests.server.client import Client
 from tests.server.ingest.server import NOW, Server
 

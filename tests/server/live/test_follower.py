@@ -13,13 +13,13 @@ import httpx
 import pytest
 
 from runvitals.readers.journals.reader import RunReader
-from runvitals.server.app import create_app
 from runvitals.server.charts import series
 from runvitals.server.http.serve import Server, listen
 from runvitals.server.library.local.journal_run import JournalView
 from runvitals.server.library.run_library import SeriesSelection
 from runvitals.server.live import follower
 from runvitals.server.live.follower import Follower, parse_position
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import T0, Monitor, Trainer, Training
 

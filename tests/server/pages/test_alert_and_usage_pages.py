@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from datetime import datetime, timezone
 from importlib.resources import files
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,7 +18,7 @@ from runvitals.server.runs.storage.writer_registration import RegisteredWriter, 
 from runvitals.server.usage.days import Month
 from runvitals.store.samples.interface import SampleBatch
 from tests.server.accounts.routes.people import People, serving_people
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, check, field, fill, signed_in, violations
 from tests.server.pages.test_joining_pages import as_user
 from tests.server.pages.test_page import browser, static  # noqa: F401
@@ -50,12 +48,6 @@ def people(tmp_path_factory: pytest.TempPathFactory, static: str) -> Iterator[Pe
 def page(people: People, browser: Browser) -> Iterator[Browser]:  # noqa: F811
     with at(browser, people.url):
         yield browser
-
-
-def keep_picture(page: Browser, name: str) -> None:
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
 
 
 def from_menu(page: Browser, name: str, text: str) -> None:

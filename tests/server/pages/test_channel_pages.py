@@ -11,9 +11,9 @@ import pytest
 from runvitals.server.audit.storage.audit import CLI
 from tests.patience import eventually
 from tests.server.accounts.routes.people import People, serving_people
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, check_as_shown, field, fill, signed_in, violations
-from tests.server.pages.test_alert_and_usage_pages import AXE, keep_picture
+from tests.server.pages.test_alert_and_usage_pages import AXE
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_settings_pages import switch
 from tests.server.pages.test_shared_page import click, shown

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 
 from tests.readers.journals.journals import Trainer
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
-from tests.server.pages.test_page_charts import click, keep_picture
+from tests.server.pages.test_page_charts import click
 from tests.server.pages.test_panels_page import PANELS, fill, folder, lay_out, page, panel, served  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.findings.scenarios import sick
 from tests.findings.scenarios.journal import write_journal
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import check
 from tests.server.pages.test_page import browser, page, static  # noqa: F401
-from tests.server.pages.test_shared_findings import AXE, picture
+from tests.server.pages.test_shared_findings import AXE
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
 
@@ -40,10 +41,10 @@ def test_the_card_leads_to_the_charts_that_decided(page: Browser, tmp_path: Path
     asked = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
     assert asked["finding"].startswith("input_bound_cpu~")
     assert int(asked["from"]) < int(asked["finding"].split("~")[1]) < int(asked["to"])
-    picture(page, "finding-charts")
+    keep_picture(page, "finding-charts")
     page.resize(390, 800, dark=True)
     check(page, page.evaluate("location.pathname + location.search"), AXE)
-    picture(page, "finding-charts-phone")
+    keep_picture(page, "finding-charts-phone")
     page.resize(1280, 900)
     page.call("Page.navigateToHistoryEntry", entryId=_first_entry(page))
     page.wait("!document.querySelector('.deciding')")
@@ -65,7 +66,7 @@ def test_charts_mark_what_was_found(page: Browser, tmp_path: Path) -> None:  # n
     page.wait("getComputedStyle(document.querySelector('.frame .tip')).display === 'block'")
     shown(page, "warning GPU 3 (rank 3) holds up the other 7 GPUs", ".frame .tip")
     whole = width
-    picture(page, "marks")
+    keep_picture(page, "marks")
     page.evaluate("document.querySelector('figure .plot').focus()")
     page.press("Tab")
     page.wait(f"document.activeElement === document.querySelector('{MARK}')")
@@ -89,7 +90,13 @@ def test_marks_can_be_switched_off(page: Browser, tmp_path: Path) -> None:  # no
     assert page.evaluate("new URLSearchParams(location.search).get('marks')") == "off"
     page.open("/runs/slow/system?charts=SM+clock&mode=heatmap")
     page.wait("document.querySelector('.heatmap canvas') && document.querySelector('.marks a')")
-    picture(page, "marks-heatmap")
+    keep_picture(page, "marks-heatmap")
+
+
+OWN = [
+    {"id": "steps", "kind": "line", "metrics": ['"train/loss" * 1']},
+    {"id": "times", "kind": "line", "metrics": ['"train/loss"'], "x": "relative"},
+]
 
 
 def test_charts_by_step_mark_the_steps(page: Browser, tmp_path: Path) -> None:  # noqa: F811
@@ -101,3 +108,15 @@ def test_charts_by_step_mark_the_steps(page: Browser, tmp_path: Path) -> None:  
     assert plot[0] + plot[2] * 0.4 < left < plot[0] + plot[2] * 0.6  # it is NaN from the half on
     assert left + width == pytest.approx(plot[0] + plot[2], abs=2)
     assert "step" in page.evaluate("document.querySelector('.frame .tip').textContent")
+    layout = {"version": 1, "sections": [{"id": "s1", "title": "Mine", "panels": OWN}]}
+    page.evaluate(f"localStorage.setItem('runvitals.layout./digits', {json.dumps(json.dumps(layout))})")
+    page.open("/runs/nan/charts")
+    for panel, half in (("steps", "step"), ("times", "0:")):
+        page.wait(f"document.querySelector('[data-panel={panel}] .frame a')")
+        left, _, width, _ = page.box(f"[data-panel={panel}] .frame a")
+        plot = page.box(f"[data-panel={panel}] .u-over")
+        assert left + width == pytest.approx(plot[0] + plot[2], abs=2)
+        assert plot[0] + plot[2] * 0.4 < left < plot[0] + plot[2] * 0.6, panel
+        assert half in page.evaluate(
+            f"document.querySelector('[data-panel={panel}] .frame .tip').textContent"
+        )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import random
 import time
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import httpx
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import EVIL, browser, static, type_into  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.serving import Served, serving
@@ -119,8 +118,7 @@ def looked_at(page: Browser, name: str) -> None:
             )
             wide = page.evaluate("document.documentElement.scrollWidth")
             assert wide <= width, f"{name} is {wide} pixels wide"
-            if folder := os.environ.get("PICTURES"):
-                page.screenshot(Path(folder, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
+            keep_picture(page, f"{name}-{width}-{'dark' if dark else 'light'}")
             accessible(page)
     page.resize(1280, 900)
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.patience import PATIENCE_S
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.serving import Served, serving
 from tests.server.test_build import hook  # noqa: F401
@@ -93,12 +91,6 @@ def page(browser: Browser, served: Served) -> Iterator[Browser]:  # noqa: F811
 
 def too_wide(page: Browser) -> int:
     return int(page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
-
-
-def keep_picture(page: Browser, name: str) -> None:
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -188,7 +188,7 @@ def test_a_deletion_says_what_breaks(page: Browser, served: Served) -> None:
     store = served.metadata_store
     made(store, "run-last", project="last")
     versions = link_runs(store, "last", "last-data > run-last > last-model")
-    links = store.artifacts.collections
+    links = store.artifacts.links
     link = links.link(versions["last-data"], store.projects.id("last"), "approved", ["prod"], 1)
     path = "/projects/last?artifacts=1&name=last-data&version=last-data%3Av0"
     for width in (390, 1280):
@@ -202,7 +202,7 @@ def test_a_deletion_says_what_breaks(page: Browser, served: Served) -> None:
         shown(page, "last-model:v0", "dialog")
         assert page.evaluate("document.querySelector('dialog button.main').disabled") is True
         pictured(page, f"deletion-linked-{width}")
-    links.unlink(versions["last-data"], link.collection.id)
+    links.unlink(versions["last-data"], link.collection.id, 1)
     page.open(path)
     page.wait("document.querySelectorAll('main button.danger').length === 2")
     page.evaluate("[...document.querySelectorAll('main button.danger')].at(-1).click()")

@@ -10,8 +10,7 @@ import pytest
 
 import runvitals
 from tests.patience import PATIENCE_S
-from tests.server.browser import Browser
-from tests.server.pages.test_local_edits_page import pictured
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import EVIL, browser, page, static  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
@@ -58,7 +57,7 @@ def test_a_version_is_a_link_to_its_files(
     shown(page, f"line 1 {EVIL}")
     click(page, "main li button", "picture.png")
     page.wait("document.querySelector('main li img')?.naturalWidth == 10")
-    pictured(page, f"artifact-{width}")
+    keep_picture(page, f"artifact-{width}")
     href = page.evaluate("document.querySelector('main a[download]').href")
     response = httpx.get(href, timeout=PATIENCE_S)
     assert response.headers["content-disposition"].startswith("attachment")
@@ -78,7 +77,7 @@ def test_the_artifacts_of_a_project_are_listed(trained: Path, page: Browser) -> 
     click(page, "main table a", "mnist")
     click(page, "main table a", "mnist:v0")
     shown(page, "train/part-0.txt")
-    pictured(page, "project-artifacts")
+    keep_picture(page, "project-artifacts")
     base = f"{page.base}/api/v1/projects/digits/artifacts"
     for path, text in (
         ("none", "there is no artifact 'none'"),

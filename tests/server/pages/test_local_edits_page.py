@@ -9,15 +9,10 @@ from runvitals.readers.journals.run_handle import open_run
 from runvitals.readers.journals.runs import RunList
 from runvitals.server.library.local.run_edits import RunEdits
 from tests.readers.journals.journals import Training
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import browser, now_ms, page, static, type_into  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.test_build import hook  # noqa: F401
-
-
-def pictured(page: Browser, name: str) -> None:  # noqa: F811
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder) / f"{name}.png")
 
 
 def trained(directory: Path, *names: str) -> None:
@@ -43,7 +38,7 @@ def test_a_row_is_renamed_and_starred(page: Browser, tmp_path: Path) -> None:  #
     page.evaluate("document.querySelector('button[aria-label=\"Star 基线 baseline\"]').click()")
     page.wait("document.querySelector('button.star.starred')")
     assert names(tmp_path) == {"基线 baseline", "two"}
-    pictured(page, "list")
+    keep_picture(page, "list")
     page.open("/runs")  # nothing is only on the page
     page.wait("document.querySelector('button[aria-label=\"Star 基线 baseline\"].starred')")
     assert open_run("基线 baseline", str(tmp_path)).facts.starred
@@ -54,7 +49,7 @@ def test_a_run_is_edited_deleted_and_restored_with_undo(page: Browser, tmp_path:
     page.open("/runs/one/overview")
     click(page, "button", "Edit")
     page.wait("document.querySelector('dialog')")
-    pictured(page, "edit")
+    keep_picture(page, "edit")
     page.evaluate("document.querySelectorAll('dialog input')[1].select()")
     page.call("Input.insertText", text="other")
     type_into(page, "dialog textarea", "what I saw")
@@ -63,12 +58,12 @@ def test_a_run_is_edited_deleted_and_restored_with_undo(page: Browser, tmp_path:
     facts = open_run("one", str(tmp_path)).facts
     assert facts.project == "other"
     assert "what I saw" in facts.notes
-    pictured(page, "run")
+    keep_picture(page, "run")
     click(page, "button", "Delete")
     click(page, "dialog button", "Move to trash")
     shown(page, "one is in the trash.")
     assert names(tmp_path) == {"two"}
-    pictured(page, "deleted")
+    keep_picture(page, "deleted")
     click(page, "button", "Restore")
     page.wait("document.querySelectorAll('tbody tr').length == 1")
     assert names(tmp_path) == {"one", "two"}
@@ -101,10 +96,10 @@ def test_many_runs_are_tagged_moved_and_removed_for_good(page: Browser, tmp_path
     page.wait("document.querySelector('input[aria-label=\"Select two\"]')")
     page.wait("(e => e && (e.click(), true))(document.querySelector('input[aria-label=\"Select two\"]'))")
     page.wait("document.querySelector('.bulk')")
-    pictured(page, "trash")
+    keep_picture(page, "trash")
     click(page, ".bulk button", "Delete for good")
     page.wait("document.querySelector('dialog')")
-    pictured(page, "for-good")
+    keep_picture(page, "for-good")
     click(page, "dialog button", "Delete for good")
     shown(page, "1 run was deleted for good.")
     assert sorted(os.listdir(tmp_path / "runs")) == ["one", "three"]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
@@ -13,7 +11,7 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.events.run_events import DONE, EventKind, RunEvent
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.accounts.routes.people import People, serving_people
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, signed_in, violations
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_shared_page import shown
@@ -42,12 +40,6 @@ def page(people: People, browser: Browser) -> Iterator[Browser]:  # noqa: F811
         yield browser
 
 
-def picture(page: Browser, name: str) -> None:
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
-
-
 def happen(people: People, author: str, uid: str, event: EventKind, **data: str) -> None:
     """Something happened to a run, and was told."""
     store, now_ms = people.served.metadata_store, people.now_ms
@@ -74,11 +66,11 @@ def test_the_bell_counts_lists_and_leads_to_what_is_new(page: Browser, people: P
     assert page.evaluate("document.querySelectorAll('.bell .fresh').length") == 3
     page.evaluate(f"{AXE}; true")
     assert violations(page) == []
-    picture(page, "bell")
+    keep_picture(page, "bell")
     page.resize(390, 800, dark=True)
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     assert violations(page, "color-contrast") == []
-    picture(page, "bell-phone-dark")
+    keep_picture(page, "bell-phone-dark")
     page.resize(1280, 900)
     page.evaluate(
         "[...document.querySelectorAll('.bell li a')].find(e => e.innerText.includes('whale-3')).click()"

@@ -12,9 +12,9 @@ from types import ModuleType
 
 import pytest
 
-from runvitals.server.app import create_app
 from runvitals.server.http.page import FOLDER
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Training
 from tests.server.browser import Browser, NoBrowser

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import math
-import os
 import re
 from importlib.resources import files
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import (  # noqa: F401
     EVIL,
     browser,
@@ -30,12 +29,6 @@ from tests.server.pages.test_page import (  # noqa: F401
 from tests.server.test_build import hook  # noqa: F401
 
 ESC = "\x1b"
-
-
-def keep_picture(page: Browser, name: str) -> None:  # noqa: F811
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
 
 
 def click(page: Browser, text: str, within: str = "body") -> None:  # noqa: F811
@@ -226,6 +219,30 @@ def test_logged_values_over_any_axis(page: Browser, tmp_path: Path) -> None:  # 
         page.press("ArrowLeft")
         page.wait(f"document.querySelector('.where')?.innerText.startsWith({json.dumps(where)})")
         assert drawn_pixels(page, "loss") > 500
+
+
+def test_a_logarithmic_axis_counts_from_the_start(page: Browser, tmp_path: Path) -> None:  # noqa: F811
+    live_run(tmp_path, 50)
+    middles = (
+        ("/runs/abc/charts?charts=loss", "step 7"),
+        ("/runs/abc/charts?charts=loss&x=elapsed", "0:0"),
+        ("/runs/abc/system?charts=utilization", "0:0"),
+    )
+    for path, where in middles:
+        page.open(path)
+        page.wait("document.querySelector('figure .u-over')")
+        page.evaluate(
+            "[...document.querySelectorAll('label')].find(e => e.innerText.trim() === 'log x').click()"
+        )
+        page.wait("new URLSearchParams(location.search).get('logx') === '1'")
+        page.wait("document.querySelector('figure .u-over')")
+        left, top, width, height = page.box("figure .u-over")
+        page.mouse("mouseMoved", left + width / 2, top + height / 2)
+        page.wait(f"document.querySelector('.where')?.innerText.startsWith({json.dumps(where)})")
+        page.mouse("mouseMoved", 0, 0)
+    page.open("/runs/abc/system?charts=utilization&logx=1&x=wall")
+    page.wait("document.querySelector('figure .u-over')")
+    assert "log x" not in page.text("main")
 
 
 def test_what_changed_here(page: Browser, tmp_path: Path) -> None:  # noqa: F811

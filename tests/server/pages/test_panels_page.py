@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
-from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S
 from tests.readers.journals.journals import Monitor, Trainer
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
-from tests.server.pages.test_page_charts import click, downloads, keep_picture
+from tests.server.pages.test_page_charts import click, downloads
 from tests.server.test_build import hook  # noqa: F401
 
 HOSTILE = '<img src=x onerror="document.title=1">'
@@ -162,11 +162,11 @@ def test_every_kind_is_shown_and_hostile_text_is_inert(page: Browser, folder: Pa
         "fanSpeed: not supported",
     ]
     downloads(page)
-    page.evaluate("document.querySelector('[data-panel=bars] .save').click()")
+    page.evaluate("document.querySelector('[data-panel=bars] [title=\"Save as CSV\"]').click()")
     name, kind, table, _ = page.wait("window.saved[0]")
     assert (name, kind) == ("gpu.-.powerWatts.csv", "text/csv")
     assert table.splitlines()[1].split(",")[5:9:3] == ["gpu.*.powerWatts", "229.5"]  # the metric, its mean
-    page.evaluate("document.querySelector('[data-panel=table] .save').click()")
+    page.evaluate("document.querySelector('[data-panel=table] [title=\"Save as CSV\"]').click()")
     assert page.wait("window.saved[1]")[2].startswith("run,host,rank,device,name,metric,last,min,mean,max\n")
     note = page.text("[data-panel=note] .markdown")
     assert HOSTILE in note
@@ -210,6 +210,11 @@ def test_panels_of_a_project_show_its_runs(page: Browser, folder: Path) -> None:
     page.wait("document.querySelectorAll('[data-panel=last] tbody tr').length === 2")
     assert "5.18 W/%" in page.text("[data-panel=last] tbody")
     keep_picture(page, "panels-workspace")
+    page.open("/projects/shared?by=state")
+    page.wait("document.querySelector('[data-panel=power] tbody')?.innerText.includes('state: finished (2)')")
+    assert page.text("[data-panel=power] tbody").split()[-2:] == ["264", "W"]
+    page.wait("document.querySelector('[data-panel=loss] .where')?.innerText === 'means of groups'")
+    page.wait("document.querySelectorAll('[data-panel=last] tbody tr').length === 1")
     page.open("/projects/shared?shown=first")
     page.wait("document.querySelectorAll('[data-panel=power] tbody tr').length === 1")
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,12 +9,14 @@ from typing import Any
 import pytest
 
 from runvitals.server.audit.storage.audit import CLI
+from tests.patience import eventually
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.accounts_server import AccountsServer
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, fill, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_project_pages import choose_field
+from tests.server.pages.test_report_pages import type_into
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.reports.documents import panels, text
 from tests.server.reports.runs import record_run
@@ -82,11 +83,10 @@ def page(desk: Desk, browser: Browser) -> Iterator[Browser]:  # noqa: F811
 
 def look(page: Browser, name: str) -> None:
     """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        for what, size in (("", (1440, 1000)), ("-phone", (390, 800)), ("-dark", (1440, 1000, True))):
-            page.resize(*size)
-            page.screenshot(f"{folder}/{name}{what}.png")
-        page.resize(1280, 900)
+    for what, size in (("", (1440, 1000)), ("-phone", (390, 800)), ("-dark", (1440, 1000, True))):
+        page.resize(*size)
+        keep_picture(page, f"{name}{what}")
+    page.resize(1280, 900)
 
 
 def path_of(report: dict[str, Any], editing: bool = False) -> str:
@@ -202,3 +202,64 @@ def test_a_report_is_shared_with_people_and_by_a_link(page: Browser, desk: Desk)
     page.wait("document.querySelectorAll('.panel canvas').length >= 1")
     look(page, "guest")
     assert page.evaluate("document.querySelectorAll('main .actions button, main .beside').length") == 0
+
+
+def test_parts_of_a_comparison_are_added_to_a_report(page: Browser, desk: Desk) -> None:
+    report = desk.report(title="Rates", blocks=[text("aaaa", "first")])
+    signed_in(page, "bob")
+    page.open("/compare?entity=vision&runs=run-0&runs=run-1&runs=run-2&across=config.lr&up=summary.loss")
+    parts = ("statistics", "parallel coordinates", "scatter plot", "differences")
+    for number, part in enumerate(parts):
+        click(page, f"[aria-label='Add the {part} to a report']")
+        shown(page, "Rates", "dialog")
+        click(page, "dialog label:last-of-type")
+        click(page, "dialog button", "Add")
+        page.wait("!document.querySelector('dialog[open]')")
+        added = desk.blocks(report["id"])
+        assert len(added) == number + 2
+    kinds = [block["panels"][0]["kind"] for block in added[1:]]
+    assert kinds == ["table", "parallel", "scatter", "config_diff"]
+    assert added[3]["panels"][0]["queries"] == [{"source": "logged", "name": "loss", "pattern": None}]
+    page.open(path_of(report))
+    page.wait("document.querySelector('[data-kind=parallel] svg path')")
+    page.wait("document.querySelectorAll('[data-kind=scatter] svg circle').length === 3")
+    shown(page, "lr", "[data-kind=config_diff] table")
+    look(page, "compared")
+    page.evaluate("document.querySelector('[data-kind=config_diff]').scrollIntoView(); true")
+    look(page, "compared-end")
+
+
+def test_the_importance_of_parameters_is_added_to_a_report(page: Browser, desk: Desk) -> None:
+    desk.report(title="Rates")
+    signed_in(page, "bob")
+    page.open("/vision/digits/workspace")
+    page.evaluate("scrollTo(0, document.documentElement.scrollHeight); true")
+    click(page, "[aria-label='Importance of parameters'] button", "Add to a report")
+    shown(page, "With the runs that the filter selects on the day", "dialog")
+    click(page, "dialog button", "Create")
+    page.wait("document.querySelector('.ProseMirror [data-kind=importance]')")
+
+
+def test_people_and_runs_are_mentioned_from_a_menu(page: Browser, desk: Desk) -> None:
+    report = desk.report(title="Rates", blocks=[text("aaaa", "Ask")])
+    signed_in(page, "bob")
+    page.open(path_of(report, editing=True))
+    page.wait("document.querySelector('.ProseMirror p')")
+    type_into(page, 0, " @ve")
+    shown(page, "@vera", ".editor [role=listbox]")
+    page.press("Enter")
+    page.call("Input.insertText", text="about @run-1")
+    shown(page, "run-1", ".editor [role=listbox]")
+    keep_picture(page, "mentions")
+    page.press("ArrowDown")
+    page.press("ArrowUp")
+    page.press("Enter")
+    page.call("Input.insertText", text="or @nothing-of-this-name")
+    page.wait("!document.querySelector('.editor [role=listbox]')")
+    page.press("Escape")
+    written = "Ask @vera about [run-1](/vision/digits/runs/run-1) or @nothing-of-this-name"
+    eventually(lambda: desk.blocks(report["id"])[0]["text"] == written)
+    click(page, ".bar button", "Publish")
+    shown(page, "Ask @vera about run-1", "article")
+    links = "[...document.querySelectorAll('article .markdown a')].map(a => a.pathname)"
+    assert page.evaluate(links) == ["/vera", "/vision/digits/runs/run-1"]

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 from tests.readers.journals.journals import Monitor, Trainer
-from tests.server.browser import Browser
-from tests.server.pages.test_page import browser, now_ms, page, static  # noqa: F401
+from tests.server.browser import Browser, keep_picture
+from tests.server.pages.test_page import browser, live_run, now_ms, page, static  # noqa: F401
 from tests.server.pages.test_page_charts import click
 from tests.server.test_build import hook  # noqa: F401
 
@@ -73,12 +72,6 @@ def test_a_selected_part_is_the_same_in_all_tabs(page: Browser, tmp_path: Path) 
     assert "10 steps shown" in page.text(".tools .zoomed")
     page.evaluate("document.querySelector('.tools .zoomed').click()")
     page.wait("location.search === '?charts=loss'")
-
-
-def keep_picture(page: Browser, name: str) -> None:  # noqa: F811
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
 
 
 def point_at(page: Browser, selector: str, share: float) -> None:  # noqa: F811
@@ -242,3 +235,30 @@ def test_values_that_are_not_finite_are_counted_and_marked(page: Browser, tmp_pa
     marked, others = page.evaluate(inked)
     assert marked > 20
     assert others == 0
+
+
+def test_what_comes_while_a_page_is_open_moves_no_chart(page: Browser, tmp_path: Path) -> None:  # noqa: F811
+    training = live_run(tmp_path, 50, interval_s=30.0)
+    page.open("/runs/abc/charts")
+    page.wait("document.querySelectorAll('figure').length >= 2")
+    page.wait("document.querySelector('[aria-label=Findings]')")
+    titles = page.evaluate("[...document.querySelectorAll('figure h3')].map(e => e.innerText)")
+    place = page.box("figure")
+    start_ms = training.now_ms
+    other = Trainer(tmp_path, pid=4999, start_ms=start_ms, rank=1)
+    other.log(start_ms, 50, **{"a first name": 1.0})
+    other.log(start_ms + 1000, 51, **{"a first name": 2.0})
+    training.monitor.event(start_ms, "alert", level="warning", title="the disk is nearly full")
+    training.advance(3)
+    page.wait("document.querySelector('.urgent')?.innerText.includes('the disk is nearly full')")
+    page.wait(f"document.querySelectorAll('figure').length > {len(titles)}")
+    newer = page.evaluate("[...document.querySelectorAll('figure h3')].map(e => e.innerText)")
+    assert newer[: len(titles)] == titles
+    training.end("failed", exit_code=3)
+    page.wait("document.querySelector('.badge.failed')")
+    assert page.box("figure")[1] == place[1]
+    click(page, "Show why")
+    page.wait("document.querySelector('[aria-label=\"Why it failed\"]')?.innerText.includes('3')")
+    page.open("/runs/abc/charts")
+    page.wait("document.querySelector('[aria-label=\"Why it failed\"]')")
+    assert "Show why" not in page.text("main")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import time
 from collections.abc import Iterator
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
@@ -15,7 +13,7 @@ from runvitals.model.ending import Ending
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import browser, static, type_into  # noqa: F401
 from tests.server.pages.test_page_charts import downloads
 from tests.server.serving import Served, serving
@@ -121,12 +119,6 @@ def serious(page: Browser) -> list[str]:
         ".map(({id, nodes}) => `${id}: ${nodes[0].html}`))"
     )
     return violations
-
-
-def keep_picture(page: Browser, name: str) -> None:
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
 
 
 def test_thousands_of_rows_are_scrolled_and_few_are_in_the_page(page: Browser) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import Path
@@ -13,7 +12,7 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.accounts.routes.people import People, serving_people
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, signed_in, violations
 from tests.server.pages.test_page import browser, live_run, page, static  # noqa: F401
 from tests.server.pages.test_shared_page import shown
@@ -51,12 +50,6 @@ def server_page(people: People, browser: Browser) -> Iterator[Browser]:  # noqa:
         yield browser
 
 
-def picture(page: Browser, name: str) -> None:  # noqa: F811
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
-
-
 def ctrl_k(page: Browser) -> None:  # noqa: F811
     page.wait("document.querySelector('header .search')")
     page.evaluate(
@@ -84,7 +77,7 @@ def test_a_run_is_found_by_its_notes_and_opened_by_keys(
     write(server_page, "baleen")
     server_page.wait(f"{ROWS}.includes('Whale <b>bob</b>')")
     assert "Whale <b>carla</b>" not in server_page.evaluate(ROWS)  # bob may not read it
-    picture(server_page, "palette-runs")
+    keep_picture(server_page, "palette-runs")
     server_page.press("Enter")
     server_page.wait("location.pathname === '/vision/digits/runs/whale-of-bob'")
     server_page.wait("document.querySelector('dialog') === null")
@@ -104,11 +97,11 @@ def test_settings_people_and_actions_are_found(server_page: Browser, people: Peo
     write(server_page, "dark")
     server_page.wait(f"{ROWS}.includes('Dark colours')")
     server_page.resize(390, 800)
-    picture(server_page, "palette-phone")
+    keep_picture(server_page, "palette-phone")
     server_page.press("Enter")
     server_page.wait("document.documentElement.dataset.theme === 'dark'")
     ctrl_k(server_page)
-    picture(server_page, "palette-phone-dark")
+    keep_picture(server_page, "palette-phone-dark")
     write(server_page, "light")
     server_page.wait(f"{ROWS}.includes('Light colours')")
     server_page.press("Enter")
@@ -122,7 +115,7 @@ def test_the_local_page_goes_to_a_chart_and_shows_the_keys(page: Browser, tmp_pa
     title = page.evaluate("document.querySelectorAll('figure[data-chart]')[2].getAttribute('aria-label')")
     write(page, title)
     page.wait(f"{ROWS}.includes({title!r})")
-    picture(page, "palette-local")
+    keep_picture(page, "palette-local")
     page.wait(f"{ROWS}[0] === {title!r}")
     page.press("Enter")
     page.wait(f"document.activeElement.closest('figure')?.getAttribute('aria-label') === {title!r}")

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.resources import files
-from pathlib import Path
 
 import pytest
 
-from runvitals.findings.finding import Evidence, Finding, Findings
-from runvitals.findings.rules import VERSION
+from runvitals.findings.finding import RULES_VERSION, Evidence, Finding, Findings
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.findings.kept_result import JudgedRun, continue_result
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.server.runs.storage.writers import WriterHeartbeat
 from tests.server.accounts.routes.people import People, serving_people
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, check, fill, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
@@ -53,12 +50,6 @@ def page(people: People, browser: Browser) -> Iterator[Browser]:  # noqa: F811
         yield browser
 
 
-def picture(page: Browser, name: str) -> None:
-    """For who wants to look: PICTURES=folder."""
-    if folder := os.environ.get("PICTURES"):
-        page.screenshot(Path(folder, f"{name}.png"))
-
-
 def lose(people: People, uid: str, project: str, **hours: float) -> None:
     """A run of bob that lost hours to causes, each on a host of its own."""
     team, bob = people.accounts.teams.by_name("vision").id, people.accounts.users.by_name("bob").id
@@ -88,7 +79,7 @@ def lose(people: People, uid: str, project: str, **hours: float) -> None:
     ]
     verdict = findings[0].id if findings else "healthy"
     times = (now_ms, now_ms - 10 * HOUR_MS, now_ms)
-    judged = JudgedRun(writer.run_id, VERSION, *times, False, Findings(verdict, "", findings), 1e6)
+    judged = JudgedRun(writer.run_id, RULES_VERSION, *times, False, Findings(verdict, "", findings), 1e6)
     store.findings.put([continue_result(None, judged)[0]])
     people.rights_changed()
 
@@ -101,7 +92,7 @@ def test_a_project_and_its_team_show_what_was_lost_by_cause(page: Browser, peopl
     signed_in(page, "bob")
     page.open("/vision/digits/findings")
     shown(page, "55 h lost · 3 runs judged")
-    picture(page, "lost-project")
+    keep_picture(page, "lost-project")
     causes = page.evaluate("[...document.querySelectorAll('.causes .numbers')].map(e => e.innerText)")
     assert causes == ["38 h · 1 run", "12 h · 1 run", "4.3 h · 1 run"]
     page.wait("document.querySelectorAll('.causes > li > button')[1].click() || true")
@@ -111,10 +102,10 @@ def test_a_project_and_its_team_show_what_was_lost_by_cause(page: Browser, peopl
         == "/vision/digits/runs/otter-2/system"
     )
     assert page.evaluate("location.search") == "?cause=hang"
-    picture(page, "lost-runs")
+    keep_picture(page, "lost-runs")
     page.resize(390, 800, dark=True)
     check(page, "/vision/digits/findings?cause=hang", AXE)
-    picture(page, "lost-phone-dark")
+    keep_picture(page, "lost-phone-dark")
     page.resize(390, 800)
     page.open("/vision?cause=idle")
     shown(page, "lost · 4 runs judged")
@@ -126,9 +117,9 @@ def test_a_project_and_its_team_show_what_was_lost_by_cause(page: Browser, peopl
     )
     assert digits.startswith("digits\n55 h · 2 runs")
     assert faces.startswith("faces\n0.52 h · 1 run")
-    picture(page, "lost-team-phone")
+    keep_picture(page, "lost-team-phone")
     page.resize(1280, 900, dark=True)
-    picture(page, "lost-team-dark")
+    keep_picture(page, "lost-team-dark")
     click(page, "ul a.row .title", "digits")
     page.wait("location.pathname === '/vision/digits/findings'")
     page.resize(1280, 900)
@@ -145,7 +136,7 @@ def test_a_run_behind_a_cause_opens_at_its_finding(page: Browser, people: People
     asked = page.evaluate("Object.fromEntries(new URLSearchParams(location.search))")
     assert asked["finding"] == f"hang~{from_ms}"
     assert int(asked["from"]) < from_ms < int(asked["to"])
-    picture(page, "lost-run")
+    keep_picture(page, "lost-run")
 
 
 def test_billing_readers_see_all_teams_and_only_links_to_what_they_may_read(
@@ -159,10 +150,10 @@ def test_billing_readers_see_all_teams_and_only_links_to_what_they_may_read(
     click(page, ".causes li li button .title", "vision")
     shown(page, "birds\n30 h · 1 run")
     assert page.evaluate("document.querySelectorAll('main .card a').length") == 0
-    picture(page, "lost-organisation")
+    keep_picture(page, "lost-organisation")
     page.resize(390, 800, dark=True)
     check(page, "/-/billing/lost-time?cause=hang", AXE)
-    picture(page, "lost-organisation-phone")
+    keep_picture(page, "lost-organisation-phone")
     page.resize(1280, 900)
     page.call("Network.clearBrowserCookies")
     signed_in(page, "bob")
@@ -178,7 +169,7 @@ def test_a_team_without_runs_says_so(page: Browser, people: People) -> None:
     signed_in(page, "carla")
     page.open("/empty/nothing/findings")
     shown(page, "There were no runs.")
-    picture(page, "lost-none")
+    keep_picture(page, "lost-none")
 
 
 def test_rules_and_automations_about_findings_are_made_in_forms(page: Browser, people: People) -> None:
@@ -193,7 +184,7 @@ def test_rules_and_automations_about_findings_are_made_in_forms(page: Browser, p
     fill(page, "Findings", "hang, idle", "dialog")
     click(page, "dialog button", "Preview")
     shown(page, "Would have fired", "dialog")
-    picture(page, "rule-form")
+    keep_picture(page, "rule-form")
     click(page, "dialog button", "Switch on")
     shown(page, "finding hang or idle, warning or worse")
     page.open("/vision/-/settings/notifications")
@@ -202,7 +193,7 @@ def test_rules_and_automations_about_findings_are_made_in_forms(page: Browser, p
     choose(page, "finding.opened")
     fill(page, "Findings", "hang", "dialog")
     click(page, "dialog label", "Ada")
-    picture(page, "automation-form")
+    keep_picture(page, "automation-form")
     click(page, "dialog button", "Save")
     shown(page, "Finding hang, warning or worse, opens", "table")
 
@@ -256,7 +247,7 @@ def keep(people: People, run_id: int, *findings: Finding) -> None:
         if findings
         else Findings("healthy", "Healthy.", [])
     )
-    judged = JudgedRun(run_id, VERSION, now_ms, now_ms - HOUR_MS, now_ms, False, verdict, 8.0)
+    judged = JudgedRun(run_id, RULES_VERSION, now_ms, now_ms - HOUR_MS, now_ms, False, verdict, 8.0)
     people.served.app.services.findings.keep(judged)
 
 
@@ -276,7 +267,7 @@ def test_a_finding_opens_grows_and_closes_while_one_looks(
     shown(page, "since ", ".verdict")
     notices = "[...document.querySelectorAll('main > .notice')].map(e => e.innerText).join()"
     assert "idle" not in page.evaluate(notices)  # the verdict says it, and no notice repeats it
-    picture(page, "finding-live")
+    keep_picture(page, "finding-live")
     keep(people, going_on, replace(idle, text="The GPU is idle, still.", device_hours=2.0))
     shown(page, "The GPU is idle, still.", ".verdict .text")
     shown(page, "2.0 device-hours lost", ".verdict")

@@ -11,9 +11,8 @@ import pytest
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.server.accounts.routes.people import People, serving_people
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, check, field, fill, signed_in
-from tests.server.pages.test_alert_and_usage_pages import keep_picture
 from tests.server.pages.test_joining_pages import as_user
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_pickers import begin

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import pytest
 
-from runvitals.server.app import create_app
 from runvitals.server.http.serve import Server, listen
+from runvitals.server.local_app import create_app
 from tests.patience import PATIENCE_S, eventually
 from tests.readers.journals.journals import Training
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_page import browser, now_ms, static  # noqa: F401
-from tests.server.pages.test_page_charts import choose, click, drag, keep_picture, parameters
+from tests.server.pages.test_page_charts import choose, click, drag, parameters
 from tests.server.test_build import hook  # noqa: F401
 
 LOSS = 'figure[data-chart="logged/loss"]'

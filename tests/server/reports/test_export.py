@@ -11,8 +11,12 @@ from PIL import Image
 from runvitals.cli import main
 from runvitals.server.audit.storage.audit import CLI
 from tests.server.accounts_server import T0, AccountsServer
-from tests.server.reports.documents import REPORTS, panel, run_set, text
+from tests.server.reports.documents import LOSS, REPORTS, panel, run_set, text
 
+ACC = {"source": "logged", "name": "acc/top1"}
+GPUS = {"source": "system", "name": "gpu.*.gpu"}
+SCATTER = {"metrics": ["loss"], "across": 'logged:"acc/top1"'}
+DEVICES = {"metrics": ["system:gpu.*.gpu"], "scope": "devices", "x": "relative"}
 SCRIPT = '<script>alert(1)</script><img src=x onerror="alert(1)">'
 
 
@@ -36,6 +40,14 @@ def exported(rates: AccountsServer, monkeypatch: pytest.MonkeyPatch) -> str:
         "panels": [
             panel(title="Loss | of all"),
             panel("bar", panel_id="panel2", title=SCRIPT, settings={"statistic": "min"}),
+            panel("line", (LOSS, ACC), panel_id="panel5", settings={"metrics": ['loss * 4 + "acc/top1"']}),
+            panel("line", panel_id="panel6", settings={"metrics": ["loss *"]}, title="Wrong"),
+            panel("scatter", (LOSS, ACC), panel_id="panel7", settings=SCATTER),
+            panel("percentile", panel_id="panel8", settings={"percentiles": [50]}, title="Median"),
+            panel("line", (GPUS,), panel_id="panel9", settings=DEVICES, title="GPUs"),
+            panel("table", (LOSS,), panel_id="panel10", settings={"metrics": ["loss / 2"]}, title="Half"),
+            panel("text", (), panel_id="panel11", settings={"text": "A *remark*."}),
+            panel("parallel", (LOSS,), panel_id="panel12", title="Axes"),
             panel("config_diff", (), panel_id="panel3"),
             panel("console", (), panel_id="panel4"),
         ],
@@ -54,9 +66,19 @@ def test_html_is_one_file_without_scripts(exported: str, tmp_path: Path) -> None
     assert "<script" not in page
     assert "onerror=&quot;" in page
     assert "default-src 'none'" in page
-    assert page.count("<polyline") == 3
+    # Three runs, and three of the expression; one median; two devices of each run.
+    assert page.count("<polyline") == 3 + 3 + 1 + 6
+    assert (page.count("<rect "), page.count("<circle ")) == (3 + 13, 3)
+    assert "expected a metric, a number or (, found the end" in page
     assert 'src="data:image/webp;base64,' in page
-    for words in ("<h3>Result</h3>", "<strong>0.1</strong>", "Loss | of all", "<td>0.25</td>", "last line"):
+    for words in (
+        "<h3>Result</h3>",
+        "<strong>0.1</strong>",
+        "Loss | of all",
+        "<td>0.125</td>",
+        "A *remark*.",
+        "last line",
+    ):
         assert words in page, words
     assert "http-equiv" in page
     assert 'src="http' not in page
@@ -70,6 +92,9 @@ def test_markdown(exported: str, tmp_path: Path) -> None:
     assert "A rate of **0.1**" in page
     assert "### Loss | of all" in page
     assert "| run-0 | 0.25 |" in page
+    assert "| run-0 | 2 |" in page  # loss * 4 + acc/top1
+    assert "| run-0 · node 1 | 50 |" in page
+    assert "A *remark*." in page
     assert "| lr | 0.3 | 0.1 | 0.1 |" in page
     assert "last line" in page
 

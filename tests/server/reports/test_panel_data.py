@@ -172,3 +172,16 @@ def test_only_editors_see_panels_of_the_working_copy(rates: AccountsServer) -> N
     rates.ask("eve", "GET", f"{report}/panels/panel2/data", 404)
     rates.ask("mallory", "GET", f"{report}/panels/panel1/data", 404)
     rates.ask(None, "GET", f"{report}/panels/panel1/data", 401)
+
+
+def test_runs_are_placed_by_their_fields(rates: AccountsServer) -> None:
+    fields = {"metrics": ["summary.loss"], "across": "config.lr"}
+    scatter = panel("scatter", panel_id="panel1", settings=fields)
+    usual = panel("parallel", (), panel_id="panel2")
+    path = publish(rates, scatter, usual)
+    placed = rates.ask("eve", "GET", f"{path}/panels/panel1/data")["differences"]
+    assert [(row["name"], row["values"]) for row in placed["statistics"]] == [("summary.loss", [0.25] * 3)]
+    assert [fact["name"] for fact in placed["facts"]] == ["lr"]
+    lines = rates.ask("eve", "GET", f"{path}/panels/panel1/data")["lines"]
+    assert lines == {}
+    assert rates.ask("eve", "GET", f"{path}/panels/panel2/data")["differences"]["statistics"] == []

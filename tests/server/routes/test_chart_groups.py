@@ -115,6 +115,20 @@ def test_few_points_are_means_of_nested_buckets(runs: Client) -> None:
     assert lines(body)[0.1]["y"] == [2 + start + 1.5 for start in range(0, 20, 4)]
 
 
+def test_a_logarithmic_axis(runs: Client) -> None:
+    line = lines(groups(runs, x="step", scale="log"))[0.1]
+    assert line["x"][0] == 1.0, "the first step is not positive"
+    assert line["x"][-1] == 19.0
+    whole = lines(groups(runs, x="step"))[0.1]
+    assert (
+        dict(zip(line["x"], line["y"], strict=True)).items()
+        <= dict(zip(whole["x"], whole["y"], strict=True)).items()
+    )
+    system = lines(groups(runs, "system", keys=["gpu.{i}.temp"], scale="log"))[0.1]
+    assert system["y"] == [pytest.approx(LEVELS["a"] / 2 + LEVELS["b"] / 2 + 1)] * len(system["y"])
+    assert system["x"][0] >= 500
+
+
 def test_a_part_of_the_axis(runs: Client) -> None:
     assert lines(groups(runs, x0=5, x1=8))[0.1]["x"] == [5, 6, 7, 8]
 

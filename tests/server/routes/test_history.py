@@ -46,6 +46,17 @@ def test_keys_may_be_globs_and_those_without_a_match_are_named(tmp_path: Path, c
     )
 
 
+def test_decimal_steps_are_not_rounded_to_whole_ones(tmp_path: Path, client: Client) -> None:
+    trainer = Trainer(tmp_path)
+    for row in range(100):
+        trainer.log(T0 + row * 10, row / 100, loss=float(row))
+    (group,) = client.ask("runs/abc/history", max_points=10)["groups"]
+    assert group["step"] == pytest.approx([0, 0.2, 0.4, 0.6, 0.8])
+    assert group["n"] == [20] * 5
+    (line,) = client.ask("overlay/logged", runs="abc", keys="loss", points=25)["keys"][0]["groups"]
+    assert len(line["x"]) == 20
+
+
 def test_many_logged_rows_are_returned_as_buckets_of_steps(tmp_path: Path, client: Client) -> None:
     trainer = Trainer(tmp_path)
     for step in range(100):
@@ -58,6 +69,20 @@ def test_many_logged_rows_are_returned_as_buckets_of_steps(tmp_path: Path, clien
         14.5,
         19.0,
     )
+
+
+def test_buckets_of_steps_along_a_logarithmic_axis(tmp_path: Path, client: Client) -> None:
+    trainer = Trainer(tmp_path)
+    for step in range(20_000):
+        trainer.log(T0 + step, step, loss=70.0 if step == 15_000 else 1.0)
+    (group,) = client.ask("runs/abc/history", max_points=50, scale="log")["groups"]
+    assert group["step"][0] == 1.0
+    assert sum(group["n"]) == 19_999  # the first step is not positive
+    for low in (100, 1000):
+        assert sum(low <= step < 10 * low for step in group["step"]) >= 20
+    place = group["max"]["loss"].index(70.0)
+    assert group["step"][place] <= 15_000 < group["step"][place + 1]
+    assert group["t"][place] == T0 + group["step"][place + 1] - 1  # the newest of the bucket
 
 
 def test_logged_rows_at_full_resolution(

@@ -48,6 +48,11 @@ NOT_LISTS = frozenset(
         "/api/v1/teams/{team}/alerts",
         "/api/v1/teams/{team}/automations/{automation}",
         "/api/v1/teams/{team}/profile",
+        "/api/v1/teams/{team}/registries/{registry}",
+        "/api/v1/teams/{team}/registries/{registry}/collections/{collection}",
+        "/api/v1/teams/{team}/registries/{registry}/collections/{collection}/versions/{version}",
+        "/api/v1/teams/{team}/registries/{registry}/collections/{collection}/versions/{version}/files/{path:path}",
+        "/api/v1/teams/{team}/registries/{registry}/requests/{number}",
         "/api/v1/teams/{team}/settings",
         "/api/v1/teams/{team}/usage",
         "/api/v1/users/{user}",
@@ -119,6 +124,7 @@ def full(vision: AccountsServer) -> AccountsServer:
     digits = vision.metadata_store.projects.id("digits")
     for name, content in (("mnist", b"1"), ("mnist", b"2"), ("faces", b"3")):
         logged(vision.metadata_store, digits, {"a": content, "b": b"0"}, name)
+    add_registries(vision)
     rules, sweeps = "entities/vision/alert-rules", "entities/vision/projects/digits/sweeps"
     configuration = {"method": "random", "parameters": {"lr": {"min": 0.1, "max": 1.0}}}
     for rule in vision.ask("ada", "GET", rules)["ready"][:2]:
@@ -139,6 +145,21 @@ def full(vision: AccountsServer) -> AccountsServer:
     return vision
 
 
+def add_registries(vision: AccountsServer) -> None:
+    """Two registries; in `model`, two collections, versions, administrators and requests."""
+    registries, linked = "teams/vision/registries", "teams/vision/registries/model/collections"
+    for name in ("model", "other"):
+        vision.ask("ada", "POST", registries, 201, json={"name": name})
+    for collection, version in (("mnist", "v0"), ("mnist", "v1"), ("faces", "v0")):
+        source = {"artifact": f"digits/{collection}", "version": version}
+        vision.ask("ada", "POST", f"{linked}/{collection}/versions", 201, json=source)
+    for name in ("ada", "bob"):
+        vision.ask("ada", "PUT", f"{registries}/model/admins/{name}", 204)
+    for alias in ("gold", "best"):
+        vision.ask("ada", "PUT", f"{registries}/model/protected-aliases/{alias}", 204)
+        vision.ask("ada", "POST", f"{linked}/mnist/requests", 201, json={"alias": alias, "version": 0})
+
+
 def newest_sweep(vision: AccountsServer) -> Sweep:
     project = vision.metadata_store.projects.id("digits")
     return vision.metadata_store.sweeps.sweeps.of_project(project)[0][0]
@@ -155,6 +176,9 @@ def names_of(path: str) -> str:
         "automation": "1",
         "name": "mnist",
         "alias": "latest",
+        "registry": "model",
+        "collection": "mnist",
+        "version": "latest",
     }
     for name, value in values.items():
         path = path.replace(f"{{{name}}}", value)

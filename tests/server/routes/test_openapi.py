@@ -18,8 +18,9 @@ from schemathesis.specs.openapi.checks import response_schema_conformance, statu
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.account_routes import ACCOUNT_ROUTERS
-from runvitals.server.app import application, local_services
+from runvitals.server.app import application
 from runvitals.server.build import ServerOptions, build_server
+from runvitals.server.local_app import local_services
 from runvitals.server.metadata_store import open_metadata_store
 from runvitals.store.samples.sqlite import SqliteChunks
 from tests.patience import PATIENCE_S

@@ -180,6 +180,23 @@ def test_a_logarithmic_scale_keeps_decades_and_spikes(tmp_path: Path, x: str) ->
     assert [whole[place] for place in finer["x"][1:-1]] == finer["y"][1:-1]
 
 
+def test_sampled_values_along_a_logarithmic_axis(runs: Client) -> None:
+    body = overlay(runs, "system", keys=["cpu", "gpu.{i}.temp"], scale="log", points=20)
+    assert width(body, "cpu") is None
+    for run in TICKS:
+        line = lines(body, "cpu")[run]
+        alone = runs.ask(f"runs/{run}/metrics", keys="cpu", max_points=10_000)["groups"][0]
+        since = [t - STARTED[run] for t in alone["t"] if t > STARTED[run]]
+        assert sum(line["n"] or [1] * len(line["x"])) == len(since)
+        assert line["x"][0] <= since[0]
+    long = lines(body, "cpu")["first"]["x"]
+    assert sum(10_000 <= x < 100_000 for x in long) >= 20
+    assert set(lines(body, "cpu")["second"]["x"]) <= set(long), "runs share their buckets"
+    part = lines(overlay(runs, "system", keys=["cpu"], scale="log", x0=100_000, x1=200_000), "cpu")
+    assert list(part) == ["first"]
+    assert 95_000 < part["first"]["x"][0] <= 100_000
+
+
 def test_ranks_are_one_line_with_their_extremes(runs: Client) -> None:
     line = lines(overlay(runs, "logged", keys=["loss"], points=500), "loss")["third"]
     assert line["n"] == [4] * 30  # rank 0 logs too
@@ -266,6 +283,8 @@ def test_a_table_has_the_same_numbers(runs: Client) -> None:
         ("system", {"runs": [f"r{i}" for i in range(101)]}, "runs"),
         ("logged", {"keys": [f"k{i}" for i in range(101)]}, "keys"),
         ("logged", {"width": "inf"}, "width"),
+        ("system", {"scale": "log", "x": "wall"}, "scale=log of system metrics: expected x=relative"),
+        ("system", {"scale": "log", "width": 5}, "no width"),
     ],
 )
 def test_invalid_requests(runs: Client, what: str, params: dict[str, Any], reason: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -75,6 +76,40 @@ def test_long_series_are_returned_as_buckets(tmp_path: Path, client: Client) -> 
 
     raw = client.ask("runs/abc/metrics", keys="cpu", max_points=10, resolution="raw")
     assert raw["groups"][0]["series"]["cpu"] == [float(i) for i in range(100)]
+
+
+def test_buckets_that_get_wider_keep_decades_and_spikes(tmp_path: Path, client: Client) -> None:
+    spikes = {3: 90.0, 470: 91.0, 15_000: 92.0}
+    monitor = Monitor(tmp_path)
+    for i in range(20_000):
+        monitor.sample(T0 + i * 1000, {"cpu": spikes.get(i, 1.0)})
+    metrics = client.ask("runs/abc/metrics", keys="cpu", max_points=50, log_from=T0)
+    models.Metrics.model_validate(metrics)
+    assert (metrics["resolution"], metrics["bucket_ms"]) == ("buckets", None)
+    (group,) = metrics["groups"]
+    since = [(t - T0) / 1000 for t in group["t"]]
+    assert since == sorted(set(since))
+    assert since[0] <= 1 < since[1]
+    assert sum(group["n"]) == 19_999  # the first sample is at the start
+    for low in (100, 1000):
+        assert sum(low <= place < 10 * low for place in since) >= 20
+    assert max(after / before for before, after in pairwise(since) if before > 50) < 1.07
+    for second, height in spikes.items():
+        place = group["max"]["cpu"].index(height)
+        assert since[place] <= second < since[place + 1]
+    part = client.ask(
+        "runs/abc/metrics", keys="cpu", max_points=50, log_from=T0, t0=T0 + 100_000, t1=T0 + 999_000
+    )
+    first = part["groups"][0]
+    assert T0 + 90_000 < first["t"][0] <= T0 + 100_000
+    assert 960_000 <= first["t"][-1] - T0 <= 999_000
+    few = client.ask("runs/abc/metrics", keys="cpu", max_points=50, log_from=T0 + 19_980_000)
+    assert (few["resolution"], few["groups"][0]["t"][0]) == ("raw", T0 + 19_981_000)
+    table = client.get(
+        "/api/v1/runs/abc/metrics",
+        params={"keys": "cpu", "max_points": 50, "log_from": T0, "format": "csv"},
+    )
+    assert len(table.text.splitlines()) == 1 + len(since)
 
 
 def test_metrics_of_a_time_range_and_of_one_host(tmp_path: Path, client: Client) -> None:

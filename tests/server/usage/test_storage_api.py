@@ -96,7 +96,7 @@ def test_what_artifacts_take_and_their_time_to_live(server: AccountsServer) -> N
     logged(store, project_id, {"a": b"12345678"}, "kept")
     logged(store, project_id, {"a": b"1234"}, "short-lived", ttl_s=3600)
     linked = logged(store, project_id, {"a": b"12"}, "linked", ttl_s=3600)
-    store.artifacts.collections.link(linked.id, project_id, "best", [], T0)
+    store.artifacts.links.link(linked.id, project_id, "best", [], T0)
     listing = server.ask("bob", "GET", "storage/vision/digits/artifacts")
     figures = ("name", "versions", "bytes", "expiring_bytes", "expires_ms", "may")
     assert [tuple(row[name] for name in figures) for row in listing["artifacts"]] == [

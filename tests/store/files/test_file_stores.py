@@ -1,4 +1,4 @@
-"""A folder and a bucket keep contents in the same way. The bucket is moto's."""
+"""A folder and the buckets of all providers keep contents in the same way, and check signatures."""
 
 from __future__ import annotations
 
@@ -7,74 +7,65 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
-import boto3
 import pytest
-from fsspec.implementations.memory import MemoryFileSystem
 
-from runvitals.store.files.bucket_address import BucketAddress
-from runvitals.store.files.bucket_store import BucketFileStore
+from runvitals.store.files.bucket_location import BucketLocation
+from runvitals.store.files.buckets import open_bucket, open_store
 from runvitals.store.files.folder_store import FolderFileStore
-from runvitals.store.files.fsspec_store import FsspecFileStore
 from runvitals.store.files.interface import FileStore
-from tests.moto import aws_environment, moto_server
+from tests.buckets.azure_service import ACCOUNT, ACCOUNT_KEY, CONTAINER, azurite
+from tests.buckets.gcs_service import GoogleService, service_account
+from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
 
-__all__ = ["moto_server"]
-BUCKET = "training-files"
-SECRET = "secret-of-the-test"
-
-
-@pytest.fixture
-def s3(moto_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
-    """A client of an empty bucket."""
-    for name, value in aws_environment(moto_server).items():
-        monkeypatch.setenv(name, value)
-    client = boto3.client("s3")
-    client.create_bucket(Bucket=BUCKET, CreateBucketConfiguration={"LocationConstraint": "us-west-2"})
-    yield client
-    for entry in client.list_objects_v2(Bucket=BUCKET).get("Contents", ()):
-        client.delete_object(Bucket=BUCKET, Key=entry["Key"])
-    client.delete_bucket(Bucket=BUCKET)
-    client.close()
+PUT_HEADERS = {"x-ms-blob-type": "BlockBlob", "content-type": "application/octet-stream"}
+KEYS = {"access_key_id": ACCESS_KEY, "secret_access_key": SECRET_KEY}
 
 
 @pytest.fixture
-def bucket(s3: Any) -> BucketFileStore:
-    return BucketFileStore(BucketAddress.read(f"s3://{BUCKET}/runvitals"))
+def s3() -> Iterator[ObjectService]:
+    service = ObjectService()
+    yield service
+    service.close()
 
 
-class FailingFilesystem:
-    """A file system whose library reports everything by errors of its own, with secrets in them."""
-
-    def __getattr__(self, name: str) -> Any:
-        raise RuntimeError(f"{name} with {SECRET}")
+def s3_location(service: ObjectService, prefix: str = "runvitals/") -> BucketLocation:
+    return BucketLocation("s3", service.bucket, prefix, service.url, "eu-central-1", secret=KEYS)
 
 
-def test_errors_of_a_library_do_not_show_secrets(tmp_path: Path) -> None:
-    store = FsspecFileStore(BucketAddress.read("gs://training-files"), FailingFilesystem())
-    (tmp_path / "upload").write_bytes(b"x")
-    for work in (
-        store.check,
-        lambda: store.open("a" * 64),
-        lambda: store.remove(["a" * 64]),
-        lambda: list(store.contents()),
-        lambda: store.take("a" * 64, str(tmp_path / "upload")),
-    ):
-        with pytest.raises(OSError, match=r"the bucket gs://training-files .*: RuntimeError") as error:
-            work()
-        assert SECRET not in str(error.value)
-    assert (tmp_path / "upload").exists()
+@pytest.fixture
+def bucket(s3: ObjectService) -> FileStore:
+    return open_store(s3_location(s3))
 
 
-@pytest.fixture(params=["folder", "bucket", "fsspec"])
+@pytest.fixture
+def google() -> Iterator[FileStore]:
+    service = GoogleService()
+    secret = {"service_account": service_account()}
+    yield open_store(BucketLocation("gcs", service.bucket, "runvitals/", service.url, secret=secret))
+    service.close()
+
+
+@pytest.fixture(scope="module")
+def azure_endpoint() -> Iterator[str]:
+    with azurite() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture
+def azure(azure_endpoint: str, tmp_path: Path) -> FileStore:
+    secret, prefix = {"account_key": ACCOUNT_KEY}, f"{tmp_path.name}/"
+    location = BucketLocation("azure", CONTAINER, prefix, azure_endpoint, account=ACCOUNT, secret=secret)
+    return open_store(location)
+
+
+@pytest.fixture(params=["folder", "bucket", "google", "azure"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> FileStore:
     if request.param == "folder":
         return FolderFileStore(str(tmp_path / "contents"))
-    if request.param == "fsspec":
-        address = BucketAddress(tmp_path.name.replace("_", "-").lower(), "runvitals/", "gs")
-        return FsspecFileStore(address, MemoryFileSystem())
-    bucket: BucketFileStore = request.getfixturevalue("bucket")
+    bucket: FileStore = request.getfixturevalue(request.param)
     return bucket
 
 
@@ -123,41 +114,114 @@ def test_only_digests_are_names(store: FileStore, tmp_path: Path, name: str) -> 
             work(name)
 
 
-def test_a_bucket_has_the_keys_of_the_folder(bucket: BucketFileStore, s3: Any, tmp_path: Path) -> None:
+def test_contents_larger_than_a_part_are_joined(store: FileStore, tmp_path: Path) -> None:
+    content = os.urandom(9 << 20)
+    sha256 = keep(store, tmp_path, content)
+    with store.open(sha256) as file:
+        assert file.read() == content
+
+
+@pytest.mark.parametrize("provider", ["bucket", "google", "azure"])
+def test_a_signed_address_is_of_one_content_and_method(
+    provider: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    store: FileStore = request.getfixturevalue(provider)
+    first, second = keep(store, tmp_path, b"first"), keep(store, tmp_path, b"second")
+    address = store.signed_address(first, "GET", 300)
+    assert address is not None
+    with urlopen(address) as response:
+        assert response.read() == b"first"
+    writing = Request(address, b"other", PUT_HEADERS, method="PUT")
+    for refused in (Request(address.replace(first, second)), writing):
+        with pytest.raises(HTTPError) as error:
+            urlopen(refused)
+        error.value.close()
+        assert error.value.code == 403
+    address = store.signed_address(second, "PUT", 300)
+    assert address is not None
+    with urlopen(Request(address, b"written", PUT_HEADERS, method="PUT")) as response:
+        assert response.status in (200, 201)
+    with store.open(second) as file:
+        assert file.read() == b"written"
+
+
+def test_a_folder_has_no_addresses(tmp_path: Path) -> None:
+    folder = FolderFileStore(str(tmp_path))
+    assert folder.signed_address("0" * 64, "GET", 300) is None
+
+
+def test_a_bucket_has_the_keys_of_the_folder(bucket: FileStore, s3: ObjectService, tmp_path: Path) -> None:
     """So that files can be copied from one to the other."""
     folder = FolderFileStore(str(tmp_path / "contents"))
     sha256 = keep(folder, tmp_path, b"content")
     keep(bucket, tmp_path, b"content")
-    (entries,) = s3.list_objects_v2(Bucket=BUCKET)["Contents"]
-    assert entries["Key"] == f"runvitals/{sha256[:2]}/{sha256}"
+    assert s3.keys() == [f"runvitals/{sha256[:2]}/{sha256}"]
     assert (tmp_path / "contents" / sha256[:2] / sha256).exists()
 
 
-def test_other_files_of_a_bucket_are_left_alone(bucket: BucketFileStore, s3: Any, tmp_path: Path) -> None:
+def test_other_files_of_a_bucket_are_left_alone(bucket: FileStore, s3: ObjectService, tmp_path: Path) -> None:
     sha256 = keep(bucket, tmp_path, b"content")
     for key in ("runvitals/notes.txt", f"runvitals/{sha256}", f"other/{sha256[:2]}/{sha256}"):
-        s3.put_object(Bucket=BUCKET, Key=key, Body=b"")
+        s3.put(key, b"")
     assert [content.sha256 for content in bucket.contents()] == [sha256]
 
 
-def test_failures_name_the_bucket_and_no_secret(s3: Any, tmp_path: Path) -> None:
-    missing = BucketFileStore(BucketAddress.read("s3://no-such-bucket"))
-    with pytest.raises(OSError, match="s3://no-such-bucket cannot be listed: NoSuchBucket") as failure:
-        missing.check()
-    assert SECRET not in str(failure.value)
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [
+        ("forbidden", "did not store .*: AccessDenied"),
+        ("full", "did not store .*: XMinioStorageFull"),
+        ("short", "has 1 of the 7 bytes"),
+    ],
+)
+def test_what_a_bucket_did_not_store_is_still_there(
+    fault: str, reason: str, bucket: FileStore, s3: ObjectService, tmp_path: Path
+) -> None:
     path = tmp_path / "upload"
     path.write_bytes(b"content")
-    with pytest.raises(OSError, match="did not store") as failure:
-        missing.take("0" * 64, str(path))
-    assert SECRET not in str(failure.value)
+    s3.fault = fault
+    with pytest.raises(OSError, match=reason) as failure:
+        bucket.take(hashlib.sha256(b"content").hexdigest(), str(path))
+    assert SECRET_KEY not in str(failure.value)
     assert path.read_bytes() == b"content"
 
 
-def test_without_credentials(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("AWS_ACCESS_KEY_ID")
-    monkeypatch.delenv("AWS_SECRET_ACCESS_KEY")
-    with pytest.raises(OSError, match="NoCredentialsError"):
-        BucketFileStore(BucketAddress.read(f"s3://{BUCKET}")).check()
+def test_a_content_that_ends_early_is_an_error(bucket: FileStore, s3: ObjectService, tmp_path: Path) -> None:
+    sha256 = keep(bucket, tmp_path, os.urandom(600_000))
+    s3.fault = "cut"
+    with bucket.open(sha256) as file, pytest.raises(OSError, match="the bucket"):
+        file.read()
+
+
+def test_wrong_credentials_and_buckets_name_no_secret(s3: ObjectService) -> None:
+    wrong = {"access_key_id": ACCESS_KEY, "secret_access_key": "another-secret"}
+    location = BucketLocation("s3", s3.bucket, "", s3.url, secret=wrong)
+    with pytest.raises(OSError, match=r"s3://training-.* cannot be listed: SignatureDoesNotMatch") as failure:
+        open_bucket(location)
+    assert "another-secret" not in f"{failure.value} {location!r}"
+    missing = BucketLocation("s3", "no-such-bucket", "", s3.url, secret=KEYS)
+    with pytest.raises(OSError, match="s3://no-such-bucket cannot be listed: NoSuchBucket"):
+        open_bucket(missing)
+    with pytest.raises(OSError, match="cannot be used"):
+        open_store(BucketLocation("gcs", "training", secret={"service_account": "{}"}))
+
+
+def test_a_bucket_that_nobody_answers_for(tmp_path: Path) -> None:
+    gone = BucketLocation("s3", "training", "", "http://127.0.0.1:9", "eu-central-1", secret=KEYS)
+    with pytest.raises(OSError, match="no connection"):
+        open_bucket(gone)
+    with pytest.raises(OSError, match="there is no folder"):
+        open_store(BucketLocation("folder", str(tmp_path / "none")))
+
+
+def test_credentials_of_the_environment(s3: ObjectService, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("AWS_ACCESS_KEY_ID", ACCESS_KEY)
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", SECRET_KEY)
+    monkeypatch.setenv("AWS_ENDPOINT_URL_S3", s3.url)
+    monkeypatch.setenv("AWS_REGION", "eu-central-1")
+    open_bucket(BucketLocation.read(f"s3://{s3.bucket}/runvitals"))
+    monkeypatch.setenv("AWS_SESSION_TOKEN", "of another account")
+    open_bucket(s3_location(s3))  # keys of its own are not mixed with it
 
 
 @pytest.mark.parametrize(
@@ -165,7 +229,8 @@ def test_without_credentials(s3: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     [("s3://files", ("files", "")), ("s3://files/", ("files", "")), ("s3://files/a/b/", ("files", "a/b/"))],
 )
 def test_addresses(text: str, expected: tuple[str, str]) -> None:
-    assert BucketAddress.read(text)[:2] == expected
+    location = BucketLocation.read(text)
+    assert (location.bucket, location.prefix) == expected
 
 
 @pytest.mark.parametrize(
@@ -173,4 +238,9 @@ def test_addresses(text: str, expected: tuple[str, str]) -> None:
 )
 def test_invalid_addresses(text: str) -> None:
     with pytest.raises(ValueError, match="expected s3://BUCKET"):
-        BucketAddress.read(text)
+        BucketLocation.read(text)
+
+
+def test_a_prefix_does_not_lead_out_of_it() -> None:
+    with pytest.raises(ValueError, match="invalid prefix"):
+        BucketLocation.read("s3://files/a/../b")

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
+from runvitals.server.local_app import create_app
 from runvitals.terminal.leet.app import LeetApp
 from runvitals.terminal.leet.opening import OpeningTarget
 from runvitals.terminal.leet.overlay import RunOverlay

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 import pytest
 from fastapi import Request, Response
 
-from runvitals.server.app import create_app
+from runvitals.server.local_app import create_app
 from runvitals.terminal.leet.current_run import CurrentRun
 from runvitals.terminal.leet.overlay import RunOverlay
 from runvitals.terminal.leet.shared_use import Closed, SharedUse

@@ -9,8 +9,8 @@ import pytest
 
 from runvitals.model.errors import UnknownRun
 from runvitals.readers.wandb_files import encoding
-from runvitals.server.app import create_app
 from runvitals.server.http import cached_read
+from runvitals.server.local_app import create_app
 from runvitals.terminal.leet.charts import SeriesName
 from runvitals.terminal.leet.inspect_screen import InspectApp
 from runvitals.terminal.leet.opening import Surroundings, target

@@ -134,6 +134,9 @@ export async function send<T = void>(method: Method, path: string, body: object 
   }
 }
 
+/** Send what may be lost, and is sent again: without a key, by which the server would keep its answer for a day. */
+export const sendBriefly = <T = void>(method: Method, path: string): Promise<T> => ask<T>(address(path), { method, headers: { 'content-type': 'application/json' } });
+
 /** The keys of requests to which no response has arrived. */
 const unanswered = new Map<string, string>();
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { colourOf, initials, isEntityName, nameProblem } from './names';
+import { colourOf, initials, isEntityName, nameProblem, withoutMiddle } from './names';
 
 describe('names of users and teams', () => {
   it('are lower-case letters and digits with single marks between them', () => {
@@ -27,4 +27,9 @@ describe('a picture made from a name', () => {
     expect(colourOf('ada')).toBe(colourOf('ada'));
     expect(colourOf('')).toMatch(/^hsl\(\d+ 45% 38%\)$/);
   });
+});
+
+it('a name that is too long keeps its device, and the beginning of its host', () => {
+  expect(withoutMiddle('gpu-node-17.cluster.example · gpu 3', 15)).toBe('gpu-n…le · gpu 3');
+  expect(withoutMiddle('gpu 3', 5)).toBe('gpu 3');
 });

@@ -24,3 +24,10 @@ export function colourOf(name: string): string {
   for (const letter of name) sum = (sum * 31 + letter.codePointAt(0)!) % 3600;
   return `hsl(${(sum % 12) * 30} 45% 38%)`;
 }
+
+/** The beginning and the end of a text, so many letters together: a third of them are its beginning. */
+export function withoutMiddle(text: string, kept: number): string {
+  if (kept >= text.length) return text;
+  const front = Math.floor(kept / 3);
+  return `${text.slice(0, front)}…${text.slice(text.length - (kept - front))}`;
+}

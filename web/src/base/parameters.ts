@@ -51,6 +51,7 @@ const RUN: Parameters = {
   rank: /^\d{1,6}$/,
   device: /^\d{1,6}$/,
   by: /^(node|rank|device)$/,
+  logx: FLAG,
   names: /^mlflow$/,
   changes: FLAG,
   steps: /^-?[\d.e+-]+~-?[\d.e+-]+$/i,

@@ -13,9 +13,9 @@ export const ENTRIES = ['login', 'setup', 'signup', 'invitation', 'verify', 'res
 export type Entry = (typeof ENTRIES)[number];
 export const SETTINGS_TABS = ['profile', 'preferences', 'emails', 'notifications', 'security', 'keys', 'teams', 'usage', 'account'] as const;
 export type SettingsTab = (typeof SETTINGS_TABS)[number];
-export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'sign-in', 'mail', 'slack', 'settings', 'audit'] as const;
+export const ORGANISATION_TABS = ['members', 'teams', 'roles', 'service-accounts', 'issuers', 'keys', 'buckets', 'sign-in', 'mail', 'slack', 'settings', 'audit'] as const;
 export type OrganisationTab = (typeof ORGANISATION_TABS)[number];
-export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'notifications', 'integrations', 'usage', 'audit'] as const;
+export const TEAM_TABS = ['general', 'members', 'privacy', 'roles', 'service-accounts', 'notifications', 'integrations', 'usage', 'storage', 'audit'] as const;
 export type TeamTab = (typeof TEAM_TABS)[number];
 export const BILLING_TABS = ['plan', 'usage', 'lost-time', 'budget', 'storage', 'alerts', 'prices', 'cost-centres', 'payment', 'administrators', 'statements'] as const;
 /** What pages of settings were called before: links to them still work. */
@@ -34,11 +34,23 @@ export interface ReportRoute {
   editing: boolean;
 }
 
+/** A registry of a team, or what is in it; without `registry` the list of them, and without `team` of all teams. */
+export interface RegistryRoute {
+  page: 'registry';
+  team: string | null;
+  registry: string | null;
+  collection: string | null;
+  version: string | null;
+  /** The id of a request for a protected alias; empty: the list of them. */
+  request: string | null;
+}
+
 /** Pages of a server with accounts. */
 export type AccountRoute =
   | { page: 'entry'; entry: Entry }
   | { page: 'project'; entity: string; project: string; tab: ProjectTab }
   | ReportRoute
+  | RegistryRoute
   | { page: 'settings'; tab: SettingsTab }
   | { page: 'organisation'; tab: OrganisationTab }
   | { page: 'billing'; tab: BillingTab }
@@ -103,6 +115,7 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
     if (second === 'settings' && settings) return { page: 'settings', tab: settings };
     const organisation = ORGANISATION_TABS.find((name) => name === (third ?? 'members'));
     if (second === 'organisation' && organisation) return { page: 'organisation', tab: organisation };
+    if (second === 'registries' && third === undefined) return { ...REGISTRIES, team: null };
     const billing = BILLING_TABS.find((name) => name === (third ?? 'plan'));
     if (second === 'billing' && billing) return { page: 'billing', tab: billing };
     return null;
@@ -111,6 +124,7 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   if (parts.length === 1) return { page: 'entity', name: first };
   const team = TEAM_TABS.find((name) => name === settingsName(fourth ?? 'general'));
   if (second === '-' && third === 'settings' && parts.length <= 4 && team) return { page: 'team', team: first, tab: team };
+  if (second === '-' && third === 'registries') return registryRoute(first, parts.slice(3));
   const report = third === 'reports' && fourth !== undefined ? /--([^-]+)$/.exec(fourth)?.[1] : undefined;
   if (second !== '-' && report !== undefined && parts.length <= 5 && (parts[4] ?? 'edit') === 'edit') {
     return { page: 'report', entity: first, project: second!, id: report, editing: parts.length === 5 };
@@ -118,6 +132,19 @@ function accountRoute(parts: readonly string[]): AccountRoute | null {
   const tab = PROJECT_TABS.find((name) => name === (third ?? 'overview'));
   if (second !== '-' && parts.length <= 3 && tab) return { page: 'project', entity: first, project: second!, tab };
   return null;
+}
+
+const REGISTRIES = { page: 'registry', registry: null, collection: null, version: null, request: null } as const;
+
+/** `parts`: after `/TEAM/-/registries`. */
+function registryRoute(team: string, parts: readonly string[]): RegistryRoute | null {
+  const [registry = null, kind, name, versions, version] = parts;
+  const route: RegistryRoute = { ...REGISTRIES, team, registry };
+  if (parts.length <= 1) return route;
+  if (kind === 'requests' && parts.length <= 3) return { ...route, request: name ?? '' };
+  if (kind !== 'collections' || name === undefined) return null;
+  if (parts.length === 3) return { ...route, collection: name };
+  return versions === 'versions' && version !== undefined && parts.length === 5 ? { ...route, collection: name, version } : null;
 }
 
 const settingsName = (name: string): string => own(RENAMED_SETTINGS, name) ?? name;
@@ -192,7 +219,13 @@ export function accountTitle(route: AccountRoute): string {
   if (route.page === 'billing') return 'Billing';
   if (route.page === 'project') return `${route.entity}/${route.project}`;
   if (route.page === 'report') return 'Report';
+  if (route.page === 'registry') return [route.collection, route.registry, 'Registry'].filter(Boolean).join(' · ');
   return route.page === 'team' ? `${route.team}: settings` : route.name;
+}
+
+/** The page of the registries of a team, or of `rest`: names below it, such as a registry, `collections` and one of them. */
+export function registryHref(team: string | null, ...rest: (string | number)[]): string {
+  return [team === null ? '/-/registries' : `/${encodeURIComponent(team)}/-/registries`, ...rest.map((name) => encodeURIComponent(name))].join('/');
 }
 
 export const entityHref = (name: string): string => `/${encodeURIComponent(name)}`;

@@ -113,6 +113,21 @@ export function elapsedTicks(min: number, max: number, count: number, start: num
   return multiples(min - start, max - start, stepFor(max - min, count)).map((t) => t + start);
 }
 
+/** Lengths of time, each about ten times as long as the one before. */
+const ROUND = [1, 10, 100, S, 10 * S, M, 10 * M, H, 10 * H, D, 10 * D, 100 * D];
+
+/** Ticks of a logarithmic axis: round times since `start`. */
+export function logElapsedTicks(min: number, max: number, count: number, start: number): number[] {
+  const inside = (times: readonly number[]): number[] => times.filter((time) => time >= min - start && time <= max - start);
+  const [round, all] = [inside(ROUND), inside(STEPS)];
+  const ticks = round.length > 2 ? round : all;
+  if (ticks.length < 2) return elapsedTicks(min, max, count, start);
+  const apart = ((max - start) / (min - start)) ** (1 / (count + 1));
+  const shown: number[] = [];
+  for (const time of ticks) if (time >= (shown.at(-1) ?? 0) * apart) shown.push(time);
+  return shown.map((time) => time + start);
+}
+
 /** Ticks at round times of day in the user's time zone, at most about `count`. */
 export function wallTicks(min: number, max: number, count: number): number[] {
   const ahead = offset(min);
@@ -149,6 +164,10 @@ function multiples(min: number, max: number, step: number): number[] {
 export function formatElapsedTicks(ticks: readonly number[], start: number): string[] {
   return ticks.map((tick) => formatElapsed(tick - start, spacing(ticks)));
 }
+
+/** `10 s`, `1 min`, `2 h` where ticks are round times. */
+export const formatLogElapsedTicks = (ticks: readonly number[], start: number): string[] =>
+  ticks.every((tick) => STEPS.includes(tick - start)) ? ticks.map((tick) => formatWidth(tick - start)) : formatElapsedTicks(ticks, start);
 
 /** Times of day; the date where a new one begins. */
 export function formatWallTicks(ticks: readonly number[]): string[] {

@@ -99,6 +99,52 @@ export interface components {
                 [key: string]: boolean;
             };
         };
+        /** @description A change of an alias, or of the versions of a collection. */
+        AliasChange: {
+            time_ms: number;
+            /** @description `registry.alias`, `registry.link` or `registry.unlink`. */
+            action: string;
+            actor: string;
+            alias: string | null;
+            /** @description That has the alias since then; null: it was removed. */
+            version: number | null;
+            version_before: number | null;
+        };
+        /** @description A page of the changes of a collection, the newest first. */
+        AliasHistory: {
+            changes: components["schemas"]["AliasChange"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A request with its thread. */
+        AliasRequestDetail: {
+            id: number;
+            collection: string;
+            /** @description Of the version. */
+            number: number;
+            alias: string;
+            /** @enum {string} */
+            state: "open" | "approved" | "declined" | "withdrawn";
+            author: string;
+            created_ms: number;
+            closed_by: string | null;
+            closed_ms: number | null;
+            comments: number;
+            thread: components["schemas"]["RequestComment"][];
+            /** @description `approve`, `decline`, `withdraw`, `comment`. */
+            may: string[];
+        };
+        /** @description A page of requests, the newest first. */
+        AliasRequestsPage: {
+            requests: components["schemas"]["AliasRequest"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description The version that is to have an alias. */
+        AliasTarget: {
+            /** @description Its number, `v3`, or an alias that it has. */
+            version: number | string;
+        };
         /** @description The user's decision about a device. */
         Answer: {
             code: string;
@@ -244,6 +290,64 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description Where a bucket is, and whether it works. */
+        BucketPlace: {
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            bucket: string;
+            prefix: string;
+            endpoint: string;
+            region: string;
+            kms_key: string;
+            /** @description Of the last check. */
+            steps: components["schemas"]["BucketStep"][];
+            checked_ms: number | null;
+            /** @description Since when it cannot be used; null: it can. */
+            away_ms: number | null;
+            away_reason: string | null;
+        };
+        /** @description Credentials; each provider has its own. They are encrypted, and never shown again. */
+        BucketSecret: {
+            /**
+             * @description Of S3, with `secret_access_key`.
+             * @default
+             */
+            access_key_id: string;
+            /** @default  */
+            secret_access_key: string;
+            /**
+             * @description Of Google Cloud: the key file of a service account.
+             * @default
+             */
+            service_account: string;
+            /**
+             * @description Of Azure: this, `client_secret` or `sas_token`.
+             * @default
+             */
+            account_key: string;
+            /** @default  */
+            client_secret: string;
+            /** @default  */
+            sas_token: string;
+        };
+        /** @description A step of a check of a bucket. */
+        BucketStep: {
+            /** @enum {string} */
+            step: "open" | "write" | "list" | "read" | "presign" | "cors" | "delete";
+            /**
+             * @description `missing`: files go through the server, because signed addresses cannot be used.
+             * @enum {string}
+             */
+            state: "ok" | "failed" | "missing";
+            error: string | null;
+            milliseconds: number;
+        };
+        /** @description A page of buckets. */
+        BucketsPage: {
+            buckets: components["schemas"]["Bucket"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A change of many runs. */
         BulkChange: {
             runs: components["schemas"]["NamedRun"][];
@@ -313,6 +417,12 @@ export interface components {
         /** @description A code of an authenticator app. */
         Code: {
             code: string;
+        };
+        /** @description Fields that are left out do not change. */
+        CollectionChanges: {
+            name?: string | null;
+            description?: string | null;
+            tags?: string[] | null;
         };
         /** @description A page of collections, by name. */
         CollectionsPage: {
@@ -1085,6 +1195,13 @@ export interface components {
             /** @default false */
             refuse_new_runs: boolean;
         };
+        /** @description The artifact that was linked. */
+        LinkSource: {
+            entity: string | null;
+            project: string;
+            name: string;
+            version: number;
+        };
         /** @description Where a login is linked, and where the page goes then. */
         LinkStart: {
             provider: string;
@@ -1099,6 +1216,75 @@ export interface components {
             address: string | null;
             created_ms: number;
             last_used_ms: number | null;
+        };
+        /** @description Fields that are left out do not change. */
+        LinkedVersionChanges: {
+            description?: string | null;
+            /** @default [] */
+            add_tags: string[];
+            /** @default [] */
+            remove_tags: string[];
+            /**
+             * Properties
+             * @description Null removes one.
+             * @default {
+             *       "$ref": "#/components/schemas/Json"
+             *     }
+             */
+            properties: {
+                [key: string]: string | null;
+            };
+        };
+        /** @description A version with what its page shows. */
+        LinkedVersionDetail: {
+            collection: string;
+            version: number;
+            aliases: string[];
+            tags: string[];
+            /**
+             * Properties
+             * @description The tags of MLflow's clients that have a value.
+             */
+            properties: {
+                [key: string]: string;
+            };
+            /** @description As MLflow's clients set it. */
+            stage: string;
+            description: string;
+            /** @description Who linked it; empty if that is not known. */
+            author: string;
+            /** @description When it was linked. */
+            created_ms: number;
+            downloads: number;
+            digest: string;
+            bytes: number;
+            files: number;
+            metadata: {
+                [key: string]: Json;
+            };
+            /** @description The run that logged it, if the requester may read it. */
+            run: string | null;
+            run_entity: string | null;
+            run_project: string | null;
+            /** @description Null: it is in this registry only, or the requester may not read the project. */
+            source: components["schemas"]["LinkSource"] | null;
+            /** @description Those of the run that were asked for. */
+            fields: {
+                [key: string]: string | number;
+            };
+            description_html: string;
+            /** @description Its model card, from README.md among its files; empty: it has none. */
+            card_html: string;
+            /** @description The runs that used it, as far as the requester may read them. */
+            used_by: components["schemas"]["VersionUser"][];
+            /** @description As MLflow's clients name the collection. */
+            mlflow_name: string;
+        };
+        /** @description A page of versions, the newest first. */
+        LinkedVersionsPage: {
+            versions: components["schemas"]["LinkedVersion"][];
+            total: number;
+            next: string | null;
         };
         /** @description A page of projects, by name. */
         ListedProjectsPage: {
@@ -1159,6 +1345,8 @@ export interface components {
             run: string;
             cursor: string;
             groups: components["schemas"]["LoggedGroup"][];
+            /** @description What is not a number, by step; the newest if there are more than `max_points`. */
+            others: components["schemas"]["LoggedOther"][];
             /** @description Empty if `resolution` is `raw`. */
             resumes: components["schemas"]["Resume"][];
             /** @description Those of `keys` under which nothing was logged. */
@@ -1185,6 +1373,15 @@ export interface components {
             max: {
                 [key: string]: (number | null)[];
             } | null;
+        };
+        /** @description A text, a list, an object, null or a boolean that a process logged under a name at a step. */
+        LoggedOther: {
+            host: string;
+            rank: number | null;
+            key: string;
+            step: number;
+            time_ms: number;
+            value: Json;
         };
         /** @description A name or an address, and what proves whose it is. */
         Login: {
@@ -1379,7 +1576,7 @@ export interface components {
             t1: number;
             /** @enum {string} */
             resolution: "raw" | "buckets";
-            /** @description Buckets begin at multiples of this since 1970. */
+            /** @description Buckets begin at multiples of this since 1970; null of samples, and of buckets that get wider (`log_from`). */
             bucket_ms: number | null;
             /** @description Pass it as `after` to `/live` to miss nothing. */
             cursor: string;
@@ -1420,6 +1617,17 @@ export interface components {
             id: string;
             label: string;
         };
+        /** @description A request that a version gets a protected alias. */
+        NewAliasRequest: {
+            alias: string;
+            /** @description Its number, `v3`, or an alias that it has. */
+            version: number | string;
+            /**
+             * @description Why. Markdown.
+             * @default
+             */
+            text: string;
+        };
         /** @description A service of Apprise to add. */
         NewAppriseDestination: {
             /** @description What the team calls it. */
@@ -1454,6 +1662,45 @@ export interface components {
              * @default 24
              */
             cooldown_h: number;
+        };
+        /** @description A bucket to be added. */
+        NewBucket: {
+            name: string;
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            /** @description Its name; of Azure the container; or the absolute path of a folder. */
+            bucket: string;
+            /**
+             * @description Files of a team are below `prefix/{team id}/`.
+             * @default
+             */
+            prefix: string;
+            /**
+             * @description The URL of the service, if it is not that of the provider.
+             * @default
+             */
+            endpoint: string;
+            /** @default  */
+            region: string;
+            /**
+             * @description Of S3: the key that encrypts new objects.
+             * @default
+             */
+            kms_key: string;
+            /**
+             * @description Of Azure: the storage account.
+             * @default
+             */
+            account: string;
+            /**
+             * @description Of Azure, with `client_id` and `client_secret`.
+             * @default
+             */
+            tenant: string;
+            /** @default  */
+            client_id: string;
+            /** @description Credentials; null: those of the server's environment, or its role. */
+            secret?: components["schemas"]["BucketSecret"] | null;
         };
         /** @description A cost centre to be created. */
         NewCostCentre: {
@@ -1541,6 +1788,30 @@ export interface components {
             /** @default  */
             note: string;
         };
+        /** @description A registry to be created. */
+        NewRegistry: {
+            name: string;
+            /** @default  */
+            description: string;
+            /**
+             * @description `organisation`: all of it may read the registry; for administrators.
+             * @default team
+             * @enum {string}
+             */
+            visibility: "team" | "organisation";
+        };
+        /** @description A version of an artifact that is to be linked. */
+        NewRegistryLink: {
+            /** @description `team/project/name`, or `project/name` in the team of the registry. */
+            artifact: string;
+            /**
+             * @description `v3` or an alias.
+             * @default latest
+             */
+            version: string;
+            /** @default [] */
+            aliases: string[];
+        };
         /** @description A report to be created: of blocks, of Markdown, or as another report or a template. */
         NewReport: {
             /** @description Left out: that of `from`. */
@@ -1584,6 +1855,11 @@ export interface components {
              * @constant
              */
             public: true;
+        };
+        /** @description A comment on a request. */
+        NewRequestComment: {
+            /** @description Markdown. */
+            text: string;
         };
         /** @description A custom role to be created. */
         NewRole: {
@@ -1664,6 +1940,8 @@ export interface components {
             company: string;
             /** @default team */
             default_visibility: components["schemas"]["Visibility"];
+            /** @description The name of a bucket of the organisation that keeps its files; it never changes. Only administrators of the organisation give one. */
+            bucket?: string | null;
         };
         /** @description A view to be saved. */
         NewView: {
@@ -1790,7 +2068,7 @@ export interface components {
         /** @description The lines of one key. */
         OverlayKey: {
             key: string;
-            /** @description Width of the buckets, which begin at multiples of it; None if these are single values. */
+            /** @description Width of the buckets, which begin at multiples of it; None if these are single values, or samples along a logarithmic axis. */
             width: number | null;
             groups: components["schemas"]["OverlayGroup"][];
         };
@@ -2295,6 +2573,73 @@ export interface components {
         RecoveryCodes: {
             recovery_codes: string[];
         };
+        /** @description A page of registries, by name. */
+        RegistriesPage: {
+            registries: components["schemas"]["Registry"][];
+            total: number;
+            next: string | null;
+            /** @description What the requester may do with a new registry of the team. */
+            may: string[];
+        };
+        /** @description A page of the administrators of a registry, by name. */
+        RegistryAdminsPage: {
+            admins: components["schemas"]["RegistryAdmin"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description Fields that are left out do not change. */
+        RegistryChanges: {
+            description?: string | null;
+            visibility?: ("team" | "organisation") | null;
+        };
+        /** @description A collection with its description as HTML. */
+        RegistryCollectionDetail: {
+            name: string;
+            type: string;
+            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+            kind: string;
+            description: string;
+            tags: string[];
+            versions: number;
+            created_ms: number;
+            updated_ms: number;
+            /** @description The number of its newest version. */
+            newest: number | null;
+            /** @description Alias → number of a version. */
+            aliases: {
+                [key: string]: number;
+            };
+            /** @description Who made it. */
+            owner: string | null;
+            /** @description Of all its versions. */
+            downloads: number;
+            description_html: string;
+            protected_aliases: string[];
+        };
+        /** @description A page of the collections of a registry. */
+        RegistryCollectionsPage: {
+            collections: components["schemas"]["RegistryCollection"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description A registry with its rules. */
+        RegistryDetail: {
+            name: string;
+            /** @description The team or user that keeps it. */
+            entity: string | null;
+            description: string;
+            /** @description `team`, or `organisation`: all of it may read the registry. */
+            visibility: string;
+            created_ms: number;
+            changed_ms: number;
+            collections: number;
+            versions: number;
+            protected_aliases: string[];
+            /** @description User names. */
+            admins: string[];
+            open_requests: number;
+            may: string[];
+        };
         /** @description A name that may be given again. */
         ReleasedName: {
             name: string;
@@ -2314,6 +2659,13 @@ export interface components {
             comments: components["schemas"]["ReportComment"][];
             total: number;
             next: string | null;
+        };
+        /** @description Who else is editing a report, and how far it is. */
+        ReportEditing: {
+            /** @description Of the working copy. */
+            revision: number;
+            /** @description The first 20, by name, without you. */
+            editors: components["schemas"]["ReportEditor"][];
         };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
@@ -2440,6 +2792,14 @@ export interface components {
             reports: components["schemas"]["ListedReport"][];
             total: number;
             next: string | null;
+        };
+        /** @description What a decision says. */
+        RequestDecision: {
+            /**
+             * @description Why. Markdown.
+             * @default
+             */
+            text: string;
         };
         /** @description A link for a new password. `url`: to pass on, where the server sends no mail. */
         ResetLink: {
@@ -3163,6 +3523,13 @@ export interface components {
             editable: boolean;
             enforced_by: string | null;
         };
+        /** @description Where the files of a team are kept. */
+        TeamStorage: {
+            /** @description Null: in the store of the server. */
+            bucket: components["schemas"]["BucketPlace"] | null;
+            objects: number;
+            bytes: number;
+        };
         /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
@@ -3327,6 +3694,12 @@ export interface components {
             version: number;
             aliases: string[];
         };
+        /** @description A run that used a version. */
+        VersionUser: {
+            run: string;
+            run_entity: string | null;
+            run_project: string | null;
+        };
         /** @description Changes of a view; what is left out does not change. */
         ViewChanges: {
             /** @description Of the view that you saw. */
@@ -3443,6 +3816,21 @@ export interface components {
             name: string;
             /** @enum {string} */
             mode: "off" | "all";
+        };
+        /** @description A request that a version gets a protected alias. */
+        AliasRequest: {
+            id: number;
+            collection: string;
+            /** @description Of the version. */
+            number: number;
+            alias: string;
+            /** @enum {string} */
+            state: "open" | "approved" | "declined" | "withdrawn";
+            author: string;
+            created_ms: number;
+            closed_by: string | null;
+            closed_ms: number | null;
+            comments: number;
         };
         /** @description A service that a team reaches by Apprise. */
         AppriseDestination: {
@@ -3575,6 +3963,32 @@ export interface components {
             on: boolean;
             /** @description What the organisation decided for all. */
             forced: ("on" | "off") | null;
+        };
+        /** @description A bucket of the organisation. */
+        Bucket: {
+            /** @enum {string} */
+            provider: "s3" | "gcs" | "azure" | "folder";
+            bucket: string;
+            prefix: string;
+            endpoint: string;
+            region: string;
+            kms_key: string;
+            /** @description Of the last check. */
+            steps: components["schemas"]["BucketStep"][];
+            checked_ms: number | null;
+            /** @description Since when it cannot be used; null: it can. */
+            away_ms: number | null;
+            away_reason: string | null;
+            id: number;
+            name: string;
+            account: string;
+            tenant: string;
+            client_id: string;
+            /** @enum {string} */
+            credentials: "environment" | "secret";
+            created_ms: number;
+            /** @description Teams that have it. */
+            teams: string[];
         };
         /** @description The result for one run. */
         BulkResult: {
@@ -4094,6 +4508,44 @@ export interface components {
             /** @description There are more nodes within these generations than are shown. */
             truncated: boolean;
         };
+        /** @description A version in a collection of a registry. */
+        LinkedVersion: {
+            collection: string;
+            version: number;
+            aliases: string[];
+            tags: string[];
+            /**
+             * Properties
+             * @description The tags of MLflow's clients that have a value.
+             */
+            properties: {
+                [key: string]: string;
+            };
+            /** @description As MLflow's clients set it. */
+            stage: string;
+            description: string;
+            /** @description Who linked it; empty if that is not known. */
+            author: string;
+            /** @description When it was linked. */
+            created_ms: number;
+            downloads: number;
+            digest: string;
+            bytes: number;
+            files: number;
+            metadata: {
+                [key: string]: Json;
+            };
+            /** @description The run that logged it, if the requester may read it. */
+            run: string | null;
+            run_entity: string | null;
+            run_project: string | null;
+            /** @description Null: it is in this registry only, or the requester may not read the project. */
+            source: components["schemas"]["LinkSource"] | null;
+            /** @description Those of the run that were asked for. */
+            fields: {
+                [key: string]: string | number;
+            };
+        };
         /** @description A project in a list. `deleted_ms` is there in the trash only. */
         ListedProject: {
             name: string;
@@ -4586,6 +5038,48 @@ export interface components {
             count: number;
             mine: boolean;
         };
+        /** @description A user who administers a registry. */
+        RegistryAdmin: {
+            name: string;
+            display_name: string;
+            /** @description Since when. */
+            created_ms: number;
+        };
+        /** @description A collection of a registry. */
+        RegistryCollection: {
+            name: string;
+            type: string;
+            /** @description `sequence`: versions that were logged; `portfolio`: that were linked. */
+            kind: string;
+            description: string;
+            tags: string[];
+            versions: number;
+            created_ms: number;
+            updated_ms: number;
+            /** @description The number of its newest version. */
+            newest: number | null;
+            /** @description Alias → number of a version. */
+            aliases: {
+                [key: string]: number;
+            };
+            /** @description Who made it. */
+            owner: string | null;
+            /** @description Of all its versions. */
+            downloads: number;
+        };
+        /** @description A registry: collections of versions that were linked to it. */
+        Registry: {
+            name: string;
+            /** @description The team or user that keeps it. */
+            entity: string | null;
+            description: string;
+            /** @description `team`, or `organisation`: all of it may read the registry. */
+            visibility: string;
+            created_ms: number;
+            changed_ms: number;
+            collections: number;
+            versions: number;
+        };
         /** @description A comment. */
         ReportComment: {
             id: number;
@@ -4605,6 +5099,11 @@ export interface components {
             resolved_by: string | null;
             reactions: components["schemas"]["Reaction"][];
             may: components["schemas"]["CommentRights"];
+        };
+        /** @description A user who is editing a report. */
+        ReportEditor: {
+            name: string;
+            display_name: string;
         };
         /** @description A report with its blocks. */
         Report: {
@@ -4657,6 +5156,13 @@ export interface components {
             created_ms: number;
             /** @description It is or was what readers see. */
             is_published: boolean;
+        };
+        /** @description A comment on a request. */
+        RequestComment: {
+            author: string;
+            text: string;
+            html: string;
+            created_ms: number;
         };
         /** @description A training went on after a restart. */
         Resume: {
@@ -5162,6 +5668,11 @@ export type AlertCategories = components['schemas']['AlertCategories'];
 export type AlertDestination = components['schemas']['AlertDestination'];
 export type AlertExceptionChange = components['schemas']['AlertExceptionChange'];
 export type AlertForm = components['schemas']['AlertForm'];
+export type AliasChange = components['schemas']['AliasChange'];
+export type AliasHistory = components['schemas']['AliasHistory'];
+export type AliasRequestDetail = components['schemas']['AliasRequestDetail'];
+export type AliasRequestsPage = components['schemas']['AliasRequestsPage'];
+export type AliasTarget = components['schemas']['AliasTarget'];
 export type Answer = components['schemas']['Answer'];
 export type AppriseDestinationsPage = components['schemas']['AppriseDestinationsPage'];
 export type Approval = components['schemas']['Approval'];
@@ -5178,6 +5689,10 @@ export type BetaFeaturesPage = components['schemas']['BetaFeaturesPage'];
 export type Billing = components['schemas']['Billing'];
 export type BillingAdministrator = components['schemas']['BillingAdministrator'];
 export type BillingAdministratorsPage = components['schemas']['BillingAdministratorsPage'];
+export type BucketPlace = components['schemas']['BucketPlace'];
+export type BucketSecret = components['schemas']['BucketSecret'];
+export type BucketStep = components['schemas']['BucketStep'];
+export type BucketsPage = components['schemas']['BucketsPage'];
 export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
@@ -5186,6 +5701,7 @@ export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
 export type Code = components['schemas']['Code'];
+export type CollectionChanges = components['schemas']['CollectionChanges'];
 export type CollectionsPage = components['schemas']['CollectionsPage'];
 export type CommentChanges = components['schemas']['CommentChanges'];
 export type CommentRights = components['schemas']['CommentRights'];
@@ -5272,13 +5788,18 @@ export type KeptThings = components['schemas']['KeptThings'];
 export type KeyChanges = components['schemas']['KeyChanges'];
 export type KeysPage = components['schemas']['KeysPage'];
 export type LimitForm = components['schemas']['LimitForm'];
+export type LinkSource = components['schemas']['LinkSource'];
 export type LinkStart = components['schemas']['LinkStart'];
 export type LinkedLogin = components['schemas']['LinkedLogin'];
+export type LinkedVersionChanges = components['schemas']['LinkedVersionChanges'];
+export type LinkedVersionDetail = components['schemas']['LinkedVersionDetail'];
+export type LinkedVersionsPage = components['schemas']['LinkedVersionsPage'];
 export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
 export type ListedReport = components['schemas']['ListedReport'];
 export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
+export type LoggedOther = components['schemas']['LoggedOther'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
 export type LosingPlacesPage = components['schemas']['LosingPlacesPage'];
@@ -5303,8 +5824,10 @@ export type MlflowUnit = components['schemas']['MlflowUnit'];
 export type MovedRun = components['schemas']['MovedRun'];
 export type MyTeamsPage = components['schemas']['MyTeamsPage'];
 export type NamedProvider = components['schemas']['NamedProvider'];
+export type NewAliasRequest = components['schemas']['NewAliasRequest'];
 export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
 export type NewAutomation = components['schemas']['NewAutomation'];
+export type NewBucket = components['schemas']['NewBucket'];
 export type NewCostCentre = components['schemas']['NewCostCentre'];
 export type NewEmail = components['schemas']['NewEmail'];
 export type NewIssuer = components['schemas']['NewIssuer'];
@@ -5315,9 +5838,12 @@ export type NewPasskey = components['schemas']['NewPasskey'];
 export type NewPassword = components['schemas']['NewPassword'];
 export type NewProject = components['schemas']['NewProject'];
 export type NewRate = components['schemas']['NewRate'];
+export type NewRegistry = components['schemas']['NewRegistry'];
+export type NewRegistryLink = components['schemas']['NewRegistryLink'];
 export type NewReport = components['schemas']['NewReport'];
 export type NewReportComment = components['schemas']['NewReportComment'];
 export type NewReportLink = components['schemas']['NewReportLink'];
+export type NewRequestComment = components['schemas']['NewRequestComment'];
 export type NewRole = components['schemas']['NewRole'];
 export type NewRule = components['schemas']['NewRule'];
 export type NewServiceAccount = components['schemas']['NewServiceAccount'];
@@ -5396,9 +5922,16 @@ export type RatesPage = components['schemas']['RatesPage'];
 export type Receiver = components['schemas']['Receiver'];
 export type ReceiverResponse = components['schemas']['ReceiverResponse'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
+export type RegistriesPage = components['schemas']['RegistriesPage'];
+export type RegistryAdminsPage = components['schemas']['RegistryAdminsPage'];
+export type RegistryChanges = components['schemas']['RegistryChanges'];
+export type RegistryCollectionDetail = components['schemas']['RegistryCollectionDetail'];
+export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
+export type RegistryDetail = components['schemas']['RegistryDetail'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportChanges = components['schemas']['ReportChanges'];
 export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
+export type ReportEditing = components['schemas']['ReportEditing'];
 export type ReportImage = components['schemas']['ReportImage'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
@@ -5408,6 +5941,7 @@ export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
 export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
+export type RequestDecision = components['schemas']['RequestDecision'];
 export type ResetLink = components['schemas']['ResetLink'];
 export type ResetRequest = components['schemas']['ResetRequest'];
 export type ResetRequested = components['schemas']['ResetRequested'];
@@ -5484,6 +6018,7 @@ export type TeamProjectsPage = components['schemas']['TeamProjectsPage'];
 export type TeamRequest = components['schemas']['TeamRequest'];
 export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type TeamSetting = components['schemas']['TeamSetting'];
+export type TeamStorage = components['schemas']['TeamStorage'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
@@ -5502,6 +6037,7 @@ export type ValidationError = components['schemas']['ValidationError'];
 export type VerificationSent = components['schemas']['VerificationSent'];
 export type VerifiedEmail = components['schemas']['VerifiedEmail'];
 export type VersionName = components['schemas']['VersionName'];
+export type VersionUser = components['schemas']['VersionUser'];
 export type ViewChanges = components['schemas']['ViewChanges'];
 export type Visibility = components['schemas']['Visibility'];
 export type WaitingDevice = components['schemas']['WaitingDevice'];
@@ -5513,6 +6049,7 @@ export type WebhooksPage = components['schemas']['WebhooksPage'];
 export type Account = components['schemas']['Account'];
 export type AgentCommands = components['schemas']['AgentCommands'];
 export type AlertException = components['schemas']['AlertException'];
+export type AliasRequest = components['schemas']['AliasRequest'];
 export type AppriseDestination = components['schemas']['AppriseDestination'];
 export type Artifact = components['schemas']['Artifact'];
 export type AssignedPlan = components['schemas']['AssignedPlan'];
@@ -5521,6 +6058,7 @@ export type AuditWebhook = components['schemas']['AuditWebhook'];
 export type AutomationFilter = components['schemas']['AutomationFilter'];
 export type Automation = components['schemas']['Automation'];
 export type BetaFeature = components['schemas']['BetaFeature'];
+export type Bucket = components['schemas']['Bucket'];
 export type BulkResult = components['schemas']['BulkResult'];
 export type BulkResults = components['schemas']['BulkResults'];
 export type Collection = components['schemas']['Collection'];
@@ -5563,6 +6101,7 @@ export type Latest = components['schemas']['Latest'];
 export type LineageEdge = components['schemas']['LineageEdge'];
 export type LineageNode = components['schemas']['LineageNode'];
 export type Lineage = components['schemas']['Lineage'];
+export type LinkedVersion = components['schemas']['LinkedVersion'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
 export type LosingPlace = components['schemas']['LosingPlace'];
@@ -5598,10 +6137,15 @@ export type QuietHours = components['schemas']['QuietHours'];
 export type Rank = components['schemas']['Rank'];
 export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
+export type RegistryAdmin = components['schemas']['RegistryAdmin'];
+export type RegistryCollection = components['schemas']['RegistryCollection'];
+export type Registry = components['schemas']['Registry'];
 export type ReportComment = components['schemas']['ReportComment'];
+export type ReportEditor = components['schemas']['ReportEditor'];
 export type Report = components['schemas']['Report'];
 export type ReportShare = components['schemas']['ReportShare'];
 export type ReportVersion = components['schemas']['ReportVersion'];
+export type RequestComment = components['schemas']['RequestComment'];
 export type Resume = components['schemas']['Resume'];
 export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];

@@ -29,6 +29,8 @@ class ChartView {
   zoom = $derived.by(() => (void this.#zoomText, untrack(() => zoomOf(here.query))));
   /** Whether charts mark the times of what was found. */
   marks = $derived(here.query.get('marks') !== 'off');
+  /** Whether the x axis is logarithmic, where it can be. */
+  logX = $derived(here.query.get('logx') === '1');
   /** The chart that fills the window. */
   enlarged = $derived(here.query.get('open'));
   palette = $state<PaletteName>(keptPalette());

@@ -11,9 +11,8 @@ import type { Mode } from './viewState';
 export const MAX_LINES = 12;
 /** More devices than this are rows of a heatmap. */
 export const MAX_DEVICES = 8;
-/** A band behind each line tells something only while there are few, or if the lines are means. */
-const MAX_BANDS = 4;
-const MAX_BANDS_OF_MEANS = 8;
+/** A band behind each line tells something only while there are few: then no spike is lost in the mean of its bucket. */
+export const MAX_BANDS = MAX_LINES;
 /** Lines that are drawn beside a band because they are far from the others. */
 const MAX_BESIDE = 5;
 
@@ -39,7 +38,8 @@ export interface Drawing {
   mode: Mode;
   dark: boolean;
   palette: PaletteName;
-  smoothing: Smoothing | null;
+  /** Its width is counted along the axis as it is drawn: in what `level` returns. */
+  smoothing: (Smoothing & { level?: (x: number) => number }) | null;
   hidden: ReadonlySet<string>;
   pinned: ReadonlySet<string>;
   /** Many lines are drawn as their sum, not as their mean. */
@@ -58,7 +58,7 @@ export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
   if (how.mode === 'lines' || visible.length < 2) {
     const pinned = visible.some(({ id }) => how.pinned.has(id));
     const inOrder = [...visible].sort((a, b) => Number(how.pinned.has(a.id)) - Number(how.pinned.has(b.id)));
-    return inOrder.map((line) => ownLine(line, how, visible.length <= (line.ofMany ? MAX_BANDS_OF_MEANS : MAX_BANDS), pinned));
+    return inOrder.map((line) => ownLine(line, how, visible.length <= MAX_BANDS, pinned));
   }
   if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, ofMany: true, points: summed(visible) }, how, false, false), id: null }];
   const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, ofMany: true, points: spread(visible) };
@@ -80,7 +80,8 @@ function ownLine({ id, label, slot, dashed, ofMany, points, notFinite }: Line, h
   const plain = { id, label, notFinite, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : 1.4 };
   const faded = othersPinned && !isPinned;
   if (!how.smoothing) return { ...plain, points, band: banded && points.low !== null, raw: null, faded };
-  const y = smoothed(points.x, points.y, how.smoothing);
+  const { level } = how.smoothing;
+  const y = smoothed(level ? points.x.map(level) : points.x, points.y, how.smoothing);
   // The band of a mean stays; behind a single line, its own values are drawn instead.
   const keepsBand = ofMany === true && banded;
   return { ...plain, points: { ...points, y }, band: keepsBand, raw: keepsBand ? null : points.y, faded };

@@ -1,6 +1,7 @@
 // A heatmap: a row for each line, a column for each part of the x axis, the mean of the points in it as the value.
 
 import { type Line, longestStep, type Range } from './points';
+import { shareOf, type Axis } from './xAxis';
 import { outlierScores, withoutOutliers } from './summary';
 
 export interface Heatmap {
@@ -22,33 +23,34 @@ export function ordered(lines: readonly Line[], order: RowOrder): Line[] {
   return [...lines.keys()].sort((a, b) => scores[b]! - scores[a]!).map((i) => lines[i]!);
 }
 
-export function heatmap(rows: readonly Line[], range: Range, columns: number, unit: string, outliersAside: boolean): Heatmap {
+export function heatmap(rows: readonly Line[], axis: Axis, range: Range, columns: number, unit: string, outliersAside: boolean): Heatmap {
   const values = new Float64Array(rows.length * columns).fill(NaN);
-  rows.forEach((row, i) => fill(values.subarray(i * columns, (i + 1) * columns), row, range));
+  rows.forEach((row, i) => fill(values.subarray(i * columns, (i + 1) * columns), row, axis, range));
   const [low, high] = colorRange(values, unit, outliersAside);
   return { rows, columns, values, low, high };
 }
 
-/** A column without a point of its own has the value before it, unless that is too long ago. */
-function fill(row: Float64Array, { points: { x, y, n } }: Line, { min, max }: Range): void {
-  const width = (max - min) / row.length;
+/** A column without a point of its own has the value before it, unless that is too long ago: along a logarithmic axis, up to the last point. */
+function fill(row: Float64Array, { points: { x, y, n } }: Line, axis: Axis, range: Range): void {
+  const width = (range.max - range.min) / row.length;
   const longest = longestStep(x) / 2;
   const counts = new Float64Array(row.length);
   const sums = new Float64Array(row.length);
   x.forEach((at, i) => {
     const value = y[i];
-    const column = at === max ? row.length - 1 : Math.floor((at - min) / width);
+    const column = at === range.max ? row.length - 1 : Math.floor(shareOf(axis, range, at) * row.length);
     if (value === null || value === undefined || column < 0 || column >= row.length) return;
     const of = n?.[i] || 1;
     sums[column]! += of * value;
     counts[column]! += of;
   });
+  const end = axis.log ? counts.findLastIndex((count) => count > 0) : -1;
   let last = -1;
   for (let column = 0; column < row.length; column++) {
     if (counts[column]! > 0) {
       row[column] = sums[column]! / counts[column]!;
       last = column;
-    } else if (last >= 0 && (column - last) * width <= longest) {
+    } else if (last >= 0 && (column < end || (!axis.log && (column - last) * width <= longest))) {
       row[column] = row[last]!;
     }
   }
@@ -78,11 +80,4 @@ export function heatColor(value: number, low: number, high: number): [number, nu
   const stop = Math.min(STOPS.length - 2, Math.floor(place));
   const [from, to] = [STOPS[stop]!, STOPS[stop + 1]!];
   return [0, 1, 2].map((i) => Math.round(from[i]! + (to[i]! - from[i]!) * (place - stop))) as [number, number, number];
-}
-
-/** The beginning and the end of a text, so many letters together: a third of them are its beginning. */
-export function withoutMiddle(text: string, kept: number): string {
-  if (kept >= text.length) return text;
-  const front = Math.floor(kept / 3);
-  return `${text.slice(0, front)}…${text.slice(text.length - (kept - front))}`;
 }

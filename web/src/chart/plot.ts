@@ -3,7 +3,7 @@
 import uPlot from 'uplot';
 import type { Drawn } from './drawn';
 import type { Range } from './points';
-import { labelsOf, partOf, ticksOf, type Axis } from './xAxis';
+import { atLevel, labelsOf, levelOf, partOf, ticksOf, type Axis } from './xAxis';
 import { rangeOf, yLabels, yTicks, type YAxis } from './yAxis';
 import { translucent } from './palette';
 
@@ -43,6 +43,8 @@ export interface PlotSetup {
 export const AXIS_HEIGHT = 22;
 const FADED = 0.35;
 const UNFOCUSED = 0.15;
+/** More bands than these are fainter: they lie over each other. */
+const FEW_BANDS = 4;
 /** uPlot draws no axis if it finds none of these between two ticks, and its own end at 1e32: less than a diverging loss. */
 const POWERS = Array.from({ length: 325 }, (_, i) => Number(`1e${i - 16}`));
 
@@ -65,7 +67,7 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
     focus: { alpha: UNFOCUSED },
     padding: [6, 8, 0, 0],
     scales: {
-      x: { time: false, auto: false, distr: axis.log ? 3 : 1 },
+      x: { time: false, auto: false, ...(axis.log ? { distr: 100, fwd: levelOf(axis), bwd: atLevel(axis) } : { distr: 1 }) },
       y: { distr: y.scale === 'log' ? 3 : y.scale === 'symlog' ? 4 : 1, asinh: y.threshold ?? 1, range: (plot, low, high) => rangeOf(y, low, high, () => shownValues(plot, lines.length, shown())) },
     },
     axes: [xAxis(axis, text, grid), yAxis(y, text, grid)],
@@ -81,10 +83,10 @@ export function options({ lines, newest, axis, y, size, range: shown, sync, pins
         }),
       ),
       ...raws.map(({ color }): uPlot.Series => ({ stroke: translucent(color, 0.45), width: 1, points: { show: false } })),
-      ...banded.flatMap((): uPlot.Series[] => [edge(), edge()]),
+      ...banded.flatMap(({ color }): uPlot.Series[] => [edge(color), edge(color)]),
     ],
     bands: banded.map(
-      (line, i): uPlot.Band => ({ series: [firstBand + 2 * i + 1, firstBand + 2 * i], fill: translucent(line.color, 0.16) }),
+      (line, i): uPlot.Band => ({ series: [firstBand + 2 * i + 1, firstBand + 2 * i], fill: translucent(line.color, banded.length > FEW_BANDS ? 0.1 : 0.16) }),
     ),
     cursor: {
       y: false,
@@ -149,8 +151,8 @@ function shownValues(plot: uPlot, lines: number, { min, max }: Range): number[] 
   return found;
 }
 
-/** An edge of a band: never drawn itself, but the axis has room for it. */
-const edge = (): uPlot.Series => ({ stroke: 'transparent', width: 0, points: { show: false } });
+/** An edge of a band: without it, a spike of one bucket would be too thin to see. */
+const edge = (color: string): uPlot.Series => ({ stroke: translucent(color, 0.22), width: 1, points: { show: false } });
 
 function cursorPoint(_plot: uPlot, i: number, lines: readonly Drawn[]): HTMLElement {
   const point = document.createElement('div');

@@ -3,12 +3,14 @@
 import type { Value } from '../base/api';
 import type { StripRow } from './chartModel';
 import type { Points, Range } from './points';
+import { shareOf, type Axis } from './xAxis';
 
 /** Points to the left or right of the shown part of an axis that an area begins or ends at. */
 const BEYOND = 1;
 
 /** The outline of an area in pixels; a gap divides it. */
-export function stripPath({ points: { x, y }, top }: StripRow, { min, max }: Range, width: number, height: number): string {
+export function stripPath({ points: { x, y }, top }: StripRow, axis: Axis, range: Range, width: number, height: number): string {
+  const { min, max } = range;
   const first = Math.max(0, x.findIndex((place) => place >= min) - BEYOND);
   const beyond = x.findIndex((place) => place > max);
   const last = beyond < 0 ? x.length - 1 : beyond;
@@ -22,7 +24,7 @@ export function stripPath({ points: { x, y }, top }: StripRow, { min, max }: Ran
       begun = null;
       continue;
     }
-    const across = (Math.min(Math.max((x[i]! - min) / (max - min), 0), 1) * width).toFixed(1);
+    const across = (Math.min(Math.max(shareOf(axis, range, x[i]!), 0), 1) * width).toFixed(1);
     const up = (height - (Math.min(Math.max(value / top, 0), 1) * height)).toFixed(1);
     if (begun === null) places.push(`M${across},${height}`);
     begun ??= across;

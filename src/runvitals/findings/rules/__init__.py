@@ -32,6 +32,3 @@ RULES: tuple[FindingRule, ...] = (
     *loss.RULES,
     *coverage.RULES,
 )
-
-VERSION = 3
-"""Of the rules. It changes when a run may be judged differently: kept results are then computed again."""

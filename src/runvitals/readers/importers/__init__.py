@@ -1,1 +1,1 @@
-"""Imports runs of other systems: from a W&B server, an MLflow store, and TensorBoard's event files."""
+"""Imports runs of other systems: W&B servers, MLflow, TensorBoard, Neptune, trackio, CSV files."""

@@ -21,6 +21,7 @@ from runvitals.model.values import Sanitizer
 from runvitals.monitoring.environment import redaction
 from runvitals.sdk.logged_values import Values
 from runvitals.sdk.media.run_files import RunFiles
+from runvitals.sdk.media.table import Table
 
 _PID = 1  # the other systems do not record it
 _EXIT_CODES = {"finished": 0, "failed": 1}
@@ -122,7 +123,7 @@ class RunDraft:
     ) -> None:
         shutil.rmtree(self._draft, ignore_errors=True)  # it is gone if the run is complete
 
-    def row(self, time_ms: int, step: int | None, data: Mapping[str, Any]) -> None:
+    def row(self, time_ms: int, step: float | None, data: Mapping[str, Any]) -> None:
         """Write a row of logged values."""
         values = self._values.row(data)
         if values:
@@ -152,7 +153,7 @@ class RunDraft:
         self._note(frames.EVENT, self._time(time_ms), name=name, level=level, text=self._values.text(text))
 
     def media(
-        self, time_ms: int, step: int | None, name: str, kind: str, items: Sequence[Mapping[str, Any]]
+        self, time_ms: int, step: float | None, name: str, kind: str, items: Sequence[Mapping[str, Any]]
     ) -> None:
         """Write what was logged besides numbers. Files of the items come from `store` or `store_file`."""
         if self._media is None:
@@ -166,6 +167,12 @@ class RunDraft:
             self._media.record(frames.MEDIA, payload)
         else:
             self._values.fault("media that are too large for a record")
+
+    def table(
+        self, time_ms: int, step: int | None, name: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]
+    ) -> None:
+        """Write a table."""
+        self.media(time_ms, step, name, media.TABLE, [Table(columns, rows).item(self._files)])
 
     def store(self, content: bytes) -> dict[str, Any]:
         """Store a file; returns the fields of an item that name it."""

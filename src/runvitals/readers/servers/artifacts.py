@@ -37,10 +37,6 @@ class ServerArtifacts:
         """Return the artifacts of a server, with the token for it; raise ValueError for an invalid URL."""
         return cls(ApiConnection(url, stored_keys.token(url, os.environ), _TIMEOUT_S))
 
-    def close(self) -> None:
-        """Close the connection."""
-        self._connection.close()
-
     def find(self, address: ArtifactAddress) -> ServerArtifact:
         """Return the version that an address names.
 
@@ -65,6 +61,10 @@ class ServerArtifacts:
             if rows
             else None
         )
+
+    def close(self) -> None:
+        """Close the connection to the server."""
+        self._connection.close()
 
     def names(self, project: str, entity: str | None = None) -> Iterator[dict[str, Any]]:
         """Yield name, type and number of versions of a project's artifacts, or raise UnknownArtifact."""

@@ -10,10 +10,11 @@ from typing import Any, Literal
 
 from runvitals.base import stored_keys
 from runvitals.model.artifacts import ArtifactAddress
-from runvitals.readers.servers import lost_hours, responses
+from runvitals.readers.servers import lost_hours, registries, responses
 from runvitals.readers.servers.artifacts import ServerArtifacts
 from runvitals.readers.servers.connection import ApiConnection
 from runvitals.readers.servers.lost_hours import LostHours, PlaceLoss, RunLoss
+from runvitals.readers.servers.registries import ServerRegistry
 from runvitals.readers.servers.remote_run import RemoteRun
 from runvitals.readers.servers.responses import FleetSeries, Latest
 from runvitals.sdk.artifacts.artifact import Artifact
@@ -124,6 +125,25 @@ class Client:
             'artifacts/mnist:v3'
         """
         return Artifact.from_source(ServerArtifacts(self._connection).find(ArtifactAddress.parsed(name)))
+
+    def registry(self, name: str) -> ServerRegistry:
+        """Return the registry `team/name`; nothing is read yet.
+
+        Raises:
+            ValueError: an invalid name.
+
+        Example:
+            >>> client.registry("vision/model").download("classifier:production")
+        """
+        return registries.registry_of(self._connection, name)
+
+    def registries(self) -> Iterator[dict[str, Any]]:
+        """Iterate over the registries that you may read.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        return registries.registry_names(self._connection)
 
     def latest(
         self,

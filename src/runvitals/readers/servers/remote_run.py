@@ -196,7 +196,7 @@ class RemoteRun:
         )
 
     def history(self, *names: str, rank: int | None = None) -> list[LoggedRow]:
-        """Return the numbers of all `log()` rows, from all ranks, ordered by time.
+        """Return all `log()` rows, from all ranks, ordered by time.
 
         An infinity is NaN here; use `history_table` for infinities.
 

@@ -135,6 +135,17 @@ def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
                 ),
             )
             call.data.update(data)
+    places: dict[tuple[str, int | None, float, int], LoggedRow] = {
+        key[:4]: row for key, row in logged.items()
+    }
+    for other in body.get("others", []):
+        step, time_ms = other["step"], other["time_ms"]
+        place = other["host"], other["rank"], step, time_ms
+        if place not in places:
+            whole = int(step) if step == int(step) else step
+            places[place] = LoggedRow(whole, time_ms, other["rank"], other["host"], {})
+            logged[other["host"], other["rank"], step, time_ms, 0] = places[place]
+        places[place].data[other["key"]] = other["value"]
     return sorted(logged.values(), key=lambda call: call.time_ms)
 
 

@@ -84,4 +84,8 @@ def find_content(scope: ArtifactScope, name: str, digest: str) -> ArtifactSource
         return LocalArtifacts(scope.folder).with_digest(address, digest)
     from runvitals.readers.servers.artifacts import ServerArtifacts
 
-    return ServerArtifacts.of(scope.server).with_digest(address, digest)
+    artifacts = ServerArtifacts.of(scope.server)
+    source = artifacts.with_digest(address, digest)
+    if source is None:  # it is asked for again in a moment, by another connection
+        artifacts.close()
+    return source

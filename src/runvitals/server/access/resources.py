@@ -71,7 +71,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """A project. `sole_author`: every run in it is its owner's."""
+    """A project. `sole_author`: all its runs are its owner's. `is_registry`: it has collections, no runs."""
 
     id: int
     entity: Entity
@@ -79,6 +79,7 @@ class Project:
     owner_id: int | None = None
     sole_author: bool = False
     deleted: bool = False
+    is_registry: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,10 +105,17 @@ class ProjectItem:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A registry of a team."""
+    """A registry of a team, or of a user's own space.
+
+    Attributes:
+        id: that of the project that it is; 0: a new one.
+        shared: all of the organisation may read it.
+    """
 
     id: int
     team: Entity
+    shared: bool = False
+    deleted: bool = False
 
 
 Resource = Organisation | Account | Entity | Member | Project | ProjectItem | Registry

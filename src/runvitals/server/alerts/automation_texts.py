@@ -50,6 +50,7 @@ def _what(facts: EventFacts) -> str:
         "artifact.version": f"{version} was logged",
         "artifact.alias": f"{version} has the alias {facts.alias}",
         "registry.link": f"{version} was linked to {facts.collection}",
+        "registry.request": f"{facts.author} asks for the alias {facts.alias} of {version}",
         "finding": f"{name}: {facts.rule}",
         "device.silent": f"{name}: nothing arrives of {_silent_part(facts)}",
         "report.published": f"{facts.author} published “{one_line(facts.title)}”",

@@ -135,6 +135,13 @@ class RegistryLink(_Part, tag="registry.link", frozen=True):
     collection: Pattern = ""
 
 
+class AliasRequested(_Part, tag="registry.request", frozen=True):
+    """Somebody asked for a protected alias of a version. Both are regular expressions."""
+
+    alias: Pattern = ""
+    collection: Pattern = ""
+
+
 class RuleFired(_Part, tag="finding", frozen=True):
     """A metric rule fired. `name`: a regular expression."""
 
@@ -197,6 +204,7 @@ Event = (
     | VersionLogged
     | AliasAdded
     | RegistryLink
+    | AliasRequested
     | RuleFired
     | DeviceSilent
     | UsageThreshold
@@ -440,7 +448,7 @@ def _is_meant(event: Event, facts: EventFacts) -> bool:
         pairs = ((event.tag, facts.tag),)
     elif isinstance(event, VersionLogged):
         pairs = ((event.collection, facts.collection), (event.type, facts.type))
-    elif isinstance(event, AliasAdded):
+    elif isinstance(event, (AliasAdded, AliasRequested)):
         pairs = ((event.alias, facts.alias), (event.collection, facts.collection))
     elif isinstance(event, RegistryLink):
         pairs = ((event.collection, facts.collection),)

@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from runvitals.base import deadline
-from runvitals.base.buckets import Buckets, Floats, Integers, grid, reduce
+from runvitals.base.buckets import Buckets, Floats, Grid, Partition, grid
+from runvitals.model.logged_media import LoggedValue, ValueSelection
 from runvitals.model.metrics import mlflow
 from runvitals.readers.journals.globs import Glob, check_globs, is_glob
 from runvitals.readers.journals.key_filter import find
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.attempts import RankAttempts, attempts_of_ranks, resumes_of
+from runvitals.server.charts.log_time import log_grids, read_log_buckets
+from runvitals.server.charts.overlay.axis import Axis, Extract, scale_of
 from runvitals.server.charts.series_definitions import definition, mlflow_name
 from runvitals.server.library.run_library import (
     BucketedSeries,
+    ChartData,
     LoggedColumn,
     LoggedColumns,
     Position,
@@ -32,7 +38,12 @@ MAX_RAW_VALUES = 2_000_000
 """Numbers in one response: 40 MB of JSON, half a second of work. `runvitals export` has no limit."""
 MAX_STATISTICS_VALUES = 20_000_000
 """Numbers that one response of statistics may read: half a second of work."""
-STEP_WIDTHS: tuple[int, ...] = tuple(n * 10**power for power in range(16) for n in (1, 2, 5))
+_BY_STEP = Axis("step")
+MAX_OTHERS = 200_000
+"""Logged values that are not numbers in one response."""
+OTHER = ":other"
+"""The suffix of columns of values that are not numbers, in tables."""
+_OTHER = ("host", "rank", "key", "step", "time_ms", "value")
 
 
 def series_infos(summaries: Sequence[SeriesSummary]) -> list[dict[str, Any]]:
@@ -51,7 +62,12 @@ def _info(series: SeriesSummary) -> dict[str, Any]:
 
 
 def metrics(
-    view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None, max_points: int | None
+    view: RunView,
+    selection: SeriesSelection,
+    t0: int | None,
+    t1: int | None,
+    max_points: int | None,
+    log_from: int | None = None,
 ) -> dict[str, Any]:
     """Return the fields of `models.Metrics`.
 
@@ -59,6 +75,7 @@ def metrics(
         t0, t1: ms UTC, both included. None means the first and the last sample.
         max_points: for each series. If none has more samples, the samples are returned, otherwise buckets.
             None returns samples always.
+        log_from: ms UTC; buckets get wider with the time since then, and what is older is left out.
 
     Raises:
         TooMuch: more than `MAX_RAW_VALUES` samples.
@@ -66,28 +83,48 @@ def metrics(
     """
     problems = view.note_problems()
     position = view.position()
-    start, end = time_range(view, selection, t0, t1)
+    start, end = time_range(view, selection, t0, t1, log_from)
     body: dict[str, Any] = {"run": view.run_id, "t0": start, "t1": end, "cursor": cursor(position)}
     if max_points is None:
         raw = view.samples(selection, start, end, MAX_RAW_VALUES)
         body |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(raw)}
         return {**body, "problems": list(problems)}
-    on = grid(start, end, max_points)
-    chart = view.read_chart(selection, start, end, on, max_points)
+    chart, width = read_chart(view, selection, start, end, max_points, log_from)
     if chart.buckets is None:
         body |= {"resolution": "raw", "bucket_ms": None, "groups": _raw_groups(chart.samples)}
     else:
-        groups = _bucket_groups(chart.buckets)
-        body |= {"resolution": "buckets", "bucket_ms": on.width_ms, "groups": groups}
+        body |= {"resolution": "buckets", "bucket_ms": width, "groups": _bucket_groups(chart.buckets)}
     return {**body, "problems": list(problems)}
 
 
-def time_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> tuple[int, int]:
+def read_chart(
+    view: RunView, selection: SeriesSelection, t0: int, t1: int, max_points: int, log_from: int | None
+) -> tuple[ChartData, int | None]:
+    """Return samples if they are few, otherwise buckets, and how wide these are if all are alike."""
+    on = grid(t0, t1, max_points)
+    chart = view.read_chart(selection, t0, t1, on, max_points)
+    if log_from is None or chart.buckets is None:
+        return chart, on.width_ms
+    grids = log_grids(t0 - log_from, t1 - log_from, max_points)
+    return ChartData([], read_log_buckets(view, selection, log_from, grids)), None
+
+
+def time_range(
+    view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None, log_from: int | None = None
+) -> tuple[int, int]:
     """Return the requested times, with those of the first and the last sample where `t0` or `t1` is None.
+
+    Args:
+        log_from: both times are after this one.
 
     Raises:
         ValueError: t1 before t0.
     """
+    start, end = _time_range(view, selection, t0, t1)
+    return (start, end) if log_from is None else (max(start, log_from + 1), max(end, log_from + 1))
+
+
+def _time_range(view: RunView, selection: SeriesSelection, t0: int | None, t1: int | None) -> tuple[int, int]:
     if t0 is not None and t1 is not None:
         if t1 < t0:
             raise ValueError(f"t1 ({t1}) is before t0 ({t0})")
@@ -152,7 +189,8 @@ class LoggedSeries(NamedTuple):
 
     Args:
         t: ms UTC.
-        columns: by suffix of the name: `""` are the values; of buckets also `:min`, `:max`, `:n`.
+        columns: by suffix of the name: `""` are the values; of buckets also `:min`, `:max`, `:n`; `:other`
+            are texts, and what else is not a number, as JSON.
     """
 
     key: str
@@ -160,7 +198,7 @@ class LoggedSeries(NamedTuple):
     rank: int | None
     step: Floats
     t: Floats
-    columns: dict[str, Floats | Integers]
+    columns: dict[str, NDArray[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +228,7 @@ class LoggedSelection:
         check_globs(globs)
         if not globs:
             return self
-        logged = sorted(view.logged_names())
+        logged = sorted(view.logged_names().union(view.other_names()))
         names: dict[str, None] = {}
         for name in self.names:
             matches = [name] if name in logged or not is_glob(name) else list(filter(Glob(name), logged))
@@ -199,7 +237,22 @@ class LoggedSelection:
 
     def unmatched_names(self, view: RunView) -> list[str]:
         """Return the names and globs under which nothing was logged."""
-        return sorted(set(self.names) - view.logged_names()) if self.names else []
+        missing = set(self.names) - view.logged_names() if self.names else set()
+        return sorted(missing.difference(view.other_names())) if missing else []
+
+    def others(self, view: RunView, most: int | None) -> list[LoggedValue]:
+        """Return the selected texts, lists and objects; the newest `most` of them.
+
+        Raises:
+            TooMuch: more than `MAX_OTHERS`, and `most` is None.
+        """
+        selection = ValueSelection(self.names, self.first_step, self.last_step)
+        others = view.logged_others(selection, MAX_OTHERS + 1 if most is None else most)
+        if len(others) > MAX_OTHERS:
+            raise TooMuch(
+                f"more than {MAX_OTHERS:,} texts, lists and objects were logged: request fewer names or steps"
+            )
+        return [other for other in others if self.rank in (None, other.rank)]
 
     def columns(self, view: RunView) -> list[LoggedColumns]:
         """Return the selected values, of each process."""
@@ -223,11 +276,12 @@ class LoggedSelection:
         return selected
 
 
-def logged_values(view: RunView, selection: LoggedSelection, max_points: int | None) -> dict[str, Any]:
+def logged_values(view: RunView, selection: LoggedSelection, part: Extract | None) -> dict[str, Any]:
     """Return the fields of `logged_models.Logged`.
 
-    Names that were logged at the same steps are grouped. A name with more than `max_points` values is reduced
-    to buckets of steps, and what a resumed training replaced is apart; unless `max_points` is None.
+    Names that were logged at the same steps are grouped. A name with more than the requested number of values
+    is reduced to buckets of steps, and what a resumed training replaced is apart; without `part`, all values
+    are returned.
 
     Raises:
         TooMuch: more than `MAX_RAW_VALUES` values.
@@ -237,49 +291,69 @@ def logged_values(view: RunView, selection: LoggedSelection, max_points: int | N
     selection = selection.of_globs(view)
     groups: list[dict[str, Any]] = []
     resumes: list[dict[str, Any]] = []
-    if max_points is None:
+    if part is None:
         for process in _raw_columns(view, selection):
             groups += _logged_groups(process, None, False)
     else:
         ranks = attempts_of_ranks(selection.processes(view))
         resumes = resumes_of(ranks)
         for rank in ranks:
-            groups += _logged_groups(_newest_columns(rank, selection), max_points, False)
+            groups += _logged_groups(_newest_columns(rank, selection), part, False)
             for columns in _replaced_columns(rank, selection):
-                groups += _logged_groups(columns, max_points, True)
+                groups += _logged_groups(columns, part, True)
     return {
         "run": view.run_id,
         "cursor": cursor(position),
         "groups": groups,
+        "others": [
+            {name: getattr(other, name) for name in _OTHER}
+            for other in selection.others(view, None if part is None else part.points)
+        ],
         "resumes": resumes,
         "unmatched": selection.unmatched_names(view),
         "problems": list(problems),
     }
 
 
-def logged_series(
-    view: RunView, selection: LoggedSelection, max_points: int | None
-) -> Iterator[LoggedSeries]:
-    """Yield the same by name, for tables; what was replaced only if `max_points` is None.
+def logged_series(view: RunView, selection: LoggedSelection, part: Extract | None) -> Iterator[LoggedSeries]:
+    """Yield the same by name, for tables; what was replaced only without `part`.
 
     Raises:
         TooMuch: more than `MAX_RAW_VALUES` values.
     """
     selection = selection.of_globs(view)
-    if max_points is None:
+    if part is None:
         processes = _raw_columns(view, selection)
     else:
         ranks = attempts_of_ranks(selection.processes(view))
         processes = [_newest_columns(rank, selection) for rank in ranks]
     for process in processes:
         for key, (steps, times, values) in process.columns.items():
-            if max_points is None or len(steps) <= max_points:
+            if part is None or len(steps) <= part.points:
                 yield LoggedSeries(key, process.host, process.rank, steps, times, {"": values})
                 continue
-            buckets, newest = _on_grid(steps, times, values, max_points)
-            columns: dict[str, Floats | Integers] = {"": buckets.mean, ":n": buckets.n}
+            places, newest, buckets = _on_grid(steps, times, values, part)
+            columns: dict[str, NDArray[Any]] = {"": buckets.mean, ":n": buckets.n}
             columns |= {":min": buckets.min, ":max": buckets.max}
-            yield LoggedSeries(key, process.host, process.rank, buckets.t.astype(np.float64), newest, columns)
+            yield LoggedSeries(key, process.host, process.rank, places, newest, columns)
+    yield from _series_of(selection.others(view, None if part is None else part.points))
+
+
+def _series_of(others: Iterable[LoggedValue]) -> Iterator[LoggedSeries]:
+    """Yield texts, lists and objects by name and process."""
+    by_name: dict[tuple[str, str, int | None], list[LoggedValue]] = {}
+    for other in others:
+        by_name.setdefault((other.key, other.host, other.rank), []).append(other)
+    for (key, host, rank), values in by_name.items():
+        steps = np.array([value.step for value in values], np.float64)
+        times = np.array([value.time_ms for value in values], np.float64)
+        texts = np.array([as_text(value.value) for value in values], object)
+        yield LoggedSeries(key, host, rank, steps, times, {OTHER: texts})
+
+
+def as_text(value: object) -> str:
+    """Return a logged value as text: a text as it is, everything else as JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
 def _raw_columns(view: RunView, selection: LoggedSelection) -> list[LoggedColumns]:
@@ -311,11 +385,15 @@ def _by_step(steps: Floats, times: Floats, values: Floats) -> tuple[Floats, Floa
     return steps[order], times[order], values[order]
 
 
-def _on_grid(steps: Floats, times: Floats, values: Floats, max_points: int) -> tuple[Buckets, Floats]:
-    """Logged values in ascending order of steps as buckets of steps, and the newest time in each bucket."""
-    whole: Integers = np.floor(steps).astype(np.int64)
-    on = grid(int(whole[0]), int(whole[-1]), max_points, STEP_WIDTHS)
-    return reduce(on, whole, values), reduce(on, whole, times).last
+def _on_grid(steps: Floats, times: Floats, values: Floats, part: Extract) -> tuple[Floats, Floats, Buckets]:
+    """Logged values in ascending order of steps as buckets: where they begin, and the newest time in each."""
+    rows = part.within(steps)
+    scale = scale_of(_BY_STEP, [steps[rows]], part)
+    indices = scale.indices(steps[rows])
+    first, last = (int(indices[0]), int(indices[-1])) if len(indices) else (0, 0)
+    partition = Partition(Grid(first, 1, last - first + 1), indices)
+    buckets = partition.reduce(values[rows])
+    return scale.x(buckets.t), partition.reduce(times[rows]).last, buckets
 
 
 def _check_logged(processes: Iterable[LoggedColumns]) -> None:
@@ -327,21 +405,21 @@ def _check_logged(processes: Iterable[LoggedColumns]) -> None:
         )
 
 
-def _logged_groups(process: LoggedColumns, max_points: int | None, replaced: bool) -> list[dict[str, Any]]:
+def _logged_groups(process: LoggedColumns, part: Extract | None, replaced: bool) -> list[dict[str, Any]]:
     groups: dict[bytes, dict[str, Any]] = {}
     labels = {"host": process.host, "rank": process.rank, "replaced": replaced}
     for key, (steps, times, values) in process.columns.items():
         steps, times, values = _by_step(steps, times, values)
-        if max_points is None or len(steps) <= max_points:
+        if part is None or len(steps) <= part.points:
             about: dict[str, Any] = {**labels, "step": steps.tolist(), "t": times.tolist()}
             times_key = steps.tobytes() + times.tobytes()
             group = groups.setdefault(times_key, {**about, "n": None, "series": {}, "min": None, "max": None})
             group["series"][key] = values.tolist()
             continue
-        buckets, newest = _on_grid(steps, times, values, max_points)
-        times_key = buckets.t.tobytes() + buckets.n.tobytes() + newest.tobytes()
+        places, newest, buckets = _on_grid(steps, times, values, part)
+        times_key = places.tobytes() + buckets.n.tobytes() + newest.tobytes()
         if times_key not in groups:
-            about = {**labels, "step": buckets.t.tolist(), "t": newest.tolist()}
+            about = {**labels, "step": places.tolist(), "t": newest.tolist()}
             groups[times_key] = {**about, **_columns(buckets)}
         _add(groups[times_key], key, buckets, buckets.mean)
     return list(groups.values())

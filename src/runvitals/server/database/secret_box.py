@@ -12,12 +12,13 @@ import hmac
 import os
 import secrets
 from collections.abc import Mapping
-from typing import Final
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from runvitals.store import private_files
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
@@ -41,13 +42,18 @@ class SecretBox:
     """
 
     def __init__(self, keys: Mapping[str, bytes]) -> None:
-        self._ciphers = {name: AESGCM(key) for name, key in keys.items()}
+        self._keys = dict(keys)
         self._newest = list(keys)[-1]
-        self._oldest_key = next(iter(keys.values()))
+
+    @cached_property
+    def _ciphers(self) -> Mapping[str, AESGCM]:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM  # 7 MB: only where there are secrets
+
+        return {name: AESGCM(key) for name, key in self._keys.items()}
 
     def derived_key(self, purpose: str) -> bytes:
         """Return a key of 32 bytes for signatures of one purpose; adding a key does not change it."""
-        return hmac.digest(self._oldest_key, purpose.encode(), "sha256")
+        return hmac.digest(next(iter(self._keys.values())), purpose.encode(), "sha256")
 
     def seal(self, secret: bytes, purpose: str) -> bytes:
         """Return the encrypted secret. `purpose` says whose and what it is: it opens for nothing else."""
@@ -62,6 +68,8 @@ class SecretBox:
             SecretUnreadable: no key decrypts it, or it was sealed for another purpose.
         """
         name, _, rest = sealed.partition(b":")
+        from cryptography.exceptions import InvalidTag
+
         cipher = self._ciphers.get(name.decode("ascii", "replace"))
         if cipher is None:
             raise SecretUnreadable("the key of this secret is not in the key file")

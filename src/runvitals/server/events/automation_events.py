@@ -31,6 +31,7 @@ DEVICE_SILENT: Final = "device.silent"
 FINDING_OPENED: Final = "finding.opened"
 FINDING_CLOSED: Final = "finding.closed"
 USAGE_THRESHOLD: Final = "usage.threshold"
+REGISTRY_REQUEST: Final = "registry.request"
 ARTIFACT_ALIAS: Final = "artifact.alias"
 REPORT_PUBLISHED: Final = "report.published"
 REPORT_COMMENTED: Final = "report.commented"
@@ -154,6 +155,17 @@ def raise_aliases(
         _row(team_id, ARTIFACT_ALIAS, {**data, "alias": alias}, 0, run_id=run_id) for alias in sorted(new)
     ]
     add_rows(connection, raised_event, rows)
+
+
+def raise_request(
+    connection: Connection, membership_id: int, alias: str, author: str, now_ms: int, key: str
+) -> None:
+    """Write that somebody requests a protected alias of a version in a registry."""
+    team_id, run_id, data = _version(connection, membership_id)
+    if _is_watched(connection, REGISTRY_REQUEST, team_id):
+        about = {**data, "alias": alias, "author": author}
+        row = _row(team_id, REGISTRY_REQUEST, about, now_ms, key=key, run_id=run_id)
+        add_rows(connection, raised_event, [row])
 
 
 def _teams(connection: Connection, kind: str, run_ids: set[int]) -> dict[int, int]:

@@ -10,10 +10,11 @@ import os
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol, TypeAlias
 
 from runvitals.model.limits import FILE_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
@@ -24,7 +25,7 @@ from runvitals.server.library.run_library import OpenedContent
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import NotFound
 from runvitals.store.files.folder_store import CONTENTS, FolderFileStore
-from runvitals.store.files.interface import FileStore
+from runvitals.store.files.interface import FileStore, Method
 from runvitals.store.files.parts import FileParts
 from runvitals.store.files.uploads import Uploads, WrongOffset
 
@@ -36,6 +37,11 @@ _UNUSED_PER_TURN = 1000
 _RESERVED_AT_ONCE = 16 << 20
 """A file of unknown size reserves so much more space whenever it needs more."""
 _CHECKED_PER_QUERY = 1000
+_PUT_AT_ONCE = 4
+"""Small files of one request that a bucket is given at the same time."""
+
+_Content: TypeAlias = tuple[int, str]
+"""Place and SHA-256."""
 
 log = logging.getLogger("runvitals.server")
 
@@ -76,6 +82,16 @@ class _Reservation(NamedTuple):
     run_id: int | None
 
 
+class TeamStores(Protocol):
+    """The file stores of teams that have a bucket of their own."""
+
+    def of(self, team_id: int) -> FileStore:
+        """Return the store of a team. What it raises is an `HttpRejection` (503) while it cannot be used."""
+
+    def check(self) -> None:
+        """Look whether those that failed work again, and tell administrators about those that do not."""
+
+
 class UploadState(NamedTuple):
     """How much of a file has arrived. `complete`: all, and it belongs to the run."""
 
@@ -96,6 +112,7 @@ class ReceivedFiles:
         limits: of what may be uploaded.
         space: of the disk of the folder.
         parts: of files that arrive in parts; they count as unfinished uploads.
+        team_stores: of teams with a bucket of their own; None: none has one.
     """
 
     def __init__(
@@ -113,11 +130,13 @@ class ReceivedFiles:
         self._uploads = Uploads(os.path.join(folder, "uploads"))
         self.parts = FileParts(os.path.join(folder, "uploads"))
         self._store = store or FolderFileStore(os.path.join(folder, CONTENTS))
+        self.team_stores: TeamStores | None = None
         self.limits = limits or FileLimits()
         self.space = DiskSpace(self._folder, lambda: self.limits.free_bytes)
-        # Nothing is removed between a content and its row.
-        self._changing = threading.Lock()
-        self._being_kept: Counter[str] = Counter()
+        # Nothing is removed between a content and its row, and nothing kept while it is removed.
+        self._changing = threading.Condition()
+        self._being_kept: Counter[_Content] = Counter()
+        self._being_removed: set[_Content] = set()
         # Files that arrive whole, by path: those that arrive together must not exceed a limit together.
         self._reserved: dict[str, _Reservation] = {}
         self._reserving = threading.Lock()
@@ -162,12 +181,11 @@ class ReceivedFiles:
         # At every piece: a client may name another size than at the first.
         self._check_limits(run_id, size, size - offset)
 
+        def note(file: StoredFile) -> None:
+            self._files.add(run_id, file, self._clock())
+
         def keep(path: str) -> None:
-            with open(path, "rb") as file:
-                detected = media_type(file.read(HEAD_BYTES))
-            with self._keeping(sha256):
-                self._store.take(sha256, path)
-                self._files.add(run_id, StoredFile(sha256, size, detected), self._clock())
+            self.keep(path, sha256, size, note, self.place_of_run(run_id))
 
         try:
             with self.space.writing():
@@ -179,18 +197,94 @@ class ReceivedFiles:
             return UploadState(sha256, 0, True)
         return UploadState(sha256, offset + len(piece), complete)
 
+    def add_small(self, run_id: int, contents: Mapping[str, memoryview]) -> None:
+        """Keep small files of a run, by their SHA-256, which were checked: all of them, in one transaction.
+
+        Raises:
+            FileRejected: they exceed a limit.
+            FileNotStored: such as on a full disk.
+        """
+        if not contents:
+            return
+        self._check_limits(run_id, 0, sum(map(len, contents.values())))
+        place = self.place_of_run(run_id)
+        files = [
+            StoredFile(sha256, len(content), media_type(bytes(content[:HEAD_BYTES])), place)
+            for sha256, content in contents.items()
+        ]
+        with self.space.writing(), self._keeping(*((place, sha256) for sha256 in contents)):
+            store = self._store_of(place)
+            if isinstance(store, FolderFileStore):
+                store.take_contents(contents)
+            else:
+                self._take_each(store, contents)
+            self._files.add_many(run_id, files, self._clock())
+
+    def _take_each(self, store: FileStore, contents: Mapping[str, memoryview]) -> None:
+        """Put contents into a bucket, some at the same time: each waits for an answer or two."""
+
+        def take(item: tuple[str, memoryview]) -> None:
+            path = self._uploads.new_path()
+            try:
+                with open(path, "xb") as file:
+                    file.write(item[1])
+                store.take(item[0], path)
+            finally:
+                with suppress(FileNotFoundError):
+                    os.unlink(path)
+
+        with ThreadPoolExecutor(_PUT_AT_ONCE) as threads:
+            list(threads.map(take, contents.items()))
+
     @contextmanager
-    def _keeping(self, sha256: str) -> Iterator[None]:
-        """While a content is stored, which may take minutes in a bucket, housekeeping does not remove it."""
+    def _keeping(self, *contents: _Content) -> Iterator[None]:
+        """While contents are stored, which takes minutes in a bucket, housekeeping does not remove them."""
         with self._changing:
-            self._being_kept[sha256] += 1
+            self._changing.wait_for(lambda: self._being_removed.isdisjoint(contents))
+            self._being_kept.update(contents)
         try:
             yield
         finally:
             with self._changing:
-                self._being_kept[sha256] -= 1
-                if not self._being_kept[sha256]:
-                    del self._being_kept[sha256]
+                self._being_kept -= Counter(contents)
+
+    @contextmanager
+    def _removing(self, place: int, unused: Callable[[], Iterable[str]]) -> Iterator[set[str]]:
+        """While contents are removed, which may take minutes in a bucket, they are not stored anew.
+
+        Args:
+            unused: returns their SHA-256; those that are being stored are left out.
+        """
+        with self._changing:
+            contents = {(place, sha256) for sha256 in unused()} - self._being_kept.keys()
+            self._being_removed |= contents
+        try:
+            yield {sha256 for _, sha256 in contents}
+        finally:
+            with self._changing:
+                self._being_removed -= contents
+                self._changing.notify_all()
+
+    # Places
+
+    def place_of_run(self, run_id: int) -> int:
+        """Return where the files of a run are kept: see `StoredFile`."""
+        return self._files.place_of_run(run_id)
+
+    def place_of_project(self, project_id: int) -> int:
+        """Return where the files of a project are kept: see `StoredFile`."""
+        return self._files.place_of_project(project_id)
+
+    def place_of_report(self, report_id: int) -> int:
+        """Return where the files of a report are kept: see `StoredFile`."""
+        return self._files.place_of_report(report_id)
+
+    def _store_of(self, place: int) -> FileStore:
+        if not place:
+            return self._store
+        if self.team_stores is None:
+            raise FileNotStored("the files of this team are in a bucket, which this server does not use")
+        return self.team_stores.of(place)
 
     def _check_limits(self, run_id: int, size: int, missing: int) -> None:
         """Check that the rest of a file keeps the limits.
@@ -283,28 +377,30 @@ class ReceivedFiles:
                 raise
             self._reserved[path] = _Reservation(wanted, run_id)
 
-    def keep(self, path: str, sha256: str, size: int, note: Callable[[StoredFile], None]) -> None:
-        """Keep a file that has arrived.
+    def keep(self, path: str, sha256: str, size: int, note: Callable[[StoredFile], None], place: int) -> None:
+        """Keep a file that has arrived: when this returns, it is on the disk, or in the bucket of its team.
 
         Args:
             path: as `begin` returned it, which `end` follows; the file was synced to the disk.
             note: notes in the metadata store whose file it is.
+            place: where it is kept.
 
         Raises:
-            OSError: it could not be stored.
+            OSError, FileNotStored: it could not be stored.
         """
         with open(path, "rb") as file:
             detected = media_type(file.read(HEAD_BYTES))
-        with self._keeping(sha256):
-            self._store.take(sha256, path)
-            note(StoredFile(sha256, size, detected))
+        with self._keeping((place, sha256)):
+            self._store_of(place).take(sha256, path)
+            note(StoredFile(sha256, size, detected, place))
 
     # Reading
 
     def open_file(self, file: StoredFile) -> OpenedContent | None:
         """A file whose requester may read it; None if the content is lost."""
         try:
-            return OpenedContent(self._store.open(file.sha256), file.bytes, file.media_type)
+            content = self._store_of(file.place).open(file.sha256)
+            return OpenedContent(content, file.bytes, file.media_type)
         except FileNotFoundError:
             log.error("the content of a file is lost", extra={"fields": {"sha256": file.sha256}})
             return None
@@ -313,6 +409,12 @@ class ReceivedFiles:
         """A file that a run has sent; None if it has not, or if the content is lost."""
         file = self._files.of_run(run_id, sha256)
         return None if file is None else self.open_file(file)
+
+    def signed_address(self, file: StoredFile, method: Method, seconds: int) -> str | None:
+        """Return an address in the bucket of a team at which anybody may read or write a file; None: none."""
+        if not file.place:
+            return None
+        return self._store_of(file.place).signed_address(file.sha256, method, seconds)
 
     # Housekeeping
 
@@ -324,25 +426,46 @@ class ReceivedFiles:
         """
         self._metadata_store.artifacts.remove_expired(self._clock())
         self._uploads.remove_before(time.time() - _STALE_S)
+        if self.team_stores is not None:
+            self.team_stores.check()
         removed = 0
+        for place in self._files.places():
+            try:
+                removed += self._collect_at(place)
+            except (OSError, HttpRejection) as error:
+                if not place:
+                    raise
+                # The others are not kept waiting; what was forgotten is an orphan the next time.
+                log.warning("files of a team were not removed", extra={"fields": {"reason": str(error)}})
+        return removed
+
+    def _collect_at(self, place: int) -> int:
+        store, removed = self._store_of(place), 0
         while True:
-            with self._changing:
-                unused = self._files.forget_unused(_UNUSED_PER_TURN)
-                self._store.remove(set(unused) - self._being_kept.keys())
+            unused: list[str] = []
+
+            def forget(unused: list[str] = unused) -> list[str]:
+                unused += self._files.forget_unused(_UNUSED_PER_TURN, place)
+                return unused
+
+            with self._removing(place, forget) as contents:
+                store.remove(contents)
             removed += len(unused)
             if len(unused) < _UNUSED_PER_TURN:
-                break
-        return removed + self._collect_orphans()
+                return removed + self._collect_orphans(place, store)
 
-    def _collect_orphans(self) -> int:
+    def _collect_orphans(self, place: int, store: FileStore) -> int:
         """Remove contents that no file refers to, because the server was killed between two steps."""
         before_s = time.time() - _ORPHAN_S
-        old = [content.sha256 for content in self._store.contents() if content.changed_s < before_s]
+        old = [content.sha256 for content in store.contents() if content.changed_s < before_s]
         removed = 0
         for first in range(0, len(old), _CHECKED_PER_QUERY):
             part = old[first : first + _CHECKED_PER_QUERY]
-            with self._changing:
-                orphans = set(part) - self._files.known(part) - self._being_kept.keys()
-                self._store.remove(orphans)
+
+            def unknown(part: list[str] = part) -> set[str]:
+                return set(part) - self._files.known(part, place)
+
+            with self._removing(place, unknown) as orphans:
+                store.remove(orphans)
             removed += len(orphans)
         return removed

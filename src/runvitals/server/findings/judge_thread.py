@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Final
 
+from runvitals.findings.finding import RULES_VERSION
 from runvitals.findings.pace import Urgency
-from runvitals.findings.rules import VERSION
 from runvitals.model.durations import HOUR_MS, MINUTE_MS
 from runvitals.model.errors import UnknownRun
 from runvitals.server.findings.kept_findings import KeptFindings
@@ -145,7 +145,7 @@ class JudgeThread:
         """Look at the newest values of the runs that go on."""
         began_s = self._cpu_clock()
         self._went_on = self._watched.ids
-        self._watched.look(self._metadata_store.findings.running(VERSION, now_ms, _MAX_LANES), now_ms)
+        self._watched.look(self._metadata_store.findings.running(RULES_VERSION, now_ms, _MAX_LANES), now_ms)
         self._look_ms = now_ms + max(LOOK_MS, int(1000 * (self._cpu_clock() - began_s) / LOOK_LOAD))
 
     def _judge_running(self, now_ms: int) -> None:
@@ -168,7 +168,7 @@ class JudgeThread:
             if full
             else table.heard_since(self._heard_ms) | self._watched.ids | self._went_on | self._left
         )
-        due = table.due(VERSION, now_ms, _AT_ONCE, among, only_ended=True)
+        due = table.due(RULES_VERSION, now_ms, _AT_ONCE, among, only_ended=True)
         left_s = ENDED_LOAD * EVERY_S
         self._left = set()
         for run in due:
@@ -223,4 +223,4 @@ class JudgeThread:
         self.failures[run_id] = repr(error)
         if len(self.failures) > _AT_ONCE:
             self.failures.pop(next(iter(self.failures)))
-        self._metadata_store.findings.note_failure(run_id, repr(error), VERSION, now_ms)
+        self._metadata_store.findings.note_failure(run_id, repr(error), RULES_VERSION, now_ms)

@@ -7,10 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from runvitals.findings.finding import Findings
-from runvitals.findings.judge import judge
+from runvitals.findings.finding import RULES_VERSION, Findings
 from runvitals.findings.observed_run import ObservedRun
-from runvitals.findings.rules import VERSION
 from runvitals.model.durations import MINUTE_MS
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
@@ -74,14 +72,16 @@ class KeptFindings:
         return run_prices(self._store, {number}).get(number)
 
     def _is_fresh(self, kept: KeptResult, now_ms: int) -> bool:
-        if kept.error is not None or kept.rules_version < VERSION:
+        if kept.error is not None or kept.rules_version < RULES_VERSION:
             return False
         if not kept.is_final and 0 <= now_ms - kept.judged_ms < FRESH_MS:
             return True
-        return not self._store.findings.due(VERSION, now_ms, 1, [kept.run_id])
+        return not self._store.findings.due(RULES_VERSION, now_ms, 1, [kept.run_id])
 
     def judge(self, view: RunView, now_ms: int) -> KeptResult:
         """Judge a run by all its samples and keep the result."""
+        from runvitals.findings.judge import judge  # the rules: loaded for the first run
+
         number = view.number
         assert number is not None
         observed = observe_view(view, now_ms)
@@ -121,7 +121,7 @@ def judged_run(run_id: int, observed: ObservedRun, findings: Findings, judged_ms
     first_ms, last_ms = _sampled(observed)
     return JudgedRun(
         run_id=run_id,
-        rules_version=VERSION,
+        rules_version=RULES_VERSION,
         judged_ms=judged_ms,
         from_ms=first_ms,
         up_to_ms=min(last_ms, observed.now_ms),

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf
 
+from runvitals.findings.causes import EXPLAINED_BY
 from runvitals.findings.finding import Finding, Findings
-from runvitals.findings.judge import EXPLAINED_BY
 from runvitals.findings.lost_hours import lost_hours
 from runvitals.model.durations import MINUTE_MS
 from runvitals.model.run_verdict import HEALTHY, UNKNOWN, RunVerdict

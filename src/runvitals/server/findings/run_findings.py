@@ -13,7 +13,6 @@ from cachetools import LRUCache
 
 from runvitals.base.buckets import Buckets, Grid
 from runvitals.findings.finding import Findings
-from runvitals.findings.judge import judge
 from runvitals.findings.observation import (
     DEFAULT_INTERVAL_S,
     FEWER,
@@ -115,6 +114,8 @@ class JudgedViews:
 
 def judge_view(view: RunView, now_ms: int, price_per_device_hour: float | None = None) -> Findings:
     """Judge a run."""
+    from runvitals.findings.judge import judge  # the rules: loaded for the first run
+
     return judge(observe_view(view, now_ms, price_per_device_hour))
 
 

@@ -10,7 +10,7 @@ from runvitals.base.buckets import Buckets, Floats, Grid, Integers
 from runvitals.model.artifacts import ArtifactVersion
 from runvitals.model.completion import FieldChoice
 from runvitals.model.filter import Filter, ReadableRuns
-from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
+from runvitals.model.logged_media import LoggedMedia, LoggedValue, MediaKey, SavedFile, ValueSelection
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.run import Event, Run
 from runvitals.model.run_groups import RunGroup
@@ -286,6 +286,12 @@ class RunView(Protocol):
 
     def media_steps(self, key: str) -> list[float]:
         """Return the steps at which something was logged under a name, ascending."""
+
+    def logged_others(self, selection: ValueSelection, limit: int) -> list[LoggedValue]:
+        """Return the texts, lists and objects that the run logged, by step; the newest `limit` of them."""
+
+    def other_names(self) -> list[str]:
+        """Return the names under which texts, lists and objects were logged, sorted."""
 
     def saved_files(self) -> list[SavedFile]:
         """Return the files that the run saved, by name."""

@@ -5,15 +5,20 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import closing
 
+from runvitals.server.buckets.storage.buckets import BucketRow, BucketTable
+from runvitals.server.buckets.team_buckets import TeamBuckets
 from runvitals.server.database.database import ReadOnlyDatabase, sqlite_path
 from runvitals.server.database.issued_ids import HighestIds, IssuedIds
 from runvitals.server.database.migration import is_current, is_empty
+from runvitals.server.database.secret_box import SecretBox
 from runvitals.server.files.storage.stored_files import StoredFileTable
 from runvitals.server.pairing.pairing import REMEDY, PairingState, lag, metadata_store_state, mismatch
 from runvitals.store.errors import MetadataStoreError, QueryFailed
+from runvitals.store.files.buckets import open_store
 from runvitals.store.files.folder_store import FolderFileStore
 from runvitals.store.samples.interface import StoreError
 from runvitals.store.samples.sqlite import stored_ids
@@ -93,6 +98,45 @@ def check_contents(folder: str, address: str) -> Iterator[Problem]:
             damaged = {sha256: reason for sha256 in sizes if (reason := _damage_of(contents, sha256))}
             for sha256 in sorted(files.known(damaged)):  # without those that were removed meanwhile
                 yield Problem(folder, f"the content {sha256} of {sizes[sha256]:,} bytes {damaged[sha256]}")
+
+
+def check_team_buckets(address: str, box: SecretBox) -> Iterator[Problem]:
+    """List the buckets of teams, and yield contents that are missing there or have another size.
+
+    Args:
+        address: of the metadata store.
+        box: opens the credentials of buckets.
+    """
+    path = sqlite_path(address)
+    if path is not None and not os.path.exists(path):
+        return
+    with closing(ReadOnlyDatabase(address)) as database:
+        if not is_current(database):
+            return
+        files, table = StoredFileTable(database), BucketTable(database)
+        buckets = TeamBuckets(table, box, lambda: 0, time.monotonic)
+        for team_id in files.places()[1:]:
+            row = table.of_team(team_id)
+            if row is not None:
+                yield from _check_team_bucket(files, team_id, row, buckets)
+
+
+def _check_team_bucket(
+    files: StoredFileTable, team_id: int, row: BucketRow, buckets: TeamBuckets
+) -> Iterator[Problem]:
+    place = row.location.below(str(team_id))
+    try:
+        store = open_store(buckets.location(row).below(str(team_id)))
+        there = {content.sha256: content.bytes for content in store.contents()}
+    except OSError as error:
+        yield Problem(str(place), f"could not be read: {error.strerror or error}")
+        return
+    for sizes in files.sizes(team_id):
+        wrong = {sha256 for sha256, size in sizes.items() if there.get(sha256) != size}
+        for sha256 in sorted(files.known(wrong, team_id)):  # without those that were removed meanwhile
+            size = there.get(sha256)
+            reason = "is missing" if size is None else f"is damaged: what is there has {size:,} bytes"
+            yield Problem(str(place), f"the content {sha256} of {sizes[sha256]:,} bytes {reason}")
 
 
 def _damage_of(contents: FolderFileStore, sha256: str) -> str | None:

@@ -17,9 +17,6 @@ from runvitals.server.reports.panel_runs import UNREADABLE, PanelRuns
 from runvitals.server.reports.panels import WHOLE, PanelExtract, ShownPanel
 from runvitals.server.reports.run_sets import ProjectFinder
 
-_OF_ITEMS: Final = frozenset(
-    ("media", "findings", "console", "importance", "parallel", "config_diff", "code_diff")
-)
 _EMPTY: Final[dict[str, Any]] = {
     "x": None,
     "names": {"logged": [], "system": []},
@@ -89,7 +86,7 @@ class PanelReader:
             if not runs.runs and not runs.groups:
                 return PanelAnswer(lambda: about, tuple(runs.projects))
             source: PanelItems | PanelLines
-            if panel.kind in _OF_ITEMS:
+            if panel.has_items:
                 source = PanelItems(panel, runs, self.library, self.findings)
                 encode = await source.read()
             else:

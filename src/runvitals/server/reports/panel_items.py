@@ -30,6 +30,7 @@ _DIFFERENCES: Final[dict[str, tuple[Section, ...]]] = {
     "config_diff": ("config",),
     "code_diff": ("git", "packages"),
     "parallel": ("config",),
+    "scatter": ("config",),
 }
 Encode = Callable[[], dict[str, Any]]
 
@@ -143,20 +144,25 @@ class PanelItems:
         return lambda: {"importance": asdict(importances(rows, names, target))}
 
     async def _differences(self) -> Encode:
-        """Read in which facts the runs differ; of parallel coordinates, the numbers that are named too."""
+        """Read in which facts the runs differ.
+
+        Of parallel coordinates and scatter plots, also the numbers that are named; otherwise their goals.
+        """
         now_ms = self._library.clock()
 
         def read(_: NamedRun, view: RunView) -> Run:
             return view.run(now_ms)
 
         runs = list((await self._reading(len(self._runs.runs)).each(read, quick=True)).values())
-        names = set(self._numbers()) if self._panel.kind == "parallel" else set()
+        places_runs = self._panel.kind in ("parallel", "scatter")
+        names = set(self._numbers()) if places_runs else set()
         system = await self._system(runs) if any(name.startswith("system.") for name in names) else {}
 
         def encode() -> dict[str, Any]:
             deadline.check()
             facts, left_out = compared_facts(runs)
-            numbers = [row for row in statistics(runs, system) if row.name in names] if names else []
+            rows = statistics(runs, system) if places_runs else []
+            numbers = [row for row in rows if (row.name in names if names else row.goal is not None)]
             return {
                 "differences": {
                     "runs": [run.id for run in runs],

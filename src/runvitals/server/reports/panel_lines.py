@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from runvitals.base import deadline
 from runvitals.server.charts import series
-from runvitals.server.charts.overlay.axis import Axis, Extract
+from runvitals.server.charts.overlay.axis import Axis, Extract, scale_of_width
 from runvitals.server.charts.overlay.group_reading import GroupReading, logged_means, system_means
 from runvitals.server.charts.overlay.kept_means import KeptMeans
 from runvitals.server.charts.overlay.lines import KeyLines, grouped_lines
@@ -22,6 +22,8 @@ from runvitals.server.reports.panels import PanelExtract, PanelMetric, ShownPane
 
 MAX_RUNS_BY_DEVICE: Final = 8
 """Of the first so many runs each device is shown, as in a workspace."""
+_MAX_BANDS: Final = 4
+"""With more runs, the extremes of each are not drawn, as in a workspace."""
 _MAX_DEVICE_POINTS: Final = 500
 _PLACEHOLDER: Final = re.compile(r"\{[^{}]*\}")
 _WILDCARD: Final = re.compile(r"[?[]")
@@ -74,32 +76,45 @@ class PanelLines:
         if not metrics:
             return lambda: {"names": shown}
         axis = self._panel.axis(metrics)
-        count = (len(self._runs.runs) + len(self._runs.groups)) * len(metrics)
-        part = self._panel.part(requested, count)
+        part = self._part(self._panel, requested)
         if self._panel.is_by_device:
             devices = await self._devices(metrics)
-            return lambda: {"x": axis_text(axis), "names": shown, "devices": devices}
-        found = [await self._of_source(source, metrics, axis, part) for source in ("logged", "system")]
+            return lambda: {"x": str(axis), "names": shown, "devices": devices}
+        alike = [metric for panel in self._next_alike(requested) for metric in panel.metrics(*self._names)]
+        found = [await self._of_source(source, metrics, axis, part, alike) for source in ("logged", "system")]
 
         def encode() -> dict[str, Any]:
             lines: dict[str, list[dict[str, Any]]] = {metric.id: [] for metric in metrics}
             for of_source in found:
                 for metric_id, groups in of_source():
                     lines[metric_id] += groups
-            return {"x": axis_text(axis), "names": shown, "lines": lines}
+            return {"x": str(axis), "names": shown, "lines": lines}
 
         return encode
 
+    def _part(self, panel: ShownPanel, requested: PanelExtract) -> Extract:
+        lines_of_each = len(self._runs.runs) + len(self._runs.groups)
+        return panel.part(requested, lines_of_each * len(panel.metrics(*self._names)))
+
     async def _of_source(
-        self, source: Source, metrics: Sequence[PanelMetric], axis: Axis, part: Extract
+        self,
+        source: Source,
+        metrics: Sequence[PanelMetric],
+        axis: Axis,
+        part: Extract,
+        alike: Sequence[PanelMetric],
     ) -> Callable[[], Iterable[tuple[str, list[dict[str, Any]]]]]:
-        """Read the metrics of a source: the lines of runs, and those of groups."""
+        """Read the metrics of a source: the lines of runs, and those of groups.
+
+        Args:
+            alike: those of the next panels that show the same part of the same runs.
+        """
         by_key = {_key(metric): metric.id for metric in metrics if metric.source == source}
         keys = list(by_key)
         if not keys:
             return lambda: ()
         query = LineQuery(tuple(shown for _, shown in self._runs.shown), source, axis, part)
-        ahead = [_key(metric) for metric in self._ahead(source)]
+        ahead = [_key(metric) for metric in dict.fromkeys(alike) if metric.source == source]
         lines_of_runs, problems = await self._kept_lines.read(query, self._runs.named, keys, ahead)
         self.problems |= problems
         means = await self._means(source, keys, axis, part) if self._runs.groups else {}
@@ -108,18 +123,19 @@ class PanelLines:
             for key_lines in lines_of_runs:
                 yield by_key[key_lines.key], _as_json(key_lines)
             for key, of_runs in means.items():
-                yield by_key[key], _group_lines(self._runs.groups, of_runs, part.points)
+                yield by_key[key], _group_lines(self._runs.groups, of_runs, axis, part)
 
         return lines
 
-    def _ahead(self, source: Source) -> list[PanelMetric]:
-        """Return the metrics of the next panels that show the same part of the same runs."""
+    def _next_alike(self, requested: PanelExtract) -> list[ShownPanel]:
+        """Return the next panels that show the same part of the same runs."""
         mine = self._panel
         places = [place for place, panel in enumerate(self._others) if panel.id == mine.id]
         next_ones = self._others[places[0] + 1 :] if places else ()
-        alike = [panel for panel in next_ones if panel.shows_alike(mine)]
-        metrics = [metric for panel in alike for metric in panel.metrics(*self._names)]
-        return [metric for metric in dict.fromkeys(metrics) if metric.source == source]
+        part = self._part(mine, requested)
+        return [
+            panel for panel in next_ones if panel.shows_alike(mine) and self._part(panel, requested) == part
+        ]
 
     async def _means(
         self, source: Source, keys: Sequence[str], axis: Axis, part: Extract
@@ -143,6 +159,7 @@ class PanelLines:
         if axis.kind == "metric" and logged:
             logged.append(axis.metric)
         names = tuple(_WILDCARD.sub(_escaped, name) for name in logged)
+        is_log = self._panel.is_log
 
         def read(run: NamedRun, view: RunView) -> dict[str, Any]:
             zero = run.started_ms if axis.kind == "relative" else 0
@@ -151,11 +168,13 @@ class PanelLines:
             if sampled:
                 t0, t1 = (None if x is None else zero + round(x) for x in (first, last))
                 selection = SeriesSelection(keys=sampled)
-                of_run["sampled"] = series.metrics(view, selection, t0, t1, _MAX_DEVICE_POINTS)
+                of_run["sampled"] = series.metrics(
+                    view, selection, t0, t1, _MAX_DEVICE_POINTS, run.started_ms if is_log else None
+                )
             if names:
                 steps = (first, last) if axis.kind == "step" else (None, None)
                 rows = series.LoggedSelection(names, None, *steps)
-                of_run["logged"] = series.logged_values(view, rows, _MAX_DEVICE_POINTS)
+                of_run["logged"] = series.logged_values(view, rows, Extract(_MAX_DEVICE_POINTS, log=is_log))
                 if axis.kind in ("relative", "wall") and first is not None and last is not None:
                     _cut_by_time(of_run["logged"]["groups"], zero + first, zero + last)
             for part in filter(None, of_run.values()):
@@ -188,11 +207,6 @@ def names_of(runs: PanelRuns) -> dict[str, Any]:
     return names.as_json()
 
 
-def axis_text(axis: Axis) -> str:
-    """Return the name of an axis, which `Axis.parse` takes."""
-    return f"metric:{axis.metric}" if axis.kind == "metric" else axis.kind
-
-
 def _described(metrics: Sequence[PanelMetric], system: dict[str, dict[str, Any]]) -> list[dict[str, Any]]:
     """Return what is known of the sampled metrics among those of a panel."""
     named = [metric.name for metric in metrics if metric.source == "system"]
@@ -213,19 +227,20 @@ def _escaped(match: re.Match[str]) -> str:
 
 
 def _as_json(lines: KeyLines) -> list[dict[str, Any]]:
-    return [{**group, "width": lines.width} for group in grouped_lines(lines.lines, extremes=True)]
+    extremes = len(lines.lines) <= _MAX_BANDS
+    return [{**group, "width": lines.width} for group in grouped_lines(lines.lines, extremes)]
 
 
 def _group_lines(
-    groups: Sequence[PanelGroup], means: dict[str, RunMeans], points: int
+    groups: Sequence[PanelGroup], means: dict[str, RunMeans], axis: Axis, part: Extract
 ) -> list[dict[str, Any]]:
     deadline.check()
-    width = shared_width(list(means.values()), points)
+    scale = scale_of_width(axis, shared_width(list(means.values()), part), part.log)
     shown = []
     for place, group in enumerate(groups):
-        line = group_line(place, [means[run.id] for run in group.runs if run.id in means], width)
+        line = group_line(place, [means[run.id] for run in group.runs if run.id in means], scale)
         if line is not None:
-            shown.append({"x": line.x.tolist(), "width": width, "lines": [_group_json(group.id, line)]})
+            shown.append({"x": line.x.tolist(), "width": scale.width, "lines": [_group_json(group.id, line)]})
     return shown
 
 

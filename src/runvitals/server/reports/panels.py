@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
@@ -14,6 +15,11 @@ from runvitals.server.reports.run_sets import PanelRunSet
 
 Source = Literal["logged", "system"]
 USUAL_POINTS: Final = 300
+_OF_ITEMS: Final = frozenset(
+    ("media", "findings", "console", "importance", "parallel", "config_diff", "code_diff")
+)
+_FIELD: Final = re.compile(r"\s*(?:(?:logged:|system:)?\")?(?:config|summary|system)\..")
+"""What a scatter panel of the page names instead of a metric: `config.lr`."""
 _WITH_LINES: Final = frozenset(
     ("line", "bar", "scatter", "histogram", "percentile", "scalar", "table", "system")
 )
@@ -68,14 +74,32 @@ class ShownPanel:
         """Whether each device and rank has a line."""
         return self.settings.get("scope") == "devices"
 
+    @property
+    def is_log(self) -> bool:
+        """Whether its x-axis is logarithmic. Times of day have no beginning to count from."""
+        return self.settings.get("logx") is True and self.settings.get("x") != "wall"
+
+    @property
+    def is_of_fields(self) -> bool:
+        """Whether it is a scatter panel of fields of runs, not of lines."""
+        metrics = self.settings.get("metrics") or ()
+        names = (self.settings.get("across"), *metrics[:1])
+        return self.kind == "scatter" and all(isinstance(name, str) and _FIELD.match(name) for name in names)
+
+    @property
+    def has_items(self) -> bool:
+        """Whether it shows something else than lines."""
+        return self.kind in _OF_ITEMS or self.is_of_fields
+
     def shows_alike(self, other: ShownPanel) -> bool:
-        """Return whether another panel shows the same part of the same runs."""
+        """Return whether another panel shows the same runs over the same x, today's values too."""
         return (
             self.kind in _WITH_LINES
+            and not self.has_items
             and self.frozen_ms is None
             and self.run_sets == other.run_sets
-            and (self.zoom, self.is_by_device, self.settings.get("x") or "step")
-            == (other.zoom, other.is_by_device, other.settings.get("x") or "step")
+            and (self.is_by_device, self.is_log, self.settings.get("x") or "step")
+            == (other.is_by_device, other.is_log, other.settings.get("x") or "step")
             and {query["source"] for query in self.queries} == {query["source"] for query in other.queries}
             and all(query.get("name") is not None for query in self.queries)
         )
@@ -102,8 +126,9 @@ class ShownPanel:
         first, last = self.zoom if self.zoom is not None else (None, None)
         firsts = [x for x in (first, requested.first) if x is not None]
         lasts = [x for x in (last, requested.last) if x is not None]
-        points = max(2, min(requested.points, _MAX_POINTS // max(1, count)))
-        return Extract(points, max(firsts, default=None), min(lasts, default=None))
+        most = _MAX_DRAWN_POINTS if self.kind in _DRAWN else _MAX_POINTS
+        points = max(2, min(requested.points, most // max(1, count)))
+        return Extract(points, max(firsts, default=None), min(lasts, default=None), log=self.is_log)
 
     def metrics(self, logged: Sequence[str], system: Sequence[str]) -> list[PanelMetric]:
         """Return the metrics that its queries name, of those that its runs have.
@@ -129,6 +154,9 @@ class ShownPanel:
 
 
 _MAX_POINTS: Final = 1_000_000
+_DRAWN: Final = frozenset(("line", "percentile", "system"))
+_MAX_DRAWN_POINTS: Final = 30_000
+"""Of all lines of a chart: more cost a page time, and are not seen between the others."""
 
 
 def is_recorded(source: Source, name: str, names: Sequence[str]) -> bool:

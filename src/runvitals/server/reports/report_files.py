@@ -40,7 +40,7 @@ def keep_file(
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        received.keep(path, sha256, len(content), note)
+        received.keep(path, sha256, len(content), note, received.place_of_report(report_id))
     finally:
         received.end(path)
     return sha256

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from runvitals.model.state import RUNNING
 from runvitals.server.metadata_store import MetadataStore
-from runvitals.server.runs.storage.search_columns import LOGGED
+from runvitals.server.runs.storage.search_columns import DELETED, LOGGED
 from runvitals.server.sweeps.configuration import SweepConfiguration, stored_configuration
 from runvitals.server.sweeps.search import Trial
 from runvitals.server.sweeps.storage.rows import Sweep, SweepRun
@@ -64,7 +64,7 @@ def _outcomes(
     store: MetadataStore, configuration: SweepConfiguration, ended: Sequence[SweepRun]
 ) -> dict[int, RunOutcome]:
     numbers = [run.run_id for run in ended if run.run_id is not None]
-    sections = store.sections.read(numbers, ("config", "summary", LOGGED))
+    sections = store.sections.read(numbers, ("config", "summary", LOGGED, DELETED))
     outcomes = {}
     for run in ended:
         value, parameters = None, None

@@ -1,40 +1,140 @@
-"""Opens the bucket of an address, with the library for its scheme."""
+"""Opens buckets. The library for them is loaded when one is used."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+import os
+from datetime import timedelta
+from typing import TYPE_CHECKING, Any, Final
 
-from runvitals.store.files.bucket_address import BucketAddress
-from runvitals.store.files.interface import FileStore
+from runvitals.store.files.bucket_location import BucketLocation
+from runvitals.store.files.folder_store import FolderFileStore
 
 if TYPE_CHECKING:
-    from runvitals.store.files.bucket_store import BucketFileStore
-    from runvitals.store.files.fsspec_store import FsspecFileStore
+    from runvitals.store.files.object_store import ObjectFileStore
 
-_EXTRAS = {"s3": "s3", "gs": "gcs", "az": "azure"}
+EXTRA: Final = "pip install 'runvitals[bucket]'"
+_CLIENT: Final = {
+    "connect_timeout": "5s",
+    "read_timeout": "60s",  # between two pieces, not of all
+    "timeout": "24h",
+    "user_agent": "runvitals",
+}
+_RETRIES: Final = {"max_retries": 3, "retry_timeout": timedelta(seconds=30)}
 
 
-def open_bucket(address: BucketAddress) -> FileStore:
+def open_bucket(location: BucketLocation) -> ObjectFileStore:
     """Return the contents in an existing bucket.
 
     Raises:
         OSError: it cannot be used, or the library for it is not installed.
     """
-    try:
-        store = _open(address)
-    except ImportError as error:  # fsspec raises it with a text that names the library
-        needed = error.name or str(error)
-        extra = _EXTRAS[address.scheme]
-        raise OSError(f"the bucket {address} needs {needed}: pip install 'runvitals[{extra}]'") from None
+    store = _object_store(location)
     store.check()
     return store
 
 
-def _open(address: BucketAddress) -> BucketFileStore | FsspecFileStore:
-    if address.scheme == "s3":
-        from runvitals.store.files.bucket_store import BucketFileStore
+def open_store(location: BucketLocation) -> ObjectFileStore | FolderFileStore:
+    """Return the contents in a bucket or folder, without a look whether it can be used.
 
-        return BucketFileStore(address)
-    from runvitals.store.files.fsspec_store import FsspecFileStore
+    Raises:
+        OSError: the library is not installed, or refuses the credentials or endpoint.
+    """
+    if location.provider == "folder":
+        if not os.path.isdir(location.bucket):  # it may be on a disk that is not mounted
+            raise OSError(f"there is no folder {location.bucket}")
+        return FolderFileStore(os.path.join(location.bucket, location.prefix.rstrip("/")))
+    return _object_store(location)
 
-    return FsspecFileStore(address)
+
+def _object_store(location: BucketLocation) -> ObjectFileStore:
+    try:
+        from runvitals.store.files.object_store import ObjectFileStore
+    except ImportError:
+        raise OSError(f"the bucket {location} needs obstore: {EXTRA}") from None
+    try:
+        objects = _OPENED[location.provider](location, {**_CLIENT, "allow_http": True})
+    except Exception as error:  # noqa: BLE001 - the library has errors of its own, with credentials in them
+        raise OSError(f"the bucket {location} cannot be used: {type(error).__name__}") from None
+    may_sign = location.provider != "azure" or "client_secret" not in location.secret
+    return ObjectFileStore(objects, str(location), location.prefix, may_sign)
+
+
+def _open_s3(location: BucketLocation, client: dict[str, Any]) -> Any:
+    from obstore.store import S3Store
+
+    secret = location.secret
+    config: dict[str, Any] = {"checksum_algorithm": "SHA256"}
+    provider: Any = None
+    if secret:
+        config |= {"endpoint": location.endpoint or _amazon(location.region)}
+        keys = {"access_key_id": secret["access_key_id"], "secret_access_key": secret["secret_access_key"]}
+        # Not as configuration: a session token of the environment would be sent with them.
+        provider = lambda: {**keys, "token": None, "expires_at": None}  # noqa: E731
+    elif location.endpoint:
+        config["endpoint"] = location.endpoint
+    if not secret and "AWS_PROFILE" in os.environ:
+        from obstore.auth.boto3 import Boto3CredentialProvider
+
+        provider = Boto3CredentialProvider()
+    if location.region:
+        config["region"] = location.region
+    if location.kms_key:
+        config |= {"server_side_encryption": "aws:kms", "sse_kms_key_id": location.kms_key}
+    return S3Store(
+        location.bucket,
+        config=config,  # type: ignore[arg-type]
+        client_options=client,  # type: ignore[arg-type]
+        retry_config=_RETRIES,  # type: ignore[arg-type]
+        credential_provider=provider,
+    )
+
+
+def _amazon(region: str) -> str:
+    return f"https://s3.{region or 'us-east-1'}.amazonaws.com"
+
+
+def _open_gcs(location: BucketLocation, client: dict[str, Any]) -> Any:
+    from obstore.store import GCSStore
+
+    config: dict[str, Any] = {}
+    if location.secret:
+        account = json.loads(location.secret["service_account"])
+        if location.endpoint:
+            account["gcs_base_url"] = location.endpoint
+        config["service_account_key"] = json.dumps(account)
+    return GCSStore(
+        location.bucket,
+        config=config,  # type: ignore[arg-type]
+        client_options=client,  # type: ignore[arg-type]
+        retry_config=_RETRIES,  # type: ignore[arg-type]
+    )
+
+
+def _open_azure(location: BucketLocation, client: dict[str, Any]) -> Any:
+    from obstore.store import AzureStore
+
+    secret = location.secret
+    config: dict[str, Any] = {}
+    if location.account:
+        config["account_name"] = location.account
+    if location.endpoint:
+        config["endpoint"] = location.endpoint
+    if location.tenant:
+        config |= {"tenant_id": location.tenant, "client_id": location.client_id}
+    for name, option in (
+        ("account_key", "account_key"),
+        ("client_secret", "client_secret"),
+        ("sas_token", "sas_key"),
+    ):
+        if name in secret:
+            config[option] = secret[name]
+    return AzureStore(
+        location.bucket,
+        config=config,  # type: ignore[arg-type]
+        client_options=client,  # type: ignore[arg-type]
+        retry_config=_RETRIES,  # type: ignore[arg-type]
+    )
+
+
+_OPENED: Final = {"s3": _open_s3, "gcs": _open_gcs, "azure": _open_azure}

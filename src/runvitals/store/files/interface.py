@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, Literal, NamedTuple, Protocol
+
+Method = Literal["GET", "PUT"]
 
 
 class StoredContent(NamedTuple):
@@ -50,4 +52,13 @@ class FileStore(Protocol):
 
         Raises:
             OSError: they could not be listed.
+        """
+
+    def signed_address(self, sha256: str, method: Method, seconds: int) -> str | None:
+        """Return an address where anybody may read or write one content for a time; None: there are none.
+
+        Decide before it whether who asks may do so.
+
+        Raises:
+            OSError: it could not be signed.
         """

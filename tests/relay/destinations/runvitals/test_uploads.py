@@ -314,3 +314,47 @@ def test_the_digest_is_checked(tmp_path: Path) -> None:
     files = ReceivedFiles(str(tmp_path / "files"), metadata_store, now_ms)
     with metadata_store, pytest.raises(Exception, match="does not have the SHA-256"):
         files.append(1, hashlib.sha256(b"other").hexdigest(), 7, 0, b"content")
+
+
+def test_small_files_are_sent_together(
+    media: MediaJournal, served: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = [*(noise(10_000, number) for number in range(250)), noise(70_000), b"", noise(5)]
+    digests = [media.log(f"image-{number}", content) for number, content in enumerate(contents)]
+    alone: list[int] = []
+    append = ReceivedFiles.append
+
+    def counted(self: ReceivedFiles, run_id: int, sha256: str, size: int, *rest: Any) -> Any:
+        alone.append(size)
+        return append(self, run_id, sha256, size, *rest)
+
+    monkeypatch.setattr(ReceivedFiles, "append", counted)
+    deliver(media, served)
+    assert [received(served, sha256) for sha256 in digests] == contents
+    assert alone == [70_000]
+    assert len(keys(served)) == len(contents)
+
+
+def test_an_earlier_server_gets_small_files_one_by_one(media: MediaJournal) -> None:
+    digests = [media.log(f"image-{number}", noise(100, number)) for number in range(3)]
+    calls: list[tuple[str, str]] = []
+
+    class Answer:
+        retry_after_s = None
+
+        def __init__(self, status: int, body: bytes) -> None:
+            self.status, self.body = status, body
+
+    def request(method: str, path: str, body: bytes, headers: Any) -> Any:
+        calls.append((method, path.rpartition("/")[2].partition("?")[0]))
+        if path.endswith("/files"):
+            states = [{"sha256": sha256, "offset": 0, "complete": False} for sha256 in digests]
+            return Answer(200, json.dumps({"files": states}).encode())
+        if path.endswith("/small-files"):
+            return Answer(404, b"")
+        return Answer(200, b'{"offset": 100, "complete": true}')
+
+    items = [{"sha256": sha256, "bytes": 100} for sha256 in digests]
+    note = type("N", (), {"seq": 3, "value": {"items": items}})()
+    assert uploads.FileUploads(media.folder, RUN, request).upload([note], None) == {}
+    assert calls == [("POST", "files"), ("POST", "small-files"), *(("PUT", sha256) for sha256 in digests)]

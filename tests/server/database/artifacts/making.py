@@ -25,7 +25,8 @@ def md5(content: bytes) -> str:
 
 def keep(store: MetadataStore, project_id: int, content: bytes, now_ms: int = T0) -> str:
     """Note a content as uploaded; returns its digest."""
-    file = StoredFile(hashlib.sha256(content).hexdigest(), len(content), "application/octet-stream")
+    place = store.stored_files.place_of_project(project_id)
+    file = StoredFile(hashlib.sha256(content).hexdigest(), len(content), "application/octet-stream", place)
     store.artifacts.contents.add(project_id, md5(content), file, now_ms)
     return md5(content)
 

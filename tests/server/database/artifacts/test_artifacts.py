@@ -233,22 +233,22 @@ def test_a_portfolio_has_versions_of_several_sequences(
 ) -> None:
     version = logged(metadata_store, project_id, {"a": b"1"}, name="one", type="model")
     two = logged(metadata_store, project_id, {"a": b"2"}, name="two", type="model")
-    artifacts.collections.link(version.id, project_id, "best models", ["prod"], T0)
-    linked = artifacts.collections.link(two.id, project_id, "best models", [], T0)
-    again = artifacts.collections.link(two.id, project_id, "best models", ["new"], T0)
+    artifacts.links.link(version.id, project_id, "best models", ["prod"], T0)
+    linked = artifacts.links.link(two.id, project_id, "best models", [], T0)
+    again = artifacts.links.link(two.id, project_id, "best models", ["new"], T0)
     assert (linked.number, again.number, again.aliases) == (1, 1, ("latest", "new"))
     prod = artifacts.collections.member(project_id, "best models:prod")
     assert prod is not None
     assert (prod.version.id, prod.number, prod.version.collection.name) == (version.id, 0, "one")
     names = [m.collection.name for m in artifacts.collections.memberships([version.id])[version.id]]
     assert names == ["one", "best models"]
-    artifacts.collections.unlink(version.id, prod.collection.id)
+    artifacts.links.unlink(version.id, prod.collection.id, T0)
     assert artifacts.collections.member(project_id, "best models:prod") is None
     assert artifacts.versions.get(version.id).state == "committed"
     with pytest.raises(ArtifactConflict):
-        artifacts.collections.unlink(version.id, version.collection.id)
+        artifacts.links.unlink(version.id, version.collection.id, T0)
     with pytest.raises(ArtifactConflict, match="is a sequence"):
-        artifacts.collections.link(two.id, project_id, "one", [], T0)
+        artifacts.links.link(two.id, project_id, "one", [], T0)
 
 
 def test_collections_are_listed_renamed_and_deleted(
@@ -314,7 +314,7 @@ def test_abandoned_drafts_and_expired_versions_are_deleted(
     short = logged(metadata_store, project_id, {"a": b"2"}, ttl_s=3600)
     linked = logged(metadata_store, project_id, {"a": b"3"}, ttl_s=3600)
     forever = logged(metadata_store, project_id, {"a": b"4"}, ttl_s=-2)
-    artifacts.collections.link(linked.id, project_id, "best", [], T0)
+    artifacts.links.link(linked.id, project_id, "best", [], T0)
     assert artifacts.remove_expired(T0 + 3_600_000) == 0
     assert artifacts.remove_expired(T0 + 3_600_001) == 1
     assert artifacts.remove_expired(T0 + 8 * DAY_MS) == 1
@@ -361,7 +361,7 @@ def test_a_file_is_found_by_its_digest_in_its_project_only(
     assert artifacts.entries.with_digest(project_id, md5(b"1"), "mnist") == (newer.id, "b")
     assert artifacts.entries.with_digest(project_id, md5(b"1"), "none") is None
     assert artifacts.entries.with_digest(other, md5(b"1")) is None
-    artifacts.collections.link(newer.id, other, "linked", [], T0)
+    artifacts.links.link(newer.id, other, "linked", [], T0)
     assert artifacts.entries.with_digest(other, md5(b"1"), "linked") == (newer.id, "b")
 
 

@@ -265,3 +265,19 @@ def test_a_path_is_a_file_or_a_folder(root: str, http: httpx.Client) -> None:
     for path in ("a/b", "a/b/c", "d", "d/e", "d/e/f/g"):
         status, text = put(path)
         assert (status, "a path is a file or a folder" in text) == (400, True), (path, text)
+
+
+def test_a_name_with_percent_signs(served: Served, call: Call) -> None:
+    """Clients 3.6 and older send pictures so."""
+    info = call("POST", "runs/create", experiment_id="0")["run"]["info"]
+    place = info["artifact_uri"].removeprefix("mlflow-artifacts:/")
+    name = "images/a%25step%253%25timestamp%251795978611186%250c.png"
+    url = f"{served.url}/api/2.0/mlflow-artifacts/artifacts/{place}/{name}"
+    assert httpx.put(url, content=b"picture", timeout=PATIENCE_S).status_code == 200
+    assert httpx.get(url, timeout=PATIENCE_S).content == b"picture"
+    listing = {"run_id": info["run_id"], "path": "images"}
+    url = f"{served.url}/api/2.0/mlflow/artifacts/list"
+    listed = httpx.get(url, params=listing, timeout=PATIENCE_S).json()["files"]
+    assert [file["path"] for file in listed] == ["images/a%step%3%timestamp%1795978611186%0c.png"]
+    escaping = f"{served.url}/api/2.0/mlflow-artifacts/artifacts/{place}/%252e%252e/x"
+    assert httpx.put(escaping, content=b"x", timeout=PATIENCE_S).status_code == 400

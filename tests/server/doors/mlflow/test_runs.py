@@ -307,9 +307,7 @@ def test_params_do_not_change_and_tags_do(call: Call, experiment: str) -> None:
         {"metrics": [metric("m", 1.0, step=2**62)]},
         {"metrics": ["m"]},
         {"metrics": {"m": 1}},
-        {"params": [{"key": "p", "value": "v" * 6001}]},
         {"params": [{"key": "p", "value": "1"}, {"key": "p", "value": "2"}]},
-        {"tags": [{"key": "t", "value": "v" * 8001}]},
         {"tags": [{"key": "", "value": "v"}]},
     ],
 )
@@ -318,6 +316,68 @@ def test_limits(call: Call, request: pytest.FixtureRequest, sent: dict[str, Any]
     status, error = call("POST", "runs/log-batch", run_id=run, **sent)
     assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
     assert call("GET", "runs/get", run_id=run)["run"]["data"]["metrics"] == []
+
+
+def test_long_values_are_truncated(call: Call) -> None:
+    run = created(call, "0")
+    params = [{"key": f"p{number}", "value": "\u00e9" * 6001} for number in range(100)]
+    tags = [{"key": f"t{number}", "value": "v" * 8001} for number in range(100)]
+    assert call("POST", "runs/log-batch", run_id=run, params=params, tags=tags) == {}
+    assert call("POST", "runs/log-parameter", run_id=run, key="alone", value="v" * 7000) == {}
+    assert call("POST", "runs/set-tag", run_id=run, key="alone", value="v" * 9000) == {}
+    data = call("GET", "runs/get", run_id=run)["run"]["data"]
+    assert {len(param["value"]) for param in data["params"]} == {6000}
+    assert {len(tag["value"]) for tag in data["tags"] if tag["key"] != "mlflow.runName"} == {8000}
+
+
+def test_a_body_over_the_limit_is_refused_as_clients_read_errors(call: Call) -> None:
+    status, error = call("POST", "runs/set-tag", run_id="a", key="k", value="v" * (17 << 20))
+    assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE")
+    assert "16777216" in error["message"]
+
+
+def test_to_delete_or_restore_twice_changes_nothing(call: Call) -> None:
+    run = created(call, "0")
+    for path, stage in (("runs/delete", "deleted"), ("runs/restore", "active")):
+        assert (call("POST", path, run_id=run), call("POST", path, run_id=run)) == ({}, {})
+        assert call("GET", "runs/get", run_id=run)["run"]["info"]["lifecycle_stage"] == stage
+
+
+def test_a_run_that_goes_on_keeps_its_end(call: Call) -> None:
+    run = created(call, "0")
+    end = call("POST", "runs/update", run_id=run, status="FINISHED", end_time=1_760_000_000_000)
+    for change in ({"status": "RUNNING"}, {"run_name": "other"}, {"status": "FAILED"}):
+        info = call("POST", "runs/update", run_id=run, **change)["run_info"]
+        assert info["end_time"] == end["run_info"]["end_time"] == 1_760_000_000_000
+
+
+@pytest.mark.parametrize("order", ["metrics.m ASC", "metrics.m DESC"])
+def test_nan_is_before_runs_without_a_value(call: Call, experiment: str, order: str) -> None:
+    for name, value in (("missing", None), ("nan", "NaN"), ("one", 1.0), ("least", "-Infinity")):
+        run = created(call, experiment, run_name=name)
+        if value is not None:
+            call("POST", "runs/log-metric", run_id=run, key="m", value=value, timestamp=1)
+    search = {"experiment_ids": [experiment], "order_by": [order]}
+    names: list[str] = []
+    page: dict[str, Any] = {"next_page_token": None}
+    while "next_page_token" in page:
+        page = call("POST", "runs/search", **search, max_results=1, page_token=page["next_page_token"])
+        names += [each["info"]["run_name"] for each in page["runs"]]
+    numbers = ["least", "one"] if order.endswith("ASC") else ["one", "least"]
+    assert names == [*numbers, "nan", "missing"]
+
+
+def test_a_token_belongs_to_its_query(call: Call, experiment: str) -> None:
+    for _ in range(2):
+        created(call, experiment)
+    search = {"experiment_ids": [experiment], "max_results": 1}
+    token = call("POST", "runs/search", **search)["next_page_token"]
+    assert len(call("POST", "runs/search", **search, page_token=token)["runs"]) == 1
+    for other in ({"filter": "metrics.m > 0"}, {"order_by": ["metrics.m"]}, {"run_view_type": "ALL"}):
+        status, error = call("POST", "runs/search", **search, page_token=token, **other)
+        assert (status, error["error_code"]) == (400, "INVALID_PARAMETER_VALUE"), other
+    status, error = call("POST", "runs/search", experiment_ids=[experiment], max_results=0)
+    assert (status, "positive integer" in error["message"]) == (400, True)
 
 
 def test_runs_that_do_not_exist(call: Call) -> None:

@@ -156,12 +156,12 @@ def test_the_client_lists_registries_with_their_collections_and_versions(owners:
         "shown": ["organization", ["model"], True],
         "named": True,
         "others": [],
-        "collections": [["digits", "model", ["prod"]]],
+        "collections": [["best models", "model", []], ["digits", "model", ["prod"]]],
         "tagged": ["digits"],
-        "count": 0,
+        "count": 1,  # `link_model()` links to the same registry
         "versions": [["ada/wandb-registry-model/digits:v0", ["latest", "production"], "weights:v0"]],
         "new ones": [],
-        "of collections": ["digits:v0"],
+        "of collections": ["digits:v0", "best models:v0"],
     }
     organisation = owners.graphql(_REGISTRIES)["data"]["organization"]["orgEntity"]
     assert [edge["node"]["name"] for edge in organisation["projects"]["edges"]] == ["wandb-registry-model"]

@@ -18,11 +18,11 @@ export function contentHref(artifact: Artifact, path: string, download = true): 
   return `/api/v1/${artifactsPath(artifact.entity, artifact.project, artifact.name, `v${artifact.version}`, 'content')}?${query}`;
 }
 
-/** A file of a version with its type. */
-export async function loadContent(artifact: Artifact, path: string, signal: AbortSignal): Promise<Blob> {
+/** A file with its type, by its address. */
+export async function loadContent(href: string, signal: AbortSignal): Promise<Blob> {
   let response: Response;
   try {
-    response = await fetch(contentHref(artifact, path, false), { signal, headers: guest.headers() });
+    response = await fetch(href, { signal, headers: guest.headers() });
   } catch (error) {
     if (signal.aborted) throw error;
     throw new ApiError(0, NO_RESPONSE);

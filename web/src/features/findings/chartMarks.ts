@@ -40,8 +40,14 @@ export function marksOf(findings: readonly Finding[], series: readonly Series[],
 export const marksUntil = (marks: readonly Mark[], until: number | null): Mark[] =>
   until === null ? [...marks] : marks.filter(({ min }) => min <= until).map((mark) => ({ ...mark, max: Math.min(mark.max, until) }));
 
-/** Marks on an axis without time: from the first to the last point that was logged while a finding held. */
-export function marksAt(marks: readonly Mark[], lines: Iterable<Pick<LoggedPoints, 't'> & { at: readonly (number | null)[] }>): Mark[] {
+/** Where points are on an axis without time, and when they were logged. */
+export interface Places {
+  t: LoggedPoints['t'];
+  at: readonly (number | null)[];
+}
+
+/** Marks on an axis without time: from the first to the last point that was logged while a finding held; to the end if it still does. */
+export function marksAt(marks: readonly Mark[], lines: Iterable<Places>): Mark[] {
   const all = [...lines];
   return marks.flatMap((mark): Mark[] => {
     let [min, max] = [Infinity, -Infinity];
@@ -53,6 +59,6 @@ export function marksAt(marks: readonly Mark[], lines: Iterable<Pick<LoggedPoint
         max = Math.max(max, x);
       });
     }
-    return max >= min ? [{ ...mark, min, max }] : [];
+    return max >= min ? [{ ...mark, min, max: Number.isFinite(mark.max) ? max : Infinity }] : [];
   });
 }

@@ -10,6 +10,8 @@ export interface Addition {
   entity: string;
   project: string | null;
   runs: readonly string[];
+  /** All runs of the project that it selects, instead of `runs`. */
+  filter?: string;
   panel: Omit<ReportPanel, 'id' | 'run_sets' | 'frozen_ms'>;
 }
 

@@ -4,6 +4,7 @@ import type { OverlayRun, PanelData, PanelRun } from '../../base/wire';
 import { fromLogged } from '../../chart/loggedPoints';
 import { centred } from '../workspace/overlay';
 import type { PanelX } from '../workspace/panel';
+import { fieldsOf, isOfFields } from '../workspace/panels/fields';
 import { newPanel, type LayoutPanel, type PanelKind } from '../workspace/panels/layout';
 import { linesOf, metricsOf, neededFor, type PanelLine } from '../workspace/panels/panelLines';
 import { deviceLines, metricId, namesOf, type SourceLine } from '../workspace/panels/panelSource';
@@ -28,8 +29,8 @@ const sameType = (value: unknown, usual: unknown): boolean =>
   usual === null || value === null ? typeof value === 'object' : Array.isArray(value) === Array.isArray(usual) && typeof value === typeof usual;
 
 /** The settings of a panel of a workspace, as reports have them. */
-export function settingsOf({ metrics, pattern, each, x, across, scope, statistic, points, percentiles, y, smoothing, text }: LayoutPanel): ReportPanel['settings'] {
-  return { metrics: [...metrics], pattern, each, x, across, scope, statistic, points, percentiles: [...percentiles], y, smoothing: smoothing && { ...smoothing }, text };
+export function settingsOf({ metrics, pattern, each, x, logx, across, scope, statistic, points, percentiles, y, smoothing, text }: LayoutPanel): ReportPanel['settings'] {
+  return { metrics: [...metrics], pattern, each, x, logx, across, scope, statistic, points, percentiles: [...percentiles], y, smoothing: smoothing && { ...smoothing }, text };
 }
 
 const isTime = (x: string): boolean => x === 'relative' || x === 'wall';
@@ -43,7 +44,7 @@ export function answeredLines(panel: LayoutPanel, data: PanelData): PanelLine[] 
   const x = (data.x ?? panel.x) as PanelX;
   const runs = data.runs.map(asRun);
   const found = new Map<string, SourceLine[]>();
-  for (const metric of neededFor(metrics)) found.set(metricId(metric), linesOfRuns(data, metricId(metric), x));
+  for (const metric of neededFor(metrics)) found.set(metricId(metric), linesOfRuns(data, metricId(metric), x, panel.logx));
   for (const run of runs) {
     const devices = data.devices[run.id];
     if (!devices) continue;
@@ -57,19 +58,27 @@ export function answeredLines(panel: LayoutPanel, data: PanelData): PanelLine[] 
   });
 }
 
-function linesOfRuns(data: PanelData, id: string, x: string): SourceLine[] {
+function linesOfRuns(data: PanelData, id: string, x: string, log: boolean): SourceLine[] {
   return (data.lines[id] ?? []).flatMap(({ x: along, width, lines }) =>
     lines.map(({ run, y, min, max, n }) => {
       const points = { x: along, y, low: min, high: max, n };
-      return { subject: { run, host: null, rank: null, device: null }, points: isTime(x) && width !== null ? centred(points, width) : points };
+      return { subject: { run, host: null, rank: null, device: null }, points: isTime(x) && width !== null && !log ? centred(points, width) : points };
     }),
   );
 }
 
 /** What the server may be asked for the panel: all metrics that its expressions name, or the pattern. */
 export function queriesOf(panel: LayoutPanel, names: readonly { source: 'logged' | 'system'; name: string }[]): ReportPanel['queries'] {
+  if (isOfFields(panel)) return fieldsOf(panel).flatMap(queryOfField);
   const across = panel.x.startsWith('metric:') ? [{ source: 'logged' as const, name: panel.x.slice('metric:'.length) }] : [];
   if (panel.pattern) return [{ source: 'logged', name: null, pattern: panel.pattern }, { source: 'system', name: null, pattern: panel.pattern }, ...across.map((query) => ({ ...query, pattern: null }))];
   const unique = new Map([...names, ...across].map((query) => [`${query.source}:${query.name}`, query]));
   return [...unique.values()].map(({ source, name }) => ({ source, name, pattern: null }));
+}
+
+/** A number of runs as a query; what is of the configuration needs none. */
+function queryOfField(field: string): ReportPanel['queries'] {
+  const [section, ...rest] = field.split('.');
+  if (section !== 'summary' && section !== 'system') return [];
+  return [{ source: section === 'summary' ? 'logged' : 'system', name: rest.join('.'), pattern: null }];
 }

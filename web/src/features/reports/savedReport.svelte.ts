@@ -1,7 +1,7 @@
 // A report that is being written: saves what the user changes, and takes in what others change.
 
-import { ApiError, get, reasonOf, send } from '../../base/api';
-import type { MergedReport } from '../../base/wire';
+import { ApiError, get, reasonOf, send, sendBriefly } from '../../base/api';
+import type { MergedReport, ReportEditing } from '../../base/wire';
 import { rebased, type BlockConflict, type Resolution } from './rebase';
 import { newId } from '../../base/ids';
 import { isSame, reportPath, type Block, type ListedReport, type ReportSchema } from './reports';
@@ -24,6 +24,8 @@ export class SavedReport {
   report = $state.raw<ReportSchema>() as ReportSchema;
   /** Somebody else saved the report while it was open here. */
   others = $state(false);
+  /** Who else is editing it at the moment. */
+  editors = $state.raw<ReportEditing['editors']>([]);
   #base: Working;
   #theirs: { revision: number; working: Working } | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
@@ -38,12 +40,17 @@ export class SavedReport {
   ) {
     this.report = report;
     this.#base = { title: report.title, description: report.description, blocks: report.blocks };
-    this.#watch = setInterval(() => void this.#lookForOthers(), OTHERS_MS);
+    this.#watch = setInterval(this.#look, OTHERS_MS);
+    document.addEventListener('visibilitychange', this.#look);
+    this.#look();
   }
 
   close(): void {
     clearTimeout(this.#timer);
     clearInterval(this.#watch);
+    document.removeEventListener('visibilitychange', this.#look);
+    // Who does not hear of it sees it end by itself.
+    sendBriefly('DELETE', reportPath(this.report.id, '/editing')).catch(() => undefined);
   }
 
   /** The user changed something. */
@@ -156,11 +163,15 @@ export class SavedReport {
     return true;
   }
 
-  /** What others saved appears here while the user writes nothing. */
+  readonly #look = (): void => void this.#lookForOthers();
+
+  /** Say that the user is here, and look for others. What they saved appears here while the user writes nothing. */
   async #lookForOthers(): Promise<void> {
-    if (document.hidden || this.state !== 'saved') return;
+    if (document.hidden) return;
     try {
-      if (await this.#read()) this.others = true;
+      const { revision, editors } = await sendBriefly<ReportEditing>('PUT', reportPath(this.report.id, '/editing'));
+      this.editors = editors;
+      if (revision > this.report.revision && this.state === 'saved' && (await this.#read())) this.others = true;
     } catch {
       // The next save says what is wrong.
     }

@@ -12,6 +12,9 @@ interface Process {
 /** How many processes ended by a signal or with an exit code other than 0. */
 export const failedRanks = (ranks: readonly Process[]): number => ranks.filter(({ exit_code, signal }) => exit_code || signal).length;
 
+/** Whether a run, or a process of it, ended otherwise than it should. */
+export const hasFailed = ({ state, ranks }: { state: string; ranks: readonly Process[] }): boolean => ['failed', 'crashed', 'lost'].includes(state) || failedRanks(ranks) > 0;
+
 /** How it ended and, where there are several processes, which one failed first. */
 export function placeText({ title, exit_code, signal, rank, host, state }: Failure, several: boolean): string {
   const parts: string[] = [];

@@ -1,6 +1,7 @@
 // The panels that every workspace has: one for each metric that its runs logged, and for each that was sampled.
 
 import { groupBy } from '../../base/groups';
+import { inKeptOrder } from '../../base/keptOrder';
 import type { Panel, PanelSection, PanelX } from './panel';
 import type { OverlayMetric } from '../../base/wire';
 
@@ -41,6 +42,13 @@ export function shownSections(charts: readonly PanelSection[], x: PanelX, system
     ...system.map((section) => ({ ...section, title: `System: ${section.title}`, x: systemX, usuallyFolded: isLogged })),
   ].filter(({ panels }) => panels.length > 0);
 }
+
+/** Sections and their panels in the places that they had; what is new comes last. */
+export const inKeptPlaces = (before: readonly ShownSection[], now: readonly ShownSection[]): ShownSection[] =>
+  inKeptOrder(before, now, ({ id }) => id).map((section) => {
+    const shown = before.find(({ id }) => id === section.id);
+    return shown ? { ...section, panels: inKeptOrder(shown.panels, section.panels, ({ id }) => id) } : section;
+  });
 
 /** Metrics with the same beginning are a section if they are at least so many. */
 const LEAST_MEMBERS = 2;

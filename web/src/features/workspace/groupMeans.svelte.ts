@@ -105,16 +105,16 @@ export class GroupMeansData {
   #next(): OverlayFeed[] {
     const [first] = [...this.#requested] as [OverlayFeed];
     const most = Math.floor(VALUES_PER_REQUEST / (MAX_POINTS * 4 * Math.max(1, this.groups.length || USUAL_GROUPS)));
-    const alike = [...this.#requested].filter(({ metric, x }) => metric.source === first.metric.source && x === first.x);
+    const alike = [...this.#requested].filter(({ metric, x, log }) => metric.source === first.metric.source && x === first.x && log === first.log);
     const feeds = alike.slice(0, Math.max(1, Math.min(MAX_KEYS, most)));
     for (const feed of feeds) this.#requested.delete(feed);
     return feeds;
   }
 
   async #load(feeds: readonly OverlayFeed[]): Promise<void> {
-    const [{ metric, x }] = feeds as [OverlayFeed];
+    const [{ metric, x, log }] = feeds as [OverlayFeed];
     const [asked, zoom, by] = [this.#asked, this.#zooms.get(x) ?? null, this.#by];
-    const params = { ...this.#params, keys: feeds.map((feed) => feed.metric.key), x, points: MAX_POINTS, ...(zoom && { x0: zoom.min, x1: zoom.max }) };
+    const params = { ...this.#params, keys: feeds.map((feed) => feed.metric.key), x, points: MAX_POINTS, ...(log && { scale: 'log' }), ...(zoom && { x0: zoom.min, x1: zoom.max }) };
     try {
       const answer = await get<GroupedOverlay>(`overlay/groups/${metric.source}`, params, this.#closed.signal);
       if (asked !== this.#asked || zoom !== (this.#zooms.get(x) ?? null)) {
@@ -128,7 +128,9 @@ export class GroupMeansData {
       for (const feed of feeds) {
         const found = answer.keys.find(({ key }) => key === feed.metric.key);
         if (!found) continue;
-        [feed.points, feed.width, feed.state, feed.error] = [meansOf(found, groups), found.width, 'ready', ''];
+        const [points, width] = [meansOf(found, groups), log ? null : found.width];
+        if (!zoom) [feed.base, feed.baseWidth] = [points, width];
+        [feed.points, feed.width, feed.state, feed.error] = [points, width, 'ready', ''];
         this.draw(feed);
       }
       if (answer.unread_runs > 0) this.#later(UNREAD_REFRESH_MS);

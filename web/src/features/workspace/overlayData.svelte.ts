@@ -2,6 +2,7 @@
 
 import { get, reasonOf, type Params } from '../../base/api';
 import { EventStream, type Link } from '../../base/eventStream';
+import { MAX_BANDS } from '../../chart/drawn';
 import type { Range } from '../../chart/points';
 import type { PanelMetric, PanelX } from './panel';
 import { pointsOf, withTail, type RunPoints } from './overlay';
@@ -11,10 +12,10 @@ import type { Overlay, OverlayMetric, OverlayPlan, OverlayRun } from '../../base
 export const MAX_POINTS = 300;
 /** A line that grew to so many points is requested again, in wider buckets. */
 const MAX_FETCHED_POINTS = 2 * MAX_POINTS;
-/** A band behind each line tells something only while there are few. */
-const MAX_BANDS = 4;
 /** Values in one response: it is parsed at once, which must not take longer than a frame. */
 const VALUES_PER_REQUEST = 60_000;
+/** Of a point with its extremes. */
+const VALUES_OF_BAND = 4;
 const MAX_KEYS = 12;
 const MIN_REFRESH_MS = 2000;
 /** Requests for news take at most this share of the time. */
@@ -223,7 +224,8 @@ export class OverlayData {
     while (this.#requested.size > 0 && ids.length > 0) {
       const [first] = [...this.#requested] as [OverlayFeed];
       const kind = kindOf(first);
-      const most = Math.max(1, Math.min(MAX_KEYS, Math.floor(VALUES_PER_REQUEST / (ids.length * MAX_POINTS))));
+      const values = ids.length * MAX_POINTS * (ids.length <= MAX_BANDS ? VALUES_OF_BAND : 1);
+      const most = Math.max(1, Math.min(MAX_KEYS, Math.floor(VALUES_PER_REQUEST / values)));
       const feeds = [...this.#requested].filter((feed) => kindOf(feed) === kind).slice(0, most);
       for (const feed of feeds) this.#requested.delete(feed);
       const width = this.#tailWidth(first);
@@ -287,8 +289,10 @@ export class OverlayData {
       feed.runs = new Set(runs);
     }
     feed.error = '';
-    if (!zoomed) [feed.base, feed.baseWidth] = [points, found.width];
-    this.#show(feed, points, found.width);
+    // Of a logarithmic axis, it is no length along it.
+    const width = feed.log ? null : found.width;
+    if (!zoomed) [feed.base, feed.baseWidth] = [points, width];
+    this.#show(feed, points, width);
   }
 
   #show(feed: OverlayFeed, points: RunPoints, width: number | null): void {

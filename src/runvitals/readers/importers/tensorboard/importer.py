@@ -11,6 +11,7 @@ from typing import Any
 from runvitals.journal import paths
 from runvitals.model import media
 from runvitals.model.run_state import State
+from runvitals.readers.importers.histograms import coarse
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft
 from runvitals.readers.importers.tensorboard.event_file import EventFile, LoggedEvent, LoggedValue
@@ -19,7 +20,6 @@ from runvitals.readers.importers.tensorboard.sessions import Sessions, number_se
 _MARK = "tfevents"
 _RUNNING_S = 600.0
 """A run whose files were written to this recently may still be running."""
-_MAX_BINS = 512
 _STATES: dict[int, State] = {1: "finished", 2: "failed"}
 _OWN_TAGS = ("_hparams_",)
 
@@ -183,17 +183,3 @@ class _Importer:
             items = [draft.store(content) for content in value.value if isinstance(content, bytes)]
         kinds = {"text": media.TEXT, "histogram": media.HISTOGRAM, "image": media.IMAGE, "audio": media.AUDIO}
         draft.media(event.time_ms, event.step, value.tag, kinds[value.kind], items)
-
-
-def coarse(counts: list[float], edges: list[float]) -> tuple[list[float], list[float]]:
-    """Return a histogram of at most 512 bars: neighbours are combined.
-
-    Example:
-        >>> coarse([1, 2], [0.0, 1.0, 3.0])
-        ([1, 2], [0.0, 1.0, 3.0])
-    """
-    width = -(-len(counts) // _MAX_BINS) or 1
-    if width == 1:
-        return counts, edges
-    combined = [sum(counts[at : at + width]) for at in range(0, len(counts), width)]
-    return combined, [*edges[:-1:width], edges[-1]]

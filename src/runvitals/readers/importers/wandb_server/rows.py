@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from runvitals.model import media
-from runvitals.readers.importers.tensorboard.importer import coarse
+from runvitals.readers.importers.histograms import coarse
 
 _KINDS = {
     "image-file": media.IMAGE,

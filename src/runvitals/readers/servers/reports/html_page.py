@@ -11,14 +11,20 @@ from typing import Any, Final
 from runvitals.readers.servers.reports.exported_report import ExportedReport
 from runvitals.readers.servers.reports.panel_tables import (
     CHARTS,
+    MARKED,
     PanelTable,
     chart_lines,
+    has_lines,
+    marked_values,
     pictures_of,
+    problem_of,
+    shown_text,
     tables_of,
     texts_of,
     title_of,
 )
 from runvitals.readers.servers.reports.svg_chart import svg_of
+from runvitals.readers.servers.reports.svg_marks import bars_of, dots_of
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE: Final = """
@@ -75,18 +81,29 @@ def _blocks(exported: ExportedReport) -> Iterator[str]:
 def _panel(exported: ExportedReport, panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterable[str]:
     title = title_of(panel)
     yield f"<section><h3>{escape(title)}</h3>"
-    if answer.get("problem"):
-        yield f"<p>{escape(answer['problem'])}</p>"
-    if panel["kind"] in CHARTS and answer.get("lines"):
-        logarithmic = (panel.get("settings") or {}).get("y") == "log"
-        yield svg_of(chart_lines(answer), title, logarithmic)
+    if problem := problem_of(panel, answer):
+        yield f"<p>{escape(problem)}</p>"
     else:
-        yield from (_table(table) for table in tables_of(panel, answer))
+        yield from _values(panel, answer, title)
     for digest, about in pictures_of(answer):
         yield f"<figure>{_image(exported, digest, about)}<figcaption>{escape(about)}</figcaption></figure>"
-    for name, text in texts_of(answer):
-        yield f"<h4>{escape(name)}</h4><pre>{escape(text)}</pre>"
+    for name, text in texts_of(panel, answer):
+        yield f"<h4>{escape(name)}</h4><pre>{escape(text)}</pre>" if name else f"<pre>{escape(text)}</pre>"
     yield f'<p class="soft">{as_of(answer)}</p></section>'
+
+
+def _values(panel: Mapping[str, Any], answer: Mapping[str, Any], title: str) -> Iterator[str]:
+    """Yield the chart of a panel, or its tables."""
+    marks = marked_values(panel, answer) if panel["kind"] in MARKED and has_lines(answer) else []
+    if panel["kind"] in CHARTS and has_lines(answer):
+        logarithmic = (panel.get("settings") or {}).get("y") == "log"
+        yield svg_of(chart_lines(panel, answer), title, logarithmic)
+    elif marks and panel["kind"] == "bar":
+        yield bars_of(marks, title)
+    elif marks:
+        yield dots_of(marks, title, shown_text(panel["settings"]["across"]))
+    else:
+        yield from (_table(table) for table in tables_of(panel, answer))
 
 
 def as_of(answer: Mapping[str, Any]) -> str:

@@ -10,6 +10,7 @@ from runvitals.readers.servers.reports.html_page import as_of
 from runvitals.readers.servers.reports.panel_tables import (
     PanelTable,
     pictures_of,
+    problem_of,
     tables_of,
     texts_of,
     title_of,
@@ -42,15 +43,16 @@ def _blocks(exported: ExportedReport) -> Iterator[str]:
 
 def _panel(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[str]:
     yield f"### {_inline(title_of(panel))}"
-    if answer.get("problem"):
-        yield _inline(answer["problem"])
-    for table in tables_of(panel, answer):
+    problem = problem_of(panel, answer)
+    if problem:
+        yield _inline(problem)
+    for table in () if problem else tables_of(panel, answer):
         yield _table(table)
     for _, about in pictures_of(answer):
         yield f"- {_inline(about)}"
-    for name, text in texts_of(answer):
+    for name, text in texts_of(panel, answer):
         fence = "`" * (3 + text.count("```"))
-        yield f"{_inline(name)}\n\n{fence}\n{text.rstrip()}\n{fence}"
+        yield f"{_inline(name)}\n\n{fence}\n{text.rstrip()}\n{fence}" if name else text.rstrip()
     if time := as_of(answer):
         yield f"*{time}*"
 

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
+from runvitals.readers.servers.reports.panel_lines import Points, ReportLine, lines_of
+
+_METRIC: Final = re.compile(r'(?:logged:|system:)?"((?:[^"\\]|\\["\\])*)"')
 PALETTE: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c6d1f", "#666666")
 CHARTS: Final = ("line", "system", "percentile")
 """Kinds of panels that are drawn; of the others with lines there is a table."""
+MARKED: Final = ("bar", "scatter")
+"""Kinds that show a value of each line."""
 _USUAL_STATISTIC: Final = "last"
 
 
@@ -20,6 +26,15 @@ class PanelLine(NamedTuple):
     points: list[tuple[float, float]]
 
 
+class MarkedValue(NamedTuple):
+    """A value with its name and colour. `x`: where its dot is across; a bar has none."""
+
+    label: str
+    color: str
+    y: float
+    x: float = 0.0
+
+
 class PanelTable(NamedTuple):
     """A table with a head."""
 
@@ -29,32 +44,84 @@ class PanelTable(NamedTuple):
 
 def title_of(panel: Mapping[str, Any]) -> str:
     """Return the title of a panel, or what it shows."""
+    metrics = (panel.get("settings") or {}).get("metrics") or ()
     names = [query.get("name") or query["pattern"] for query in panel["queries"]]
-    return str(panel["title"] or ", ".join(names) or panel["kind"])
+    texts = [shown_text(text) for text in metrics if isinstance(text, str) and text.strip()] or names
+    return str(panel["title"] or ", ".join(texts) or panel["kind"])
 
 
-def chart_lines(answer: Mapping[str, Any]) -> list[PanelLine]:
-    """Return the lines of a panel."""
-    runs = {run["id"]: (place, run) for place, run in enumerate(answer["runs"])}
-    several = len(answer["lines"]) > 1
+def chart_lines(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> list[PanelLine]:
+    """Return the lines of a panel that have points, with their colours.
+
+    Raises:
+        ValueError: one of its expressions is invalid.
+    """
+    found = lines_of(panel, answer)
+    runs = {run["id"]: (place, run["color"]) for place, run in enumerate(answer["runs"])}
+    by_run = len({line.run for line in found}) > 1
     lines = []
-    for metric, groups in answer["lines"].items():
-        for group in groups:
-            for line in group["lines"]:
-                place, run = runs.get(line["run"], (0, {"name": line["run"], "color": None}))
-                slot = place if run["color"] is None else run["color"]
-                name = metric.partition(":")[2]
-                label = f"{run['name']} · {name}" if several else run["name"]
-                points = [(x, y) for x, y in zip(group["x"], line["y"], strict=True) if _is_number(y)]
-                lines.append(PanelLine(label, PALETTE[slot % len(PALETTE)], points))
+    for number, line in enumerate(found):
+        place, color = runs.get(line.run, (number, None))
+        slot = (place if by_run else number) if color is None else color
+        xy = zip(line.points.x, line.points.y, strict=True)
+        points = [(x, y) for x, y in xy if y is not None and math.isfinite(y)]
+        lines.append(PanelLine(_label(answer, line, found), PALETTE[slot % len(PALETTE)], points))
     return [line for line in lines if line.points]
+
+
+def problem_of(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> str:
+    """Return what is wrong with a panel; empty if nothing is."""
+    if answer.get("problem"):
+        return str(answer["problem"])
+    try:
+        if has_lines(answer):
+            lines_of(panel, answer)
+    except ValueError as error:
+        return str(error)
+    return ""
+
+
+def marked_values(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> list[MarkedValue]:
+    """Return the statistic of each line of a panel of bars; of a scatter panel, with the one across."""
+    statistic = (panel.get("settings") or {}).get("statistic") or _USUAL_STATISTIC
+    lines = lines_of(panel, answer)
+    across = lines[-1].text if panel["kind"] == "scatter" and lines else None
+    xs = {(line.run, line.part): _statistic(line.points, statistic) for line in lines if line.text == across}
+    drawn = chart_lines(panel, answer)
+    colors = {line.label: line.color for line in drawn}
+    marks = []
+    for line in lines:
+        y, x = (
+            _statistic(line.points, statistic),
+            xs.get((line.run, line.part), 0.0 if across is None else math.nan),
+        )
+        label = _label(answer, line, lines)
+        if line.text != across and label in colors and math.isfinite(x) and math.isfinite(y):
+            marks.append(MarkedValue(label, colors[label], y, x))
+    return marks
+
+
+def _label(answer: Mapping[str, Any], line: ReportLine, lines: Sequence[ReportLine]) -> str:
+    several = not line.run or len({each.text for each in lines}) > 1
+    names = (_name(answer, line.run), line.part, shown_text(line.text) if several else "")
+    return " · ".join(filter(None, names))
+
+
+def shown_text(text: str) -> str:
+    """Return an expression as it is shown: a metric alone without its source and quotes.
+
+    Example:
+        >>> shown_text('logged:"train/loss"'), shown_text("loss / 2")
+        ('train/loss', 'loss / 2')
+    """
+    match = _METRIC.fullmatch(text.strip())
+    return text if match is None else re.sub(r"\\(.)", r"\1", match[1])
 
 
 def tables_of(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[PanelTable]:
     """Yield the tables of a panel: of its values, findings, differences or parameters."""
-    if answer.get("lines"):
-        statistic = (panel.get("settings") or {}).get("statistic") or _USUAL_STATISTIC
-        yield _of_lines(answer, statistic)
+    if has_lines(answer):
+        yield _of_lines(panel, answer)
     if answer.get("findings"):
         rows = [
             [_name(answer, of_run["run"]), finding["severity"], finding["text"]]
@@ -73,8 +140,10 @@ def tables_of(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[P
         yield PanelTable(["Parameter", "Importance", "Correlation"], rows)
 
 
-def texts_of(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Yield the output of runs, with the name of each."""
+def texts_of(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the text of a panel, and the output of runs with the name of each."""
+    if panel["kind"] == "text":
+        yield "", str((panel.get("settings") or {}).get("text") or "")
     for console in answer.get("console") or ():
         text = "".join(piece["text"] for piece in console["pieces"])
         yield _name(answer, console["run"]), text
@@ -101,32 +170,35 @@ def text_of(value: Any) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _of_lines(answer: Mapping[str, Any], statistic: str) -> PanelTable:
-    values: dict[str, dict[str, float]] = {}
-    for metric, groups in answer["lines"].items():
-        for group in groups:
-            for line in group["lines"]:
-                values.setdefault(line["run"], {})[metric] = _statistic(line, statistic)
-    metrics = list(answer["lines"])
-    head = ["Run", *(metric.partition(":")[2] for metric in metrics)]
+def _of_lines(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> PanelTable:
+    """Return the statistic of each line: a row for each run or device, a column for each expression."""
+    statistic = (panel.get("settings") or {}).get("statistic") or _USUAL_STATISTIC
+    lines = lines_of(panel, answer)
+    texts = list(dict.fromkeys(line.text for line in lines))
+    values: dict[tuple[str, str], dict[str, float]] = {}
+    for line in lines:
+        values.setdefault((line.run, line.part), {})[line.text] = _statistic(line.points, statistic)
     rows = [
-        [run["name"], *(text_of(values[run["id"]].get(metric)) for metric in metrics)]
-        for run in answer["runs"]
-        if run["id"] in values
+        [" · ".join(filter(None, (_name(answer, run), part))), *(text_of(row.get(text)) for text in texts)]
+        for (run, part), row in values.items()
     ]
-    return PanelTable(head, rows)
+    return PanelTable(["Run", *map(shown_text, texts)], rows)
 
 
-def _statistic(line: Mapping[str, Any], statistic: str) -> float:
+def _statistic(points: Points, statistic: str) -> float:
     """Return one number of a line; NaN without values."""
-    low, high = line["min"] or line["y"], line["max"] or line["y"]
-    columns: dict[str, Sequence[Any]] = {"min": low, "max": high}
-    numbers = [float(value) for value in columns.get(statistic, line["y"]) if _is_number(value)]
+    columns = {"min": points.low or points.y, "max": points.high or points.y}
+    numbers = [float(value) for value in columns.get(statistic, points.y) if _is_number(value)]
     if not numbers:
         return math.nan
     if statistic == "mean":
         return math.fsum(numbers) / len(numbers)
     return min(numbers) if statistic == "min" else max(numbers) if statistic == "max" else numbers[-1]
+
+
+def has_lines(answer: Mapping[str, Any]) -> bool:
+    """Return whether a panel shows lines."""
+    return bool(answer.get("lines") or answer.get("devices"))
 
 
 def _is_number(value: Any) -> bool:

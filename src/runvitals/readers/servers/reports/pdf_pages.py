@@ -14,7 +14,9 @@ from runvitals.readers.servers.reports.panel_tables import (
     CHARTS,
     PanelLine,
     chart_lines,
+    has_lines,
     pictures_of,
+    problem_of,
     tables_of,
     texts_of,
     title_of,
@@ -25,6 +27,7 @@ _MARGIN: Final = 54  # points
 _WIDTH, _CHART_HEIGHT = 487, 190
 _LEFT, _BOTTOM = 48, 18
 _BLOCKS: Final = frozenset(("p", "li", "pre", "h2", "h3", "h4", "h5", "h6", "tr", "blockquote"))
+_MAX_IMAGE_HEIGHT: Final = 600
 _MAX_COLUMNS: Final = 8
 _SHOWN_NAMES: Final = 12
 
@@ -103,18 +106,21 @@ def _text(markup: str) -> Iterator[Any]:
 
 def _panel(exported: ExportedReport, panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[Any]:
     yield _paragraph(title_of(panel), "Heading3")
-    if answer.get("problem"):
-        yield _paragraph(answer["problem"], "Normal")
-    lines = chart_lines(answer) if panel["kind"] in CHARTS and answer.get("lines") else []
-    if lines:
+    problem = problem_of(panel, answer)
+    is_drawn = panel["kind"] in CHARTS and has_lines(answer) and not problem
+    lines = chart_lines(panel, answer) if is_drawn else []
+    if problem:
+        yield _paragraph(problem, "Normal")
+    elif lines:
         yield from _chart(lines, (panel.get("settings") or {}).get("y") == "log")
     else:
         for table in tables_of(panel, answer):
             yield _table([table.head, *table.rows])
     for digest, about in pictures_of(answer):
         yield from _image(exported, digest, about)
-    for name, text in texts_of(answer):
-        yield _paragraph(name, "Heading4")
+    for name, text in texts_of(panel, answer):
+        if name:
+            yield _paragraph(name, "Heading4")
         yield _paragraph(text, "Code")
     yield _paragraph(as_of(answer), "Italic")
 
@@ -161,7 +167,11 @@ def _image(exported: ExportedReport, digest: str, about: str) -> Iterator[Any]:
 
     content = exported.images.get(digest)
     if content is not None:
-        yield Image(io.BytesIO(content), width=_WIDTH, height=_WIDTH, kind="proportional")
+        image = Image(io.BytesIO(content))
+        ratio = min(1.0, _WIDTH / image.imageWidth, _MAX_IMAGE_HEIGHT / image.imageHeight)
+        image.drawWidth, image.drawHeight = image.imageWidth * ratio, image.imageHeight * ratio
+        image.hAlign = "LEFT"
+        yield image
     yield _paragraph(about, "Italic")
 
 
@@ -173,7 +183,9 @@ def _marked(markup: str, style: str = "Normal") -> Any:
     from reportlab.lib.styles import getSampleStyleSheet
     from reportlab.platypus import Paragraph
 
-    return Paragraph(markup, getSampleStyleSheet()[style])
+    chosen = getSampleStyleSheet()[style]
+    chosen.keepWithNext = int(style.startswith("Heading"))  # no heading ends a page
+    return Paragraph(markup, chosen)
 
 
 def _safe(text: str) -> str:

@@ -37,6 +37,7 @@ _PERMANENT = frozenset({400, 413, 415, 422})
 _UNKNOWN_SCHEMA = 409
 _UNSUPPORTED = 405
 _NO_SPACE = (503, 507)
+_NOT_THERE = 404
 _HANDLED = (200, _UNKNOWN_SCHEMA, _UNSUPPORTED)
 _OUT_OF_RANGE = 422
 _TOO_LARGE = 413
@@ -268,11 +269,11 @@ class RunvitalsDestination(Destination):
     def _request_of_file(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> ServerResponse:
-        """Send a request like `_request`, but return 503 and 507.
+        """Send a request like `_request`, but return 404, 503 and 507.
 
-        That a file cannot be stored concerns nothing else.
+        That a file cannot be stored concerns nothing else, nor that a server is older than a call.
         """
-        return self._request(method, path, body, headers, (*_HANDLED, *_NO_SPACE))
+        return self._request(method, path, body, headers, (*_HANDLED, *_NO_SPACE, _NOT_THERE))
 
     def _request_of_edit(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]

@@ -15,7 +15,8 @@ from urllib.parse import quote, urlencode
 from runvitals.base.http_client import ServerResponse
 from runvitals.base.json_codec import dumps, loads
 from runvitals.journal import paths
-from runvitals.model.limits import PIECE_BYTES
+from runvitals.model import small_files
+from runvitals.model.limits import PIECE_BYTES, SMALL_FILE_BYTES
 from runvitals.model.media import files_of
 from runvitals.relay.batch import Note
 from runvitals.relay.destination import Retry, TooEarly, Unfinished
@@ -29,6 +30,7 @@ _REJECTED = frozenset({400, 413, 415, 422})
 _NO_SPACE = frozenset({503, 507})
 """The disk of the server is full, or it cannot store the file for another reason that passes."""
 _ATTEMPTS = 3
+_FEWEST_TOGETHER = 2
 _MAX_REMEMBERED = 100_000
 
 Request = Callable[[str, str, bytes, Mapping[str, str]], ServerResponse]
@@ -62,6 +64,7 @@ class FileUploads:
         self._arrived: set[str] = set()
         self._missing: dict[str, str] = {}
         self._progressed = False
+        self._takes_small = True
 
     def upload(self, notes: Iterable[Note], entity: str | None) -> dict[int, MissingFile]:
         """Upload the files of media records. Returns files that will never arrive, by the record's number.
@@ -78,8 +81,10 @@ class FileUploads:
         self._progressed = False  # at least one piece a turn, however slow the server is
         for first in range(0, len(needed), _ASKED_AT_ONCE):
             offsets = self._offsets(needed[first : first + _ASKED_AT_ONCE], entity)
+            self._send_small([sha256 for sha256, at in offsets.items() if not at], sizes, entity, until_s)
             for sha256, offset in offsets.items():
-                self._send(sha256, sizes[sha256], offset, entity, until_s)
+                if sha256 not in self._arrived:
+                    self._send(sha256, sizes[sha256], offset, entity, until_s)
         if len(self._arrived) > _MAX_REMEMBERED:
             self._arrived.clear()
         return {
@@ -110,6 +115,49 @@ class FileUploads:
             else:
                 offsets[sha256] = int(state.get("offset") or 0)
         return offsets
+
+    def _send_small(
+        self, digests: Sequence[str], sizes: Mapping[str, int], entity: str | None, until_s: float
+    ) -> None:
+        """Send small files, many in one request. What it leaves is sent one by one, and its errors found."""
+        while self._takes_small and digests:
+            contents, used = self._small_contents(digests, sizes)
+            digests = digests[used:]
+            if len(contents) < _FEWEST_TOGETHER:
+                continue
+            if self._progressed and self._clock() > until_s:
+                raise Unfinished
+            self._progressed = True
+            path = self._path.removesuffix("/files") + f"/small-files{_query(entity)}"
+            headers = {"Content-Type": "application/octet-stream"}
+            response = self._request("POST", path, small_files.pack(contents.items()), headers)
+            if response.status in _NO_SPACE:
+                why = f"{response.status} {_json(response).get('error') or response.text()}"
+                raise TooEarly(f"the server cannot store files now: {why}", response.retry_after_s)
+            self._takes_small = response.status not in (404, _NOT_SUPPORTED)  # or an earlier version
+            if response.status == 200:
+                self._arrived.update(contents)
+
+    def _small_contents(
+        self, digests: Sequence[str], sizes: Mapping[str, int]
+    ) -> tuple[dict[str, bytes], int]:
+        """Return small files among the first of some, as fit into a body, and how many these first are."""
+        contents: dict[str, bytes] = {}
+        size = 0
+        for used, sha256 in enumerate(digests):
+            if sizes[sha256] > SMALL_FILE_BYTES:
+                continue
+            size += small_files.HEAD_BYTES + sizes[sha256]
+            if size > PIECE_BYTES:
+                return contents, used
+            try:
+                with open(paths.open_file(paths.content_path(self._folder, sha256)), "rb") as file:
+                    content = file.read(SMALL_FILE_BYTES + 1)
+            except OSError:
+                continue
+            if len(content) == sizes[sha256]:
+                contents[sha256] = content
+        return contents, len(digests)
 
     def _send(self, sha256: str, size: int, offset: int, entity: str | None, until_s: float) -> None:
         """Send the rest of a file."""

@@ -40,6 +40,7 @@ from runvitals.server.access.decisions.matrix import (
     Rule,
 )
 from runvitals.server.access.decisions.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
+from runvitals.server.access.decisions.registry_actions import of_registry, registry_of
 from runvitals.server.access.principals import (
     SCOPE_ACTIONS,
     Access,
@@ -96,6 +97,7 @@ _LINK_ACTIONS: Final = {
 _INVITES: Final = frozenset((Action.MEMBER_INVITE, Action.MEMBER_REMOVE, Action.MEMBER_UPDATE_ROLE))
 _WORLD_READABLE: Final = frozenset((Visibility.ORGANISATION, Visibility.PUBLIC, Visibility.OPEN))
 _ADDED_ONLY: Final = frozenset((Visibility.PRIVATE, Visibility.RESTRICTED))
+_SHARED_READS: Final = frozenset((Action.REGISTRY_READ, Action.REGISTRY_DOWNLOAD))
 _VIEWER: Final = Membership(Role.VIEWER)
 _OF_UNREAD: Final = {
     Action.PROJECT_JOIN: frozenset((Visibility.RESTRICTED,)),
@@ -120,6 +122,11 @@ def decide(
         >>> decide(alice, Action.RUN_DELETE, ProjectItem("run", 5, Project(3, team), author_id=1))
         <Decision.ALLOWED: 'allowed'>
     """
+    translated = of_registry(action, resource)
+    if translated is None:
+        registry = registry_of(cast(Project, _project_of(resource)))
+        return Decision.DENIED if _readable(principal, registry, policies) else Decision.HIDDEN
+    action, resource = translated
     if _allows(principal, action, resource, policies):
         return Decision.ALLOWED
     return Decision.DENIED if _readable(principal, resource, policies) else Decision.HIDDEN
@@ -271,13 +278,28 @@ def _entity_allows(
             and _grants(rule.org_admin, principal, resource, entity, project, policies)
         ):
             return True
-        if isinstance(resource, Registry) and membership is not None and resource.id in principal.registries:
-            return action in REGISTRY_ADMIN
         if action is Action.TEAM_PROFILE and not entity.hidden:
             return True
+    if isinstance(resource, Registry):
+        return _registry_allows(principal, action, resource, membership is not None)
     if action is Action.TEAM_PROFILE:
         return isinstance(principal, Anonymous) and policies.anonymous_read and not entity.hidden
     return project is not None and _visible_to_all(principal, action, resource, project, policies)
+
+
+def _registry_allows(principal: Principal, action: Action, registry: Registry, is_member: bool) -> bool:
+    """Return what administrators of a registry, and who may read it outside its team, may do besides."""
+    if registry.shared and action in _SHARED_READS:
+        return isinstance(principal, ServiceAccount) or (
+            isinstance(principal, User) and principal.access is not Access.NONE
+        )
+    return (
+        isinstance(principal, User)
+        and principal.access is Access.FULL
+        and is_member
+        and registry.id in principal.registries
+        and action in REGISTRY_ADMIN
+    )
 
 
 def _may_use_share(user: User, rule: Rule) -> bool:
@@ -301,7 +323,7 @@ def _in_trash(resource: Resource, entity: Entity) -> bool:
         return True
     if isinstance(resource, ProjectItem):
         return resource.deleted or resource.project.deleted
-    return isinstance(resource, Project) and resource.deleted
+    return isinstance(resource, (Project, Registry)) and resource.deleted
 
 
 def _trash_allows(

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from runvitals.model.durations import DAY_MS
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.model.filter import ReadableRuns
+from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.decision import Decision, decide
 from runvitals.server.access.decisions.decision_cache import DecisionCache, Missing
@@ -430,7 +431,14 @@ class Directory:
     def _of_row(self, row: OwnedProject) -> Project:
         assert row.entity_id is not None
         entity = self.entity(row.entity_id)
-        return Project(row.id, entity, Visibility(row.visibility), row.owner_id, deleted=row.deleted)
+        return Project(
+            row.id,
+            entity,
+            Visibility(row.visibility),
+            row.owner_id,
+            deleted=row.deleted,
+            is_registry=is_registry(row.name),
+        )
 
 
 def _limits(key: KeyRow) -> KeyLimits:

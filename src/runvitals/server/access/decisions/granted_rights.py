@@ -27,6 +27,7 @@ def user_of(grants: UserGrants, key: KeyLimits | None, has_own_space: bool) -> U
         billing=billing,
         teams={team: membership for team, membership in teams.items() if membership is not None},
         projects={project: _membership(grant) for project, grant in grants.projects.items()},
+        registries=grants.registries,
         key=key,
         home=_home(grants, has_own_space),
     )

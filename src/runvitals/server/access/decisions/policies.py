@@ -14,11 +14,17 @@ _OWN_SPACE_ACTIONS: Final = PROJECT_ACTIONS | {
     Action.TEAM_PROFILE,
     Action.STORAGE_READ,
     Action.USAGE_READ_TEAM,
+    Action.REGISTRY_READ,
+    Action.REGISTRY_DOWNLOAD,
+    Action.REGISTRY_LINK,
+    Action.REGISTRY_ALIAS,
     # Alert rules. The automations of a team are found by its name, so own spaces have none.
     Action.AUTOMATION_READ,
     Action.AUTOMATION_MANAGE,
 }
-_ADDITIONS: Final = frozenset((Action.PROJECT_CREATE, Action.RUN_CREATE, Action.PROJECT_TRANSFER))
+_ADDITIONS: Final = frozenset(
+    (Action.PROJECT_CREATE, Action.RUN_CREATE, Action.REGISTRY_LINK, Action.PROJECT_TRANSFER)
+)
 _BEYOND_ORGANISATION: Final = frozenset((Visibility.PUBLIC, Visibility.OPEN))
 
 

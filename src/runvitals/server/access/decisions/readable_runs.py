@@ -56,4 +56,5 @@ def _kind(principal: Principal, project: Project) -> Hashable:
         added = (principal.kind, principal.id) == ("project", project.id)
     owned = isinstance(principal, User) and project.owner_id == principal.id
     nobodys = project.owner_id is None
-    return project.id if added else None, project.entity, project.visibility, owned, nobodys, project.deleted
+    special = project.deleted, project.is_registry
+    return project.id if added else None, project.entity, project.visibility, owned, nobodys, special

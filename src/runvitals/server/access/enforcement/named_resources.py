@@ -9,11 +9,13 @@ from typing import Final, NamedTuple
 from fastapi import HTTPException
 
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.model.registry_names import project_of_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.decisions.matrix import ORGANISATION_MATRIX
+from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.principals import Principal, User
-from runvitals.server.access.resources import Account, Organisation, Project, ProjectItem, Resource
+from runvitals.server.access.resources import Account, Organisation, Project, ProjectItem, Registry, Resource
 from runvitals.server.http.errors import DetailedError
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.reports.report_ids import report_number
@@ -73,8 +75,13 @@ class NamedResources:
             return Named(run.resource.project, run.what, run.resource.id)
         if "report" in path:
             return self._report(principal, path["report"])
+        if action.kind == "registry" and "registry" in path:
+            return self._registry(path["team"], path["registry"])
         if "project" in path:
             return self._project(principal, action, path["project"], path.get("entity"))
+        if action.kind == "registry" and "team" in path:  # a new one
+            team = self._directory.entity_named(path["team"])
+            return Named(None if team is None else Registry(0, team), f"team {_quote(path['team'])}")
         for name, what in (("team", "team"), ("entity", "team or user")):
             if name in path:
                 return Named(self._directory.entity_named(path[name]), f"{what} {_quote(path[name])}")
@@ -182,6 +189,14 @@ class NamedResources:
             row.is_draft,
             actions_of_share(role, row.is_draft),
         )
+
+    def _registry(self, team: str, name: str) -> Named:
+        what = f"registry {_quote(f'{team}/{name}')}"
+        owner = self._directory.entity_named(team)
+        if owner is None:
+            return Named(None, what)
+        project = self._directory.project_named(owner.id, project_of_registry(name[:MAX_NAME]))
+        return Named(None if project is None or project.deleted else registry_of(project), what)
 
     def _project(self, principal: Principal, action: Action, name: str, entity: str | None) -> Named:
         what = f"project {_quote(name)}" if entity is None else f"project {_quote(f'{entity}/{name}')}"

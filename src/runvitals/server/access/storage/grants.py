@@ -17,6 +17,7 @@ from runvitals.server.database.tables.accounts import (
     team,
     user_account,
 )
+from runvitals.server.database.tables.registry import registry_admin
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +32,8 @@ class RoleGrant:
 class UserGrants:
     """A user's rights.
 
-    `teams`: by entity id; `projects`: by project id; `entity_id`: the user's own space;
-    `default_entity_id`: the team for runs that name none.
+    `teams`: by entity id; `projects`: by project id; `registries`: those they administer, by project id;
+    `entity_id`: the user's own space; `default_entity_id`: the team for runs that name none.
     """
 
     id: int
@@ -45,6 +46,7 @@ class UserGrants:
     default_entity_id: int | None
     teams: dict[int, RoleGrant]
     projects: dict[int, RoleGrant]
+    registries: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,8 +97,10 @@ def user_grants(database: Database, user_id: int, now_ms: int) -> UserGrants | N
             project_member.c.project_id, project_member.c.role, project_member.c.custom_role_id
         ).where(project_member.c.user_id == user_id)
         roles: dict[int, frozenset[str]] = {}
+        registries = select(registry_admin.c.project_id).where(registry_admin.c.user_id == user_id)
         return UserGrants(
             **row._asdict(),
+            registries=frozenset(connection.execute(registries).scalars()),
             teams={
                 team: _grant(connection, role, custom, roles)
                 for team, role, custom in connection.execute(teams)

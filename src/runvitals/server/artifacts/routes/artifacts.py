@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Path, Query, Request
-from fastapi.responses import Response
+from fastapi.responses import RedirectResponse, Response
 
 from runvitals.model.artifact_names import MAX_PATH
 from runvitals.server.access.permission import needs
@@ -23,6 +23,8 @@ from runvitals.server.services import shared_services_of
 OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
 PLAIN: Final = "/projects/{project:path}/artifacts"
 _MAX_USERS: Final = 1000
+_SIGNED_S: Final = 300
+"""How long an address in a bucket can be used."""
 READS: Final = [needs("artifact:read")]
 DOWNLOADS: Final = [needs("artifact:download")]
 
@@ -146,12 +148,19 @@ def content(
     download: Annotated[
         str | None, Query(description="The name under which to save it.", max_length=1000)
     ] = None,
+    redirect: Annotated[
+        bool, Query(description="To a signed address in the bucket of the team, if it has one.")
+    ] = False,
 ) -> Response:
     """A file of a version."""
     entry = access.metadata_store.artifacts.entries.get(version.version.id, path)
     if entry is None or entry.sha256 is None:
         raise HTTPException(404, f"the artifact has no file {path!r}")
-    stored = access.metadata_store.stored_files.stored(entry.sha256)
+    stored = access.metadata_store.stored_files.stored(entry.sha256, entry.place)
+    if redirect and stored is not None:
+        address = received_files(request).signed_address(stored, "GET", _SIGNED_S)
+        if address is not None:
+            return RedirectResponse(address, 307, {"cache-control": "no-store"})
     opened = None if stored is None else received_files(request).open_file(stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")

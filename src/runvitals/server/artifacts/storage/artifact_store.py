@@ -7,6 +7,7 @@ from runvitals.server.artifacts.storage.dependents import DependentTable
 from runvitals.server.artifacts.storage.entries import ContentTable, EntryTable
 from runvitals.server.artifacts.storage.lineage import LineageTable
 from runvitals.server.artifacts.storage.lineage_graph import LineageGraphTable
+from runvitals.server.artifacts.storage.links import LinkTable
 from runvitals.server.artifacts.storage.versions import VersionTable
 from runvitals.server.database.database import Database
 
@@ -18,7 +19,7 @@ class ArtifactStore:
     """Versions of files that runs make and use: `MetadataStore.artifacts`. Thread-safe.
 
     Attributes:
-        collections, versions, entries, contents, lineage, lineage_graph, dependents: the tables.
+        collections, versions, entries, contents, lineage, lineage_graph, dependents, links: the tables.
     """
 
     def __init__(self, database: Database) -> None:
@@ -29,6 +30,7 @@ class ArtifactStore:
         self.lineage = LineageTable(database)
         self.lineage_graph = LineageGraphTable(database)
         self.dependents = DependentTable(database)
+        self.links = LinkTable(database)
 
     def remove_expired(self, now_ms: int) -> int:
         """Delete expired versions, abandoned drafts and unused contents; return the number of versions."""

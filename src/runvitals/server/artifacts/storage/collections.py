@@ -10,6 +10,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, or_, select, up
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.artifact_names import (
+    LATEST,
     checked_aliases,
     checked_description,
     checked_label,
@@ -18,11 +19,17 @@ from runvitals.model.artifact_names import (
 )
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.dependents import check_unlinked
+from runvitals.server.artifacts.storage.protection import (
+    NOBODY,
+    Changer,
+    check_aliases,
+    check_members,
+    record_change,
+)
 from runvitals.server.artifacts.storage.reading import (
     collections_query,
     read_collections,
     read_memberships,
-    read_version,
 )
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
@@ -38,7 +45,7 @@ from runvitals.server.database.tables.artifacts import (
     artifact_membership,
     artifact_version,
 )
-from runvitals.server.events.automation_events import raise_aliases, raise_version
+from runvitals.server.events.automation_events import raise_aliases
 from runvitals.store.errors import NameTaken
 
 MAX_COLLECTIONS = 100_000
@@ -61,7 +68,7 @@ class CollectionTable:
     def get(self, collection_id: int) -> Collection:
         """Return a collection, or raise UnknownArtifact."""
         with self._database.read() as connection:
-            return _get(connection, collection_id)
+            return get_collection(connection, collection_id)
 
     def named(self, project_id: int, name: str, type: str | None = None) -> Collection | None:
         """A collection of a project; None if there is none of this name and type."""
@@ -159,6 +166,12 @@ class CollectionTable:
         with self._database.read() as connection:
             return next(iter(read_memberships(connection, statement)), None)
 
+    def with_id(self, membership_id: int) -> CollectionVersion | None:
+        """The version in a collection by the id of its membership; None if there is none."""
+        statement = select(artifact_membership).where(artifact_membership.c.id == membership_id)
+        with self._database.read() as connection:
+            return next(iter(read_memberships(connection, statement)), None)
+
     def members(
         self, collection_id: int, skip: int, limit: int, oldest_first: bool
     ) -> list[CollectionVersion]:
@@ -221,34 +234,48 @@ class CollectionTable:
 
     # Changes
 
-    def add_aliases(self, collection_id: int, version_id: int, aliases: Some[str], now_ms: int) -> None:
+    def add_aliases(
+        self, collection_id: int, version_id: int, aliases: Some[str], now_ms: int, by: Changer = NOBODY
+    ) -> None:
         """Give a version aliases, which other versions of the collection lose.
 
         Raises:
             ValueError: an invalid alias.
             UnknownArtifact: the collection does not have the version.
+            ProtectedAlias: an alias that `by` may not change.
         """
         checked = checked_aliases(aliases)
 
         def work(connection: Connection) -> None:
             membership_id = _membership_id(connection, collection_id, version_id)
+            check_aliases(connection, collection_id, checked, by, version_id)
+            record_aliases(connection, collection_id, membership_id, checked, now_ms, by)
             set_aliases(connection, collection_id, membership_id, checked)
             _touch(connection, collection_id, now_ms)
 
         self._database.write(work)
 
-    def remove_aliases(self, collection_id: int, version_id: int, aliases: Some[str], now_ms: int) -> None:
+    def remove_aliases(
+        self, collection_id: int, version_id: int, aliases: Some[str], now_ms: int, by: Changer = NOBODY
+    ) -> None:
         """Remove aliases of a version; those that it does not have are ignored.
 
         Raises:
             UnknownArtifact: the collection does not have the version.
+            ProtectedAlias: an alias that `by` may not change.
         """
 
         def work(connection: Connection) -> None:
             membership_id = _membership_id(connection, collection_id, version_id)
             columns = artifact_alias.c
             theirs = (columns.membership_id == membership_id, columns.alias.in_(sorted(aliases)))
+            held = list(connection.execute(select(columns.alias).where(*theirs)).scalars())
+            check_aliases(connection, collection_id, held, by)
             connection.execute(delete(artifact_alias).where(*theirs))
+            number = _number(connection, membership_id)
+            for alias in held:
+                before = {"alias": alias, "version": number}
+                record_change(connection, collection_id, "registry.alias", now_ms, by, before=before)
             _touch(connection, collection_id, now_ms)
 
         self._database.write(work)
@@ -285,78 +312,34 @@ class CollectionTable:
                 connection.execute(same.values(values))
             except IntegrityError:
                 raise NameTaken(f"the project already has artifacts named {name!r}") from None
-            return _get(connection, collection_id)
+            return get_collection(connection, collection_id)
 
         return self._database.write(work)
 
-    def delete(self, collection_id: int) -> None:
+    def delete(self, collection_id: int, now_ms: int = 0, by: Changer = NOBODY) -> None:
         """Delete a collection; a sequence with its versions.
 
         Raises:
             LinkedVersions: a version of the sequence is linked: it must be unlinked first.
+            ProtectedAlias: a version of the portfolio has an alias that `by` may not change.
         """
 
         def work(connection: Connection) -> None:
             check_unlinked(connection, artifact_version.c.collection_id == collection_id)
+            check_members(connection, artifact_membership.c.collection_id == collection_id, by)
+            record_change(connection, collection_id, "registry.unlink", now_ms, by)
             connection.execute(delete(artifact_collection).where(artifact_collection.c.id == collection_id))
-
-        self._database.write(work)
-
-    # Portfolios
-
-    def link(
-        self, version_id: int, project_id: int, name: str, aliases: Some[str], now_ms: int
-    ) -> CollectionVersion:
-        """Link a committed version to a portfolio, as its latest; create the portfolio if it does not exist.
-
-        Raises:
-            ValueError: an invalid name or alias.
-            ArtifactConflict: the version is not committed, or the name is that of a sequence or of another
-                type.
-            UnknownArtifact: there is no such version.
-        """
-        checked = checked_label("name of a portfolio", name)
-        names = checked_aliases([*aliases, "latest"])
-
-        def work(connection: Connection) -> CollectionVersion:
-            version = read_version(connection, version_id)
-            if version.state != "committed":
-                raise ArtifactConflict(f"the artifact {version_id} is {version.state}: it cannot be linked")
-            collection_id = ensure_collection(
-                connection, project_id, "portfolio", checked, version.collection.type, now_ms
-            )
-            membership_id = _known_membership(connection, collection_id, version_id)
-            if membership_id is None:
-                membership_id, _ = add_member(connection, collection_id, version_id, now_ms)
-                raise_version(connection, "registry.link", membership_id, now_ms)
-            set_aliases(connection, collection_id, membership_id, names)
-            same = select(artifact_membership).where(artifact_membership.c.id == membership_id)
-            return read_memberships(connection, same)[0]
-
-        return self._database.write(work)
-
-    def unlink(self, version_id: int, collection_id: int) -> None:
-        """Remove a version from a portfolio; without effect if it is not there.
-
-        Raises:
-            ArtifactConflict: the collection is a sequence, from which versions are deleted.
-            UnknownArtifact: there is no such collection.
-        """
-
-        def work(connection: Connection) -> None:
-            if _get(connection, collection_id).kind != "portfolio":
-                raise ArtifactConflict("a version cannot be unlinked from where it was logged: delete it")
-            columns = artifact_membership.c
-            theirs = (columns.collection_id == collection_id, columns.version_id == version_id)
-            connection.execute(delete(artifact_membership).where(*theirs))
 
         self._database.write(work)
 
 
 def ensure_collection(
-    connection: Connection, project_id: int, kind: str, name: str, type: str, now_ms: int
+    connection: Connection, project_id: int, kind: str, name: str, type: str, now_ms: int, first: int = 0
 ) -> int:
     """The id of a collection, which is created if it does not exist.
+
+    Args:
+        first: the number of its first version.
 
     Raises:
         ArtifactConflict: the project has one of this name and of another kind or type.
@@ -373,7 +356,7 @@ def ensure_collection(
             raise ValueError(
                 f"the project has {MAX_COLLECTIONS:,} collections of artifacts: delete one first"
             )
-        row = {"project_id": project_id, "kind": kind, "name": name, "type": type, "next_version": 0}
+        row = {"project_id": project_id, "kind": kind, "name": name, "type": type, "next_version": first}
         row |= {"description": "", "tags": "[]", "created_ms": now_ms, "updated_ms": now_ms}
         add_rows(connection, artifact_collection, [row])
         existing = connection.execute(statement).one()
@@ -411,7 +394,39 @@ def set_aliases(connection: Connection, collection_id: int, membership_id: int, 
     put_rows(connection, artifact_alias, rows)
 
 
-def _get(connection: Connection, collection_id: int) -> Collection:
+def record_aliases(
+    connection: Connection,
+    collection_id: int,
+    membership_id: int,
+    aliases: Some[str],
+    now_ms: int,
+    by: Changer,
+) -> None:
+    """Record which aliases a version gets, and which version had them. Call it before they are stored."""
+    columns = artifact_alias.c
+    held = (
+        select(columns.alias, artifact_membership.c.id, artifact_membership.c.number)
+        .join(artifact_membership, artifact_membership.c.id == columns.membership_id)
+        .where(columns.collection_id == collection_id, columns.alias.in_(sorted(aliases)))
+    )
+    before = {row.alias: row for row in connection.execute(held)}
+    number = _number(connection, membership_id)
+    for alias in aliases:
+        holder = before.get(alias)
+        if alias == LATEST or (holder is not None and holder.id == membership_id):
+            continue
+        last = None if holder is None else {"alias": alias, "version": holder.number}
+        after = {"alias": alias, "version": number}
+        record_change(connection, collection_id, "registry.alias", now_ms, by, before=last, after=after)
+
+
+def _number(connection: Connection, membership_id: int) -> int:
+    same = select(artifact_membership.c.number).where(artifact_membership.c.id == membership_id)
+    return int(connection.execute(same).scalar_one())
+
+
+def get_collection(connection: Connection, collection_id: int) -> Collection:
+    """Return a collection, or raise UnknownArtifact."""
     statement = collections_query().where(artifact_collection.c.id == collection_id)
     collection = next(iter(read_collections(connection, statement)), None)
     if collection is None:
@@ -419,7 +434,8 @@ def _get(connection: Connection, collection_id: int) -> Collection:
     return collection
 
 
-def _known_membership(connection: Connection, collection_id: int, version_id: int) -> int | None:
+def known_membership(connection: Connection, collection_id: int, version_id: int) -> int | None:
+    """Return the id of the membership of a version in a collection; None if it is not there."""
     columns = artifact_membership.c
     statement = select(columns.id).where(
         columns.collection_id == collection_id, columns.version_id == version_id
@@ -428,7 +444,7 @@ def _known_membership(connection: Connection, collection_id: int, version_id: in
 
 
 def _membership_id(connection: Connection, collection_id: int, version_id: int) -> int:
-    number = _known_membership(connection, collection_id, version_id)
+    number = known_membership(connection, collection_id, version_id)
     if number is None:
         raise UnknownArtifact("the collection does not have this version")
     return number

@@ -12,7 +12,7 @@ from runvitals.model.artifact_names import checked_digest
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.manifest import checked_entries, checked_size
 from runvitals.server.artifacts.storage.rows import NO_MANIFEST, ArtifactConflict, Entry, UnknownArtifact
-from runvitals.server.database.database import Database, ensure_ids, put_rows
+from runvitals.server.database.database import Database, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.artifacts import (
     artifact_collection,
@@ -22,7 +22,7 @@ from runvitals.server.database.tables.artifacts import (
     artifact_version,
 )
 from runvitals.server.database.tables.runs import run_file, stored_file
-from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.files.storage.stored_files import STORED_FILE, StoredFile, ensure_file
 
 _ROWS: Final = 2000
 """Entries in one transaction: others that write wait no longer than for these."""
@@ -197,8 +197,7 @@ class ContentTable:
         checked_digest(digest)
 
         def work(connection: Connection) -> None:
-            others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
-            (number,) = ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others).values()
+            number = ensure_file(connection, file, now_ms)
             row = {"project_id": project_id, "digest": digest, "file_id": number, "used_ms": now_ms}
             put_rows(connection, artifact_content, [row])
 
@@ -207,7 +206,7 @@ class ContentTable:
     def get(self, project_id: int, digest: str) -> StoredFile | None:
         """A content of a project; None if it has none with this digest."""
         statement = (
-            select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            select(*STORED_FILE)
             .join(artifact_content, artifact_content.c.file_id == stored_file.c.id)
             .where(
                 artifact_content.c.project_id == project_id, artifact_content.c.digest == plain_text(digest)
@@ -321,7 +320,7 @@ def _files_by_digest(
 
 def _entries(version_id: int) -> Select[Any]:
     return (
-        select(artifact_entry, stored_file.c.sha256)
+        select(artifact_entry, stored_file.c.sha256, func.coalesce(stored_file.c.place, 0).label("place"))
         .outerjoin(stored_file, stored_file.c.id == artifact_entry.c.file_id)
         .where(artifact_entry.c.version_id == version_id)
         .order_by(artifact_entry.c.path)
@@ -330,4 +329,4 @@ def _entries(version_id: int) -> Select[Any]:
 
 def _entry(row: Any) -> Entry:
     extra = None if row.extra is None else stored_object(row.extra, f"the note of {row.path!r}")
-    return Entry(row.path, row.digest, row.bytes, row.reference, row.birth_id, extra, row.sha256)
+    return Entry(row.path, row.digest, row.bytes, row.reference, row.birth_id, extra, row.sha256, row.place)

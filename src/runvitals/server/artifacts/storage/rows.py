@@ -110,6 +110,7 @@ class Entry:
         digest: of a file: its MD5 as base64.
         sha256: of a file whose content is here.
         extra: what the client noted about a reference.
+        place: of a file whose content is here: see `StoredFile`.
     """
 
     path: str
@@ -119,6 +120,7 @@ class Entry:
     birth_id: int | None = None
     extra: dict[str, Any] | None = None
     sha256: str | None = None
+    place: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -104,6 +104,7 @@ class AuditFilter:
     from_ms: int | None = None
     until_ms: int | None = None
     outcome: str | None = None
+    target: str | None = None
     key_public_id: str | None = None
     before_id: int | None = None
 
@@ -279,6 +280,7 @@ def _conditions(audit_filter: AuditFilter) -> list[ColumnElement[bool]]:
             ("project", audit_filter.project),
             ("run", audit_filter.run),
             ("outcome", audit_filter.outcome),
+            ("target", audit_filter.target),
             ("key_public_id", audit_filter.key_public_id),
         )
         if value is not None

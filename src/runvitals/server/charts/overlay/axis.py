@@ -9,8 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from runvitals.base.buckets import WIDTHS_MS, Floats, Integers, grid
-from runvitals.server.charts.series import STEP_WIDTHS
+from runvitals.base.buckets import STEP_WIDTHS, WIDTHS_MS, Floats, Integers, grid
 
 METRIC = "metric:"
 _KINDS: tuple[Literal["step", "relative", "wall"], ...] = ("step", "relative", "wall")
@@ -31,6 +30,9 @@ class Axis:
 
     kind: Literal["step", "relative", "wall", "metric"]
     metric: str = ""
+
+    def __str__(self) -> str:
+        return f"{METRIC}{self.metric}" if self.kind == "metric" else self.kind
 
     @classmethod
     def parse(cls, text: str) -> Axis:
@@ -97,6 +99,8 @@ class Scale:
             return np.searchsorted(self.places, x).astype(np.int64)
         if self.log:
             return np.floor(np.log10(x) / self.width + _ROUNDING).astype(np.int64)
+        if self.width < 1:
+            return np.floor(x / self.width + _ROUNDING).astype(np.int64)  # 0.3 // 0.1 is 2
         return np.floor_divide(x, self.width).astype(np.int64)
 
     def x(self, indices: Integers) -> Floats:
@@ -120,13 +124,13 @@ def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
     """
     filled = [x for x in columns if len(x)]
     if not filled:
-        return Scale(part.width or 1.0, log=part.log, whole=axis.kind != "metric")
+        return scale_of_width(axis, part.width or 1.0, part.log)
     low, high = min(float(x[0]) for x in filled), max(float(x[-1]) for x in filled)
     if part.width is not None:
         if part.log:
             low, high = log10(low), log10(high)
         check_count(low, high, part.width)
-        return Scale(part.width, log=part.log, whole=axis.kind != "metric")
+        return scale_of_width(axis, part.width, part.log)
     if max(map(len, filled)) <= part.points:
         positions = np.unique(np.concatenate(filled))
         if len(positions) <= part.points:
@@ -134,22 +138,28 @@ def scale_of(axis: Axis, columns: Sequence[Floats], part: Extract) -> Scale:
     if part.log:
         decades = log10(high) - log10(low)
         of_decade = max(LEAST_OF_DECADE, floor((part.points - 1) / decades))
-        return Scale(1 / of_decade, log=True, whole=axis.kind != "metric")
+        return Scale(1 / of_decade, log=True, whole=is_whole(axis, filled))
     low, high = low if part.first is None else part.first, high if part.last is None else part.last
-    return Scale(_width(axis, low, high, part.points))
+    if not is_whole(axis, filled):
+        return Scale(_round_width((high - low) / (part.points - 1)))
+    widths = STEP_WIDTHS if axis.kind == "step" else WIDTHS_MS
+    return Scale(float(grid(floor(low), max(floor(low), floor(high)), part.points, widths).width_ms))
+
+
+def scale_of_width(axis: Axis, width: float, log: bool) -> Scale:
+    """Return the scale whose buckets have this width; of a logarithmic one, in decades."""
+    return Scale(width, log=log, whole=axis.kind != "metric")
+
+
+def is_whole(axis: Axis, columns: Sequence[Floats]) -> bool:
+    """Return whether all x are whole numbers, as times are, and steps if no training logged decimal ones."""
+    return axis.kind != "metric" and not (axis.kind == "step" and any(np.any(x % 1) for x in columns))
 
 
 def check_count(low: float, high: float, width: float) -> None:
     """Raise ValueError if a range has more than `MAX_BUCKETS` buckets."""
     if (high - low) / width > MAX_BUCKETS:
         raise ValueError(f"width={width:g}: more than {MAX_BUCKETS:,} buckets; request a shorter part of x")
-
-
-def _width(axis: Axis, low: float, high: float, points: int) -> float:
-    if axis.kind == "metric":
-        return _round_width((high - low) / (points - 1))
-    widths = STEP_WIDTHS if axis.kind == "step" else WIDTHS_MS
-    return float(grid(floor(low), max(floor(low), floor(high)), points, widths).width_ms)
 
 
 def _round_width(least: float) -> float:

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from runvitals.model.errors import UnknownRun
 from runvitals.server.charts.overlay.axis import Axis, Extract
 from runvitals.server.charts.overlay.kept_means import KeptMeans
-from runvitals.server.charts.overlay.logged import read_logged
+from runvitals.server.charts.overlay.lines import Line
+from runvitals.server.charts.overlay.logged import LoggedPoints, read_logged
 from runvitals.server.charts.overlay.run_means import RunMeans, means_of_line, run_means
 from runvitals.server.charts.overlay.system import system_query
 from runvitals.server.library.run_library import NamedRun, RunView
@@ -40,7 +41,8 @@ def logged_means(axis: Axis, part: Extract) -> MeansSource:
         means = {key: run_means(of_key, axis, part) for key, of_key in points.items()}
         return {key: of_key for key, of_key in means.items() if of_key is not None}
 
-    return MeansSource(f"logged {axis.kind}:{axis.metric} {part.first} {part.last} {part.points}", read)
+    how = f"logged {axis.kind}:{axis.metric} {part.first} {part.last} {part.points} {part.log}"
+    return MeansSource(how, read)
 
 
 def system_means(runs: Sequence[NamedRun], keys: Sequence[str], axis: Axis, part: Extract) -> MeansSource:
@@ -53,10 +55,17 @@ def system_means(runs: Sequence[NamedRun], keys: Sequence[str], axis: Axis, part
 
     def read(run: NamedRun, view: RunView, keys: Sequence[str]) -> dict[str, RunMeans]:
         lines = query.lines(run, view)
-        means = {key: means_of_line(line.x, line.y, query.width) for key, line in lines.items()}
+        means = {key: mean_of(line) for key, line in lines.items()}
         return {key: of_key for key, of_key in means.items() if of_key is not None}
 
-    return MeansSource(f"system {axis.kind} {part.first} {part.last} {query.width}", read)
+    def mean_of(line: Line) -> RunMeans | None:
+        if query.width is None:
+            return run_means([LoggedPoints(line.x, line.y)], axis, part)
+        return means_of_line(line.x, line.y, query.width)
+
+    grids = [(on.t0_ms, on.count) for on in (*query.grids[:1], *query.grids[-1:])]
+    how = f"system {axis.kind} {part.first} {part.last} {query.width} {part.points} {grids}"
+    return MeansSource(how, read)
 
 
 @dataclass(slots=True)

@@ -1,25 +1,35 @@
 """The means of a run in buckets, and those of a group of runs.
 
-The widths of buckets are powers of two: wider ones consist of whole narrower ones. So a run is reduced once,
-without knowing the others, and its means are reduced again to the width of the widest.
+The widths of buckets are powers of two (of a logarithmic axis, in decades): wider ones consist of whole
+narrower ones. So a run is reduced once, without knowing the others, and its means are reduced again to the
+width of the widest.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import ceil, log2
+from math import ceil, inf, log2, log10
 from typing import NamedTuple
 
 import numpy as np
 
 from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Integers
-from runvitals.server.charts.overlay.axis import Axis, Extract, Scale
+from runvitals.server.charts.overlay.axis import (
+    LEAST_OF_DECADE,
+    Axis,
+    Extract,
+    Scale,
+    is_whole,
+    scale_of_width,
+)
 from runvitals.server.charts.overlay.lines import combine_parts
 from runvitals.server.charts.overlay.logged import LoggedPoints, part_of
 
 _NARROWEST = -40
 """The exponent of the narrowest width."""
+_WIDEST_OF_LOG = 2.0 ** -ceil(log2(LEAST_OF_DECADE))
+"""In decades."""
 
 
 class RunMeans(NamedTuple):
@@ -65,8 +75,13 @@ def run_means(processes: Sequence[LoggedPoints], axis: Axis, part: Extract) -> R
     if not cut:
         return None
     low, high = min(float(x[0]) for x, _ in cut), max(float(x[-1]) for x, _ in cut)
-    width = _width(high - low, 2 * part.points, 0 if axis.kind != "metric" else _NARROWEST)
-    whole = combine_parts([part_of(Scale(width), points) for points in cut])
+    if part.log:
+        width = min(_WIDEST_OF_LOG, _width(log10(high / low), 2 * part.points, _NARROWEST))
+    else:
+        narrowest = 0 if is_whole(axis, [x for x, _ in cut]) else _NARROWEST
+        width = _width(high - low, 2 * part.points, narrowest)
+    scale = scale_of_width(axis, width, part.log)
+    whole = combine_parts([part_of(scale, points) for points in cut])
     return RunMeans(width, whole.buckets.t, whole.values)
 
 
@@ -84,24 +99,27 @@ def _width(extent: float, points: int, narrowest: int) -> float:
     return 2.0 ** max(narrowest, ceil(log2(extent / points)))
 
 
-def shared_width(runs: Sequence[RunMeans], points: int) -> float:
-    """Return the narrowest width of which all runs together have at most this many buckets."""
+def shared_width(runs: Sequence[RunMeans], part: Extract) -> float:
+    """Return the narrowest width of which all runs together have at most the requested number of buckets."""
     width = max((run.width for run in runs), default=1.0)
     if not runs:
         return width
+    widest = _WIDEST_OF_LOG if part.log else inf
     low = min(float(run.indices[0]) * run.width for run in runs)
     high = max(float(run.indices[-1]) * run.width for run in runs)
-    while (high - low) / width >= points:
+    while (high - low) / width >= part.points and width < widest:
         width *= 2
     return width
 
 
-def group_line(group: int, runs: Sequence[RunMeans], width: float) -> GroupLine | None:
-    """Return the line of a group; None if none of its runs has values.
+def group_line(group: int, runs: Sequence[RunMeans], scale: Scale) -> GroupLine | None:
+    """Return the line of a group on a scale with a width; None if none of its runs has values.
 
     A run counts from its first to its last bucket: where it has no value between two, a straight line between
     them has. Otherwise the mean would jump wherever runs log at different steps.
     """
+    assert scale.width is not None
+    width = scale.width
     wider = [_widened(run, width) for run in runs]
     if not wider:
         return None
@@ -120,7 +138,7 @@ def group_line(group: int, runs: Sequence[RunMeans], width: float) -> GroupLine 
             total[of_run] += values
     with np.errstate(over="ignore", invalid="ignore"):
         mean = np.minimum(np.maximum(total / count, low), high)  # summation rounds, and may overflow
-    return GroupLine(group, len(wider), places * width, mean, low, high, count)
+    return GroupLine(group, len(wider), scale.x(places), mean, low, high, count)
 
 
 def _widened(run: RunMeans, width: float) -> RunMeans:

@@ -12,7 +12,7 @@ from fastapi.responses import Response
 from runvitals.base import deadline
 from runvitals.model.run_groups import MAX_BY, grouped_by
 from runvitals.server.access.permission import needs
-from runvitals.server.charts.overlay.axis import METRIC, Extract
+from runvitals.server.charts.overlay.axis import METRIC, Axis, Extract, Scale, scale_of_width
 from runvitals.server.charts.overlay.group_members import GroupedRuns, group_runs
 from runvitals.server.charts.overlay.group_reading import (
     GroupReading,
@@ -22,7 +22,7 @@ from runvitals.server.charts.overlay.group_reading import (
 )
 from runvitals.server.charts.overlay.run_means import GroupLine, RunMeans, group_line, shared_width
 from runvitals.server.charts.routes import group_models as models
-from runvitals.server.charts.routes.overlay import Place, in_time, requested_axis, requested_part
+from runvitals.server.charts.routes.overlay import Place, TheScale, in_time, requested_axis, requested_part
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response
 from runvitals.server.http.router import Router
@@ -53,10 +53,10 @@ class RequestedGroups:
     grouped: GroupedRuns
     runs: list[NamedRun]
 
-    def lines(self, means: Mapping[str, RunMeans], width: float) -> Iterator[GroupLine]:
+    def lines(self, means: Mapping[str, RunMeans], scale: Scale) -> Iterator[GroupLine]:
         """Yield the line of each group that has values, from the means of runs by id."""
         for place, group in enumerate(self.grouped.groups[:MAX_SHOWN]):
-            line = group_line(place, [means[run] for run in group.runs if run in means], width)
+            line = group_line(place, [means[run] for run in group.runs if run in means], scale)
             if line is not None:
                 yield line
 
@@ -92,9 +92,10 @@ def requested_extract(
     points: Annotated[int, Query(ge=2, le=1000, description="Of each line, at most.")] = 300,
     x0: Place = None,
     x1: Place = None,
+    scale: TheScale = "linear",
 ) -> Extract:
     """Return which part of x is requested; `x0` and `x1` are included."""
-    return requested_part(points, x0, x1)
+    return requested_part(points, x0, x1, scale=scale)
 
 
 TheExtract = Annotated[Extract, Depends(requested_extract)]
@@ -116,10 +117,10 @@ async def group_logged(
     """Logged numbers of all runs that match, as means of groups.
 
     A line is the mean of the runs of its group, between the lowest and the highest of them. Buckets are as
-    wide as a power of two.
+    wide as a power of two; of a logarithmic scale, in decades.
     """
     axis = requested_axis(x, "step", "relative", "wall", "metric")
-    return await _response(request, groups, keys, x, part, logged_means(axis, part))
+    return await _response(request, groups, keys, axis, part, logged_means(axis, part))
 
 
 @router.get("/system", response_model=models.GroupedOverlay, dependencies=[needs("filtered run:read")])
@@ -143,14 +144,14 @@ async def group_system(
         source = system_means(groups.runs, keys, axis, part)
     except ValueError as error:
         raise HTTPException(422, str(error)) from None
-    return await _response(request, groups, keys, x, part, source)
+    return await _response(request, groups, keys, axis, part, source)
 
 
 async def _response(
     request: Request,
     groups: RequestedGroups,
     keys: Sequence[str],
-    x: str,
+    axis: Axis,
     part: Extract,
     source: MeansSource,
 ) -> Response:
@@ -164,12 +165,11 @@ async def _response(
         for key in names:
             deadline.check()
             means = reading.means[key]
-            width = shared_width(list(means.values()), part.points)
-            lines.append(
-                {"key": key, "width": width, "lines": [_as_json(line) for line in groups.lines(means, width)]}
-            )
+            scale = scale_of_width(axis, shared_width(list(means.values()), part), part.log)
+            of_groups = [_as_json(line) for line in groups.lines(means, scale)]
+            lines.append({"key": key, "width": scale.width, "lines": of_groups})
         about = groups.as_json(len(reading.unread))
-        return json_bytes({"x": x, **about, "keys": lines, "problems": list(reading.problems)})
+        return json_bytes({"x": str(axis), **about, "keys": lines, "problems": list(reading.problems)})
 
     return await json_response(request, await in_time(encode))
 

@@ -10,6 +10,8 @@ from fastapi.responses import Response
 from runvitals.readers.journals.key_filter import KeyFilter
 from runvitals.server.access.permission import needs
 from runvitals.server.charts import series
+from runvitals.server.charts.overlay.axis import Extract
+from runvitals.server.charts.routes.overlay import TheScale
 from runvitals.server.charts.routes.tables.formats import RESPONSES, TheFormat
 from runvitals.server.charts.routes.tables.responses import history_table, send_table
 from runvitals.server.http.responses import RUN_ERRORS, json_bytes, json_response, read_or_422
@@ -40,19 +42,20 @@ async def run_history(
     ] = "auto",
     first_step: StepLimit = None,
     last_step: StepLimit = None,
+    scale: TheScale = "linear",
 ) -> Response:
     """The numbers that `log()` wrote, by step, for each process that logged.
 
     They are from `first_step` to `last_step`, both included. As a table (`format`), a row has `step`, `t`,
     `host`, `rank` and a column for each name.
     """
-    points = None if resolution == "raw" else max_points
+    part = None if resolution == "raw" else Extract(max_points, log=scale == "log")
     selection = series.LoggedSelection(tuple(keys), rank, first_step, last_step)
     if format != "json":
-        return await send_table(request, history_table(run, selection, points, format))
+        return await send_table(request, history_table(run, selection, part, format))
 
     def read(view: RunView) -> bytes:
-        return json_bytes(series.logged_values(view, selection, points))
+        return json_bytes(series.logged_values(view, selection, part))
 
     return await json_response(request, await read_or_422(run, read))
 

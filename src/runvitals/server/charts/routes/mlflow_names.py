@@ -57,6 +57,10 @@ class MlflowView:
         )
         return ChartData([self._series(series) for series in chart.samples], buckets)
 
+    def read_buckets(self, selection: SeriesSelection, on: Grid) -> list[BucketedSeries]:
+        """See `RunView.read_buckets`."""
+        return [self._rename_buckets(series) for series in self._view.read_buckets(selection, on)]
+
     def _mlflow_name(self, key: str, host: str) -> tuple[str, float]:
         return mlflow.rename(key, host in self._with_host_memory) or (key, 1.0)
 

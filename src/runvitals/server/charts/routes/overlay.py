@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import Annotated, Any, Literal, TypeVar
 
 from fastapi import Depends, HTTPException, Query, Request
@@ -93,6 +92,15 @@ async def requested_runs(library: TheLibrary, runs: RunIds, place: ThePlace) -> 
 TheRuns = Annotated[RequestedRuns, Depends(requested_runs)]
 
 
+TheScale = Annotated[
+    Literal["linear", "log"],
+    Query(
+        description="`log`: buckets are about equally wide in log10 of x, at least 20 a decade; `width` is "
+        "in decades, and what has no positive x is left out."
+    ),
+]
+
+
 def requested_part(
     points: Annotated[int, Query(ge=2, le=2000, description="Of each line, at most.")] = 300,
     x0: Place = None,
@@ -106,11 +114,12 @@ def requested_part(
             allow_inf_nan=False,
         ),
     ] = None,
+    scale: TheScale = "linear",
 ) -> Extract:
     """Return which part of x is requested; `x0` and `x1` are included."""
     if x0 is not None and x1 is not None and x1 < x0:
         raise HTTPException(422, f"x1 ({x1:g}) is before x0 ({x0:g})")
-    return Extract(points, x0, x1, width)
+    return Extract(points, x0, x1, width, scale == "log")
 
 
 ThePart = Annotated[Extract, Depends(requested_part)]
@@ -150,13 +159,6 @@ async def overlay_logged(
             max_length=600,
         ),
     ] = "step",
-    scale: Annotated[
-        Literal["linear", "log"],
-        Query(
-            description="`log`: buckets are equally wide in log10 of x, at least 20 a decade; `width` is in "
-            "decades, and what has no positive x is left out."
-        ),
-    ] = "linear",
     extremes: Extremes = True,
     format: OverlayFormat = "json",
 ) -> Response:
@@ -168,7 +170,7 @@ async def overlay_logged(
     """
     axis = requested_axis(x, "step", "relative", "wall", "metric")
     with _as_422():
-        read_lines = await runs.reading.logged(keys, axis, replace(part, log=scale == "log"))
+        read_lines = await runs.reading.logged(keys, axis, part)
     return await _response(request, runs, read_lines, x, extremes, format)
 
 
@@ -197,7 +199,8 @@ async def overlay_system(
 
     The buckets are those of `/runs/{run}/metrics`: they begin at multiples of their width since 1970. With
     `x=relative`, x is counted from the beginning of the bucket in which the run started. `min` and `max` are
-    the extremes of all devices in a bucket.
+    the extremes of all devices in a bucket. With `scale=log`, which `x=relative` has, buckets get wider with
+    the time since the start of each run.
     """
     axis = requested_axis(x, "relative", "wall")
     with _as_422():

@@ -68,7 +68,8 @@ class OverlayKey(ResponseBody):
 
     key: str
     width: float | None = Field(
-        description="Width of the buckets, which begin at multiples of it; None if these are single values."
+        description="Width of the buckets, which begin at multiples of it; None if these are single values, "
+        "or samples along a logarithmic axis."
     )
     groups: list[OverlayGroup]
 

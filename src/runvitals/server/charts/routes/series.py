@@ -21,7 +21,7 @@ from runvitals.server.library.run_library import OpenedRun, RunView
 from runvitals.server.live import follower as live
 from runvitals.server.live.feed import CHECK_INTERVAL_S
 from runvitals.server.runs.routes import models
-from runvitals.server.runs.routes.parameters import MaxPoints, Millis, TheLibrary, TheSelection
+from runvitals.server.runs.routes.parameters import LogFrom, MaxPoints, Millis, TheLibrary, TheSelection
 from runvitals.server.services import services_of
 
 router = Router(responses=RUN_ERRORS)
@@ -64,6 +64,7 @@ async def run_metrics(
     format: TheFormat,
     t0: Millis = None,
     t1: Millis = None,
+    log_from: LogFrom = None,
     max_points: MaxPoints = 1000,
     resolution: Annotated[
         Literal["auto", "raw"], Query(description="`raw` = every sample, regardless of `max_points`.")
@@ -97,11 +98,11 @@ async def run_metrics(
         return await json_response(request, await _changes_since(request, run, library, after, wait))
     points = None if resolution == "raw" else max_points
     if format != "json":
-        table = metrics_table(run, selection, t0, t1, points, format, library.clock())
+        table = metrics_table(run, selection, t0, t1, points, format, library.clock(), log_from)
         return await send_table(request, table)
 
     def read(view: RunView) -> bytes:
-        return json_bytes(series.metrics(view, selection, t0, t1, points))
+        return json_bytes(series.metrics(view, selection, t0, t1, points, log_from))
 
     return await json_response(request, await read_or_422(run, read))
 

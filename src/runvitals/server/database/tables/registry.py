@@ -1,9 +1,10 @@
-"""The tables of registered models, of models that trainings log, and of the files of both and of runs."""
+"""The tables of registries, of models that trainings log, and of the files of both and of runs."""
 
 from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    CheckConstraint,
     Column,
     Double,
     ForeignKey,
@@ -12,36 +13,61 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    text,
 )
 
 from runvitals.server.database.table_base import id_column, metadata, ordered_text
 
-# `entity_id`: the team or user whose registry it is in; null on a server without accounts. `tags`, `aliases`:
-# JSON objects. `last_version`: of all versions, those that were deleted too.
+# A registry is a project whose name begins with `wandb-registry-`; its portfolios are the collections. What
+# is here belongs to such a project. An administrator has rights only while they are in the team.
+registry_admin = Table(
+    "registry_admin",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    Column(
+        "user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), primary_key=True, index=True
+    ),
+    Column("created_ms", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+protected_alias = Table(
+    "protected_alias",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    Column("alias", ordered_text(), primary_key=True),
+    Column("created_ms", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# What a registry says of a collection besides its row. `properties`: a JSON object, the tags of MLflow's
+# clients that have a value.
 registered_model = Table(
     "registered_model",
     metadata,
-    id_column(),
-    Column("entity_id", Integer, ForeignKey("entity.id", ondelete="CASCADE")),
-    Column("name", ordered_text(), nullable=False),
-    Column("description", Text),
-    Column("tags", Text, nullable=False),
-    Column("aliases", Text, nullable=False),
-    Column("last_version", Integer, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
-    Column("changed_ms", BigInteger, nullable=False),
-    Index("uq_registered_model_name_entity_id", "name", text("coalesce(entity_id, 0)"), unique=True),
-    Index(None, "entity_id"),
-    sqlite_autoincrement=True,
+    Column(
+        "collection_id",
+        Integer,
+        ForeignKey("artifact_collection.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("author_id", Integer, ForeignKey("user_account.id", ondelete="SET NULL"), index=True),
+    Column("properties", Text, nullable=False),
 )
 
-# `source`: as the client sent it. `location`: where its files are. `run_uid`: the run may be gone.
+# What a registry says of a linked version besides its membership. `source`: as MLflow's client sent it;
+# `location`: where its files are, if the version has none. `run_uid`: the run may be gone. `properties`: as
+# of collections.
 model_version = Table(
     "model_version",
     metadata,
-    Column("model_id", Integer, ForeignKey("registered_model.id", ondelete="CASCADE"), primary_key=True),
-    Column("version", Integer, primary_key=True, autoincrement=False),
+    Column(
+        "membership_id",
+        Integer,
+        ForeignKey("artifact_membership.id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    Column("author_id", Integer, ForeignKey("user_account.id", ondelete="SET NULL"), index=True),
+    Column("author", Text, nullable=False),
     Column("description", Text),
     Column("stage", Text, nullable=False),
     Column("source", Text, nullable=False),
@@ -49,9 +75,50 @@ model_version = Table(
     Column("run_uid", Text),
     Column("run_link", Text),
     Column("logged_model", Text),
-    Column("tags", Text, nullable=False),
-    Column("created_ms", BigInteger, nullable=False),
+    Column("properties", Text, nullable=False),
+    Column("downloads", Integer, nullable=False),
     Column("changed_ms", BigInteger, nullable=False),
+)
+
+# Somebody asks for a protected alias of a version. It ends with the version.
+alias_request = Table(
+    "alias_request",
+    metadata,
+    id_column(),
+    Column(
+        "membership_id",
+        Integer,
+        ForeignKey("artifact_membership.id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("alias", ordered_text(), nullable=False),
+    Column("state", Text, nullable=False),
+    Column("author_id", Integer, ForeignKey("user_account.id", ondelete="SET NULL"), index=True),
+    Column("author", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    Column("closed_by", Text),
+    Column("closed_ms", BigInteger),
+    CheckConstraint("state IN ('open', 'approved', 'declined', 'withdrawn')", name="state"),
+    sqlite_autoincrement=True,
+)
+
+alias_request_comment = Table(
+    "alias_request_comment",
+    metadata,
+    id_column(),
+    Column(
+        "request_id",
+        Integer,
+        ForeignKey("alias_request.id", ondelete="CASCADE"),
+        nullable=False,
+        index=True,
+    ),
+    Column("author_id", Integer, ForeignKey("user_account.id", ondelete="SET NULL"), index=True),
+    Column("author", Text, nullable=False),
+    Column("text", Text, nullable=False),
+    Column("created_ms", BigInteger, nullable=False),
+    sqlite_autoincrement=True,
 )
 
 # `uid`: what clients know it by. `tags`, `params`: JSON objects.

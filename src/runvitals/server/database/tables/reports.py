@@ -14,6 +14,7 @@ from sqlalchemy import (
     LargeBinary,
     Table,
     Text,
+    text,
 )
 
 from runvitals.server.database.table_base import id_column, metadata, ordered_text
@@ -56,6 +57,7 @@ report_version = Table(
 )
 
 # `kind`: `image`, which blocks show, or `frozen`, the values of a panel. `digest`: SHA-256, in hexadecimal.
+# `place`: as of `stored_file`.
 report_file = Table(
     "report_file",
     metadata,
@@ -66,6 +68,7 @@ report_file = Table(
     Column("bytes", BigInteger, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("author_id", Integer, ForeignKey("user_account.id", ondelete="SET NULL"), index=True),
+    Column("place", Integer, nullable=False, server_default=text("0")),
     CheckConstraint("kind IN ('image', 'frozen')", name="kind"),
     sqlite_with_rowid=False,
 )
@@ -110,6 +113,17 @@ report_follow = Table(
     Column("report_id", Integer, ForeignKey("report.id", ondelete="CASCADE"), primary_key=True),
     Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), primary_key=True),
     Column("created_ms", BigInteger, nullable=False),
+    Index(None, "user_id"),
+    sqlite_with_rowid=False,
+)
+
+# `seen_ms`: when the page on which a user edits the report was open last.
+report_editor = Table(
+    "report_editor",
+    metadata,
+    Column("report_id", Integer, ForeignKey("report.id", ondelete="CASCADE"), primary_key=True),
+    Column("user_id", Integer, ForeignKey("user_account.id", ondelete="CASCADE"), primary_key=True),
+    Column("seen_ms", BigInteger, nullable=False),
     Index(None, "user_id"),
     sqlite_with_rowid=False,
 )

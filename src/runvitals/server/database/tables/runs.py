@@ -349,18 +349,22 @@ media = Table(
     Column("body", Text, nullable=False),
     UniqueConstraint("writer_id", "seq"),
     Index(None, "run_id", "key", "step", "time_ms", "id"),
+    Index(None, "run_id", "kind", "step"),
     sqlite_autoincrement=True,
 )
 
-# Files whose contents are in the file store. `media_type`: from the content.
+# Files whose contents are in a file store. `media_type`: from the content. `place`: 0: in that of the server;
+# otherwise in the bucket of the team with this entity id.
 stored_file = Table(
     "stored_file",
     metadata,
     id_column(),
-    Column("sha256", ordered_text(), nullable=False, unique=True),
+    Column("sha256", ordered_text(), nullable=False),
     Column("bytes", BigInteger, nullable=False),
     Column("media_type", Text, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
+    Column("place", Integer, nullable=False, server_default=text("0")),
+    UniqueConstraint("sha256", "place"),
     sqlite_autoincrement=True,
 )
 

@@ -25,6 +25,11 @@ from runvitals.server.doors.mlflow.errors import (
 )
 from runvitals.server.doors.mlflow.experiments import experiments_of
 from runvitals.server.doors.mlflow.logged_models import LoggedModels
+from runvitals.server.doors.mlflow.registry_files import (
+    entries_below,
+    is_registry_path,
+    registry_file_response,
+)
 from runvitals.server.doors.mlflow.requests import TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.runs import find_run
 from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken
@@ -66,7 +71,7 @@ def checked_path(path: str) -> list[str]:
         decoded = unquote(decoded)
     parts = path.split("/")
     hidden = {"", ".", ".."}.intersection((*parts, *decoded.split("/")))
-    if hidden or _UNSAFE.search(decoded) or len(path) > MAX_PATH:
+    if hidden or _UNSAFE.search(path) or "\\" in decoded or len(path) > MAX_PATH:
         raise invalid("Invalid path")
     return parts
 
@@ -107,6 +112,16 @@ def place_for_writing(request: Request, path: str) -> ArtifactPlace:
     return place
 
 
+def readable_place(request: Request, path: str) -> ArtifactPlace:
+    """Return the place of a path whose files the requester may download. Reads the database.
+
+    Raises:
+        MlflowError: there is no such run or model.
+        HTTPException: 401 or 403.
+    """
+    return _place(request, path, Action.RUN_READ, Action.ARTIFACT_DOWNLOAD)
+
+
 def _missing(path: str) -> MlflowError:
     return MlflowError(RESOURCE_DOES_NOT_EXIST, f"No such artifact: '{path[:200]}'")
 
@@ -125,6 +140,7 @@ async def put(request: Request, path: str) -> Response:
                     incoming.sha256,
                     incoming.size,
                     lambda file: note_file(request, place, file),
+                    files.place_of_project(place.project_id),
                 )
 
             await run_in_threadpool(keep, incoming)
@@ -162,7 +178,9 @@ def file_response(request: Request, path: str) -> Response:
         MlflowError: there is no such file.
         HTTPException: 401 or 403.
     """
-    place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_DOWNLOAD)
+    if is_registry_path(path):
+        return registry_file_response(request, path)
+    place = readable_place(request, path)
     file = access_of(request).metadata_store.mlflow_files.get(place.project_id, place.path)
     content: OpenedContent | None = None if file is None else received_files(request).open_file(file)
     if file is None or content is None:
@@ -187,6 +205,8 @@ def delete(request: Request, path: str) -> Response:
 def list_folder(request: Request, sent: TheMessage) -> Response:
     """Return the files and folders in a folder of artifacts."""
     path = sent.required("path", most=MAX_PATH).rstrip("/")
+    if is_registry_path(path):
+        return to_response({"files": [_entry_json(entry, "") for entry in entries_below(request, path)]})
     place = _place(request, path, Action.RUN_READ, Action.ARTIFACT_READ)
     return to_response({"files": [_entry_json(entry, "") for entry in _entries(request, place)]})
 

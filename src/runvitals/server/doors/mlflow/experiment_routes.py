@@ -35,6 +35,8 @@ READS: Final = [needs("filtered project:read")]
 # The body names the experiment; `Experiments.require` decides.
 CHANGES: Final = [needs("filtered project:update")]
 
+MAX_TAG: Final = 1 << 16
+"""Characters of a value: MLflow's limit of 5,000 holds in its clients."""
 router: Final = mlflow_router()
 
 
@@ -85,7 +87,7 @@ def _search(sent: SentMessage, experiments: Experiments) -> Response:
     stages = _STAGES.get({"1": "ACTIVE_ONLY", "2": "DELETED_ONLY", "3": "ALL"}.get(view, view))
     if stages is None:
         raise invalid(f"Invalid value {view[:60]} for parameter 'view_type' supplied.")
-    most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
+    most = max_results(sent.integer("max_results"), DEFAULT_PAGE, MAX_PAGE)
     unused = experiments.unused_default()
     matches = [
         (experiment, shown)
@@ -94,7 +96,7 @@ def _search(sent: SentMessage, experiments: Experiments) -> Response:
         and all(comparison.holds(_value(experiment, shown, comparison)) for comparison in comparisons)
     ]
     _sort(matches, order)
-    page, following = page_of(matches, sent.text("page_token"), most)
+    page, following = page_of(matches, sent, most)
     more = {} if following is None else {"next_page_token": following}
     return to_response({"experiments": [shown for _, shown in page], **more})
 
@@ -154,7 +156,7 @@ def restore(sent: TheMessage, experiments: TheExperiments) -> Response:
 def set_tag(sent: TheMessage, experiments: TheExperiments) -> Response:
     """Set a tag of an experiment."""
     experiment = _active(experiments, sent, Action.PROJECT_UPDATE)
-    key, value = checked_tag(sent.required("key"), sent.text("value") or "", most_value=5000)
+    key, value = checked_tag(sent.required("key"), sent.text("value") or "", most_value=MAX_TAG)
     experiments.set_tags(experiment, {key: value})
     return to_response({})
 

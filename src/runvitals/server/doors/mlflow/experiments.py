@@ -207,7 +207,7 @@ class Experiments:
         if values:
             self._table.set(number, now_ms, **values)
         if tags:
-            self._table.set_tags(number, tags, now_ms)
+            self._table.set_tags(number, tags)
         return self._with_number(number)
 
     def _place(self, name: str) -> tuple[int | None, str]:
@@ -272,7 +272,7 @@ class Experiments:
 
     def set_tags(self, experiment: StoredExperiment, tags: dict[str, str | None]) -> None:
         """Set tags; None removes one."""
-        self._table.set_tags(experiment.id, tags, self._access.clock())
+        self._table.set_tags(experiment.id, tags)
 
     def trash(self, experiment: StoredExperiment) -> None:
         """Move an experiment and its runs to the trash.

@@ -17,6 +17,8 @@ MAX_PARAMS: Final = 100
 MAX_TAGS: Final = 100
 MAX_ENTITIES: Final = 1000
 MAX_SHOWN: Final = 100
+_FIELDS: Final = {"metric": "name", "param": "key", "tag": "key"}
+"""What MLflow's messages call the name of each."""
 _NAME: Final = re.compile(r"[/\w.\- :]*")
 
 
@@ -29,16 +31,16 @@ def checked_name(kind: str, name: Any) -> str:
     if name is not None and not isinstance(name, str):
         raise wrong_type("key", name, "a string")
     if not name:
-        raise invalid(f"Missing value for required parameter '{kind}.key'.")
+        raise invalid(f"Missing value for required parameter '{_FIELDS[kind]}'.")
     if not _NAME.fullmatch(name):
         raise invalid(
-            f"Invalid value \"{name[:MAX_SHOWN]}\" for parameter '{kind}.name' supplied: Names may only "
+            f"Invalid value \"{name[:MAX_SHOWN]}\" for parameter '{_FIELDS[kind]}' supplied: Names may only "
             "contain alphanumerics, underscores (_), dashes (-), periods (.), spaces ( ), colon(:) "
             "and slashes (/)."
         )
     if posixpath.normpath(name) != name or name.startswith((".", "/")):
         raise invalid(
-            f"Invalid value \"{name[:MAX_SHOWN]}\" for parameter '{kind}.name' supplied: Names may be "
+            f"Invalid value \"{name[:MAX_SHOWN]}\" for parameter '{_FIELDS[kind]}' supplied: Names may be "
             "treated as files in certain cases, and must not resolve to other names when treated as such. "
             f"This name would resolve to '{posixpath.normpath(name)[:MAX_SHOWN]}'"
         )
@@ -55,14 +57,16 @@ def _check_length(what: str, text: str, most: int) -> str:
 
 
 def checked_param(key: Any, value: Any) -> tuple[str, str]:
-    """Return a parameter."""
+    """Return a parameter; a long value is truncated, as by MLflow."""
     name = checked_name("param", key)
-    return name, _check_length(f"params.{name[:MAX_SHOWN]}.value", _text(value), MAX_PARAM_VALUE)
+    return name, _text(value)[:MAX_PARAM_VALUE]
 
 
 def checked_tag(key: Any, value: Any, most_value: int = MAX_TAG_VALUE) -> tuple[str, str]:
-    """Return a tag."""
+    """Return a tag; a value that is too long for a tag of a run is truncated, as by MLflow."""
     name = checked_name("tag", key)
+    if most_value == MAX_TAG_VALUE:
+        return name, _text(value)[:MAX_TAG_VALUE]
     return name, _check_length(f"tags.{name[:MAX_SHOWN]}.value", _text(value), most_value)
 
 

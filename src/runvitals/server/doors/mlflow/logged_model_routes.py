@@ -58,7 +58,7 @@ def search(sent: TheMessage, models: TheLoggedModels) -> Response:
     model_search = ModelSearch.of(sent)
     most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
     projects = [models.experiments.find(experiment_id).id for experiment_id in ids]
-    page, following = page_of(model_search.find(models, projects), sent.text("page_token"), most)
+    page, following = page_of(model_search.find(models, projects), sent, most)
     more = {} if following is None else {"next_page_token": following}
     return to_response({"models": models.with_metrics(page), **more})
 

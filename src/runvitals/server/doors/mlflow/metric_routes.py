@@ -20,7 +20,7 @@ from runvitals.server.doors.mlflow.limits import (
 )
 from runvitals.server.doors.mlflow.metric_columns import MetricColumns, SentBatch
 from runvitals.server.doors.mlflow.metric_history import MetricValues, points_json
-from runvitals.server.doors.mlflow.pages import offset, token
+from runvitals.server.doors.mlflow.pages import offset, query_of, token
 from runvitals.server.doors.mlflow.requests import (
     SentMessage,
     TheMessage,
@@ -44,7 +44,7 @@ MAX_BULK: Final = 25_000
 MAX_RUNS: Final = 100
 INTERVALS: Final = 320
 MAX_INTERVALS: Final = 2500
-MAX_BODY: Final = 1 << 20
+MIN_RESERVED: Final = 1 << 20
 
 router: Final = mlflow_router()
 first: Final = mlflow_router()
@@ -80,13 +80,8 @@ async def log_parameter(sent: TheMessage, request: Request) -> Response:
 @first.post("/runs/log-batch", dependencies=SENDS)
 async def log_batch(request: Request) -> Response:
     """Store metrics, parameters and tags of a run."""
-    with door_recorder(request).in_flight(MAX_BODY):
-        body = await request.body()
-        if len(body) > MAX_BODY:
-            raise invalid(
-                f"Batched logging API requests must be at most {MAX_BODY} bytes, got a request of size "
-                f"{len(body)}."
-            )
+    body = await request.body()
+    with door_recorder(request).in_flight(max(MIN_RESERVED, len(body))):
         run_id, metrics, params, tags = _batch(body)
         writes = RunWrites(request)
         stored = writes.door.to_stored(metrics)
@@ -124,12 +119,15 @@ async def history(sent: TheMessage, runs: TheRuns, request: Request) -> Response
     name = sent.required("metric_key")
     most = sent.integer("max_results")
     if most is not None and most <= 0:
-        raise invalid(f"Invalid value {most} for parameter 'max_results' supplied.")
-    first = offset(sent.text("page_token"))
+        raise invalid(
+            f"Invalid value {most} for parameter 'max_results' supplied. It must be a positive integer"
+        )
+    query = query_of(sent)
+    first = offset(sent.text("page_token"), query)
     number = await existing(runs, run_id_of(sent))
     most = MAX_HISTORY if most is None else min(most, PAGE)
     values, end = await RunReads(request).history_page(number, name, first, most)
-    more = {"next_page_token": token(end)} if end < len(values.values) else {}
+    more = {"next_page_token": token(end, query)} if end < len(values.values) else {}
     return await _respond(request, name, [_Chosen(values, range(min(first, end), end))], more)
 
 

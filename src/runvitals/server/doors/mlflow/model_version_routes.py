@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from fastapi import Request
 from starlette.responses import Response
 
 from runvitals.server.access.actions import Action
@@ -36,7 +38,10 @@ from runvitals.server.doors.mlflow.search_text import (
     parse_filter,
     parse_order,
 )
-from runvitals.server.registry.storage.registered_models import ModelVersion, RegisteredModel
+from runvitals.server.doors.mlflow.source_files import files_of_source, run_number
+from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.registry.storage.model_versions import ModelVersion, NewModelVersion
+from runvitals.server.registry.storage.registered_models import RegisteredModel
 
 DEFAULT_PAGE: Final = 10_000
 MAX_PAGE: Final = 200_000
@@ -53,7 +58,7 @@ router: Final = mlflow_router()
 
 
 @router.post("/model-versions/create", dependencies=CHANGES)
-def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> Response:
+def create(request: Request, sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> Response:
     """Create a version of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     source = sent.required("source", most=MAX_SOURCE)
@@ -63,48 +68,59 @@ def create(sent: TheMessage, registry: TheRegistry, logged: TheLoggedModels) -> 
             "file path, ftp, objectstore, or mlflow-artifacts uri, an absolute path must be provided without "
             "relative path references present. Please provide an absolute path."
         )
-    location, run_uid = _place(source, registry, logged)
+    place = _place(request, source, registry, logged)
     uid = sent.text("model_id", most=200)
     made_from = logged.find(uid) if uid else None
-    if made_from is not None and run_uid is None:
-        run_uid = made_from.run_uid
-    added = registry.table.add_version(
+    run_uid = place.run_uid or (None if made_from is None else made_from.run_uid)
+    run_uid = sent.text("run_id", most=256) or run_uid
+    added = registry.versions_table.register(
         model.id,
-        ModelVersion(
-            version=0,
-            description=sent.text("description", most=MAX_DESCRIPTION) or "",
-            stage="None",
+        NewModelVersion(
             source=source,
-            location=location,
-            run_uid=sent.text("run_id", most=256) or run_uid,
+            location=place.location,
+            description=sent.text("description", most=MAX_DESCRIPTION) or "",
+            tags=sent_tags(sent),
+            files=place.files,
+            copy_of=place.copy_of,
+            run_id=run_number(request, run_uid),
+            run_uid=run_uid,
             run_link=sent.text("run_link", most=MAX_SOURCE),
             logged_model=uid or None,
-            tags=sent_tags(sent),
-            created_ms=registry.now_ms,
-            changed_ms=registry.now_ms,
         ),
+        registry.now_ms,
+        registry.changer(model),
     )
     if made_from is not None:
         logged.note_version(made_from, model.name, added.version)
     return to_response({"model_version": version_json(registry.find(model.name), added)})
 
 
-def _place(source: str, registry: ModelRegistry, logged: LoggedModels) -> tuple[str, str | None]:
+class _Source(NamedTuple):
+    """What a version is made from: `files` by path, or the files of the version `copy_of`."""
+
+    location: str
+    run_uid: str | None = None
+    files: Mapping[str, tuple[str, StoredFile]] = {}
+    copy_of: int | None = None
+
+
+def _place(request: Request, source: str, registry: ModelRegistry, logged: LoggedModels) -> _Source:
     """Return where the files of a source are, and the run that made it.
 
     Raises:
         MlflowError: the source names a model that does not exist.
     """
     if not source.startswith(_MODELS):
-        return source, None
+        return _Source(source, None, files_of_source(request, source))
     parts = source.removeprefix(_MODELS).strip("/").split("/")
     if len(parts) == 1 and parts[0].startswith("m-"):
         model = logged.find(parts[0])
-        return logged.location(model), model.run_uid
+        location = logged.location(model)
+        return _Source(location, model.run_uid, files_of_source(request, location))
     if len(parts) == 2 and parts[1].isascii() and parts[1].isdecimal() and len(parts[1]) < 10:
-        named = registry.find(parts[0])
+        named = registry.find(parts[0], Action.REGISTRY_DOWNLOAD)
         version = registry.version(named, int(parts[1]))
-        return version.location, version.run_uid
+        return _Source(version.location, version.run_uid, {}, version.version_id)
     raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"there is no model {source[:200]!r}")
 
 
@@ -129,9 +145,9 @@ def _respond(registry: ModelRegistry, sent: SentMessage) -> Response:
 @router.patch("/model-versions/update", dependencies=CHANGES)
 def update(sent: TheMessage, registry: TheRegistry) -> Response:
     """Change the description of a version."""
-    model, version = _find(registry, sent, Action.REGISTRY_LINK)
+    _, version = _find(registry, sent, Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
-    registry.table.change_version(model.id, version.version, registry.now_ms, description=description)
+    registry.versions_table.change(version, registry.now_ms, description=description)
     return _respond(registry, sent)
 
 
@@ -145,9 +161,9 @@ def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
             "Model version transition cannot archive existing model versions because "
             f"'{stage}' is not an Active stage. Valid stages are Staging, Production"
         )
-    model, version = _find(registry, sent, Action.REGISTRY_LINK)
+    _, version = _find(registry, sent, Action.REGISTRY_LINK)
     archived = "Archived" if archives else None
-    registry.table.change_version(model.id, version.version, registry.now_ms, archived, stage=stage)
+    registry.versions_table.change(version, registry.now_ms, archived, stage=stage)
     return _respond(registry, sent)
 
 
@@ -155,7 +171,7 @@ def transition_stage(sent: TheMessage, registry: TheRegistry) -> Response:
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a version."""
     model, version = _find(registry, sent, Action.REGISTRY_LINK)
-    registry.table.delete_version(model.id, version.version, registry.now_ms)
+    registry.versions_table.delete(model.id, version, registry.now_ms, registry.changer(model))
     return to_response({})
 
 
@@ -169,17 +185,17 @@ def download_uri(sent: TheMessage, registry: TheRegistry) -> Response:
 @router.post("/model-versions/set-tag", dependencies=CHANGES)
 def set_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Set a tag of a version."""
-    model, version = _find(registry, sent, Action.REGISTRY_LINK)
+    _, version = _find(registry, sent, Action.REGISTRY_LINK)
     key, value = sent_tag(sent)
-    registry.table.change_version_tags(model.id, version.version, {key: value})
+    registry.versions_table.change_tags(version, {key: value}, registry.now_ms)
     return to_response({})
 
 
 @router.delete("/model-versions/delete-tag", dependencies=CHANGES)
 def delete_tag(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a tag of a version."""
-    model, version = _find(registry, sent, Action.REGISTRY_LINK)
-    registry.table.change_version_tags(model.id, version.version, {sent.required("key"): None})
+    _, version = _find(registry, sent, Action.REGISTRY_LINK)
+    registry.versions_table.change_tags(version, {sent.required("key"): None}, registry.now_ms)
     return to_response({})
 
 
@@ -191,18 +207,18 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return a page of the versions that match a filter."""
     comparisons, prompts = without_prompt_tag(parse_filter(sent.text("filter"), _ATTRIBUTES))
     order = parse_order(sent.texts("order_by"), _ATTRIBUTES)
-    most = max_results(sent.integer("max_results") or None, DEFAULT_PAGE, MAX_PAGE)
+    most = max_results(sent.integer("max_results"), DEFAULT_PAGE, MAX_PAGE)
     names = [part for part in comparisons if part.kind == "attribute" and part.key == "name"]
     pairs: list[_Pair] = [
         (model, version)
         for model in registry.models()
         if all(comparison.holds(model.name) for comparison in names)
-        for version in registry.table.versions(model.id)
+        for version in registry.versions_table.of_collection(model.id)
         if (version.tags.get(PROMPT_TAG) == "true") == prompts
         and all(comparison.holds(_value((model, version), comparison)) for comparison in comparisons)
     ]
     _sort(pairs, order)
-    page, following = page_of(pairs, sent.text("page_token"), most)
+    page, following = page_of(pairs, sent, most)
     more = {} if following is None else {"next_page_token": following}
     return to_response({"model_versions": [version_json(*pair) for pair in page], **more})
 

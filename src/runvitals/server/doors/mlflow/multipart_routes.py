@@ -154,7 +154,13 @@ def complete(request: Request, path: str, sent: TheMessage) -> Response:
     try:
         with files.space.writing():
             joined = files.parts.join(key, place.run_id, list(etags), joined_path)
-            files.keep(joined_path, joined.sha256, joined.size, lambda file: note_file(request, place, file))
+            files.keep(
+                joined_path,
+                joined.sha256,
+                joined.size,
+                lambda file: note_file(request, place, file),
+                files.place_of_project(place.project_id),
+            )
     finally:
         files.end(joined_path)
     files.parts.finish(key, place.run_id)

@@ -94,7 +94,11 @@ async def upload(request: Request) -> Response:
         if not incoming.size:
             raise invalid("Request must specify data.")
         files.keep(
-            incoming.path, incoming.sha256, incoming.size, lambda file: note_file(request, target, file)
+            incoming.path,
+            incoming.sha256,
+            incoming.size,
+            lambda file: note_file(request, target, file),
+            files.place_of_project(target.project_id),
         )
 
     try:

@@ -66,7 +66,7 @@ def update(sent: TheMessage, registry: TheRegistry) -> Response:
     """Change the description of a registered model."""
     model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
     description = sent.text("description", most=MAX_DESCRIPTION)
-    registry.table.change(model.id, registry.now_ms, description=description)
+    registry.table.change(model, registry.now_ms, description=description)
     return to_response({"registered_model": registry.as_json(registry.find(model.name))})
 
 
@@ -81,7 +81,8 @@ def rename(sent: TheMessage, registry: TheRegistry) -> Response:
 @router.delete("/registered-models/delete", dependencies=CHANGES)
 def delete(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete a registered model."""
-    registry.table.delete(registry.find(sent.required("name"), Action.REGISTRY_LINK).id)
+    model = registry.find(sent.required("name"), Action.REGISTRY_LINK)
+    registry.table.delete(model.id, registry.now_ms, registry.changer(model))
     return to_response({})
 
 
@@ -107,7 +108,7 @@ def search(sent: TheMessage, registry: TheRegistry) -> Response:
             return _value(model, part)
 
         models.sort(key=key, reverse=not part.ascending)
-    page, following = page_of(models, sent.text("page_token"), most)
+    page, following = page_of(models, sent, most)
     more = {} if following is None else {"next_page_token": following}
     return to_response({"registered_models": [registry.as_json(model) for model in page], **more})
 
@@ -141,7 +142,7 @@ def latest_versions(sent: TheMessage, registry: TheRegistry) -> Response:
     """Return the newest version in each stage."""
     model = registry.find(sent.required("name"))
     stages = [checked_stage(stage) for stage in sent.texts("stages")] or list(STAGES)
-    newest = {version.stage: version for version in registry.table.versions(model.id)}
+    newest = {version.stage: version for version in registry.versions_table.of_collection(model.id)}
     versions = [version_json(model, newest[stage]) for stage in stages if stage in newest]
     return to_response({"model_versions": versions})
 
@@ -182,7 +183,7 @@ def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
     alias = checked_alias(sent.required("alias"))
     version = registry.version(model, sent_version(sent))
-    registry.table.change_aliases(model.id, {alias: version.version})
+    registry.table.set_alias(model.id, alias, version.version_id, registry.now_ms, registry.changer(model))
     return to_response({})
 
 
@@ -190,7 +191,7 @@ def set_alias(sent: TheMessage, registry: TheRegistry) -> Response:
 def delete_alias(sent: TheMessage, registry: TheRegistry) -> Response:
     """Delete an alias."""
     model = registry.find(sent.required("name"), Action.REGISTRY_ALIAS)
-    registry.table.change_aliases(model.id, {sent.required("alias"): None})
+    registry.table.delete_alias(model.id, sent.required("alias"), registry.now_ms, registry.changer(model))
     return to_response({})
 
 

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import posixpath
 import re
+from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Request
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.principals import Operator, ServiceAccount, User
 from runvitals.server.access.requester import Requester, requester_of
-from runvitals.server.access.resources import Registry as RegistryResource
+from runvitals.server.access.resources import Registry
+from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.doors.mlflow.errors import (
     RESOURCE_ALREADY_EXISTS,
     RESOURCE_DOES_NOT_EXIST,
@@ -20,47 +23,44 @@ from runvitals.server.doors.mlflow.errors import (
     invalid,
 )
 from runvitals.server.doors.mlflow.requests import SentMessage
-from runvitals.server.registry.storage.registered_models import (
-    ModelVersion,
-    RegisteredModel,
-    RegisteredModelTable,
-)
+from runvitals.server.projects.storage.projects import ProjectOwner
+from runvitals.server.registry.rights import changer_of
+from runvitals.server.registry.storage.model_versions import ModelVersion, ModelVersionTable
+from runvitals.server.registry.storage.registered_models import RegisteredModel, RegisteredModelTable
 from runvitals.server.service_parameters import access_of
 from runvitals.store.errors import NameTaken, NotFound
 
 PROMPT_TAG: Final = "mlflow.prompt.is_prompt"
 """Prompts of MLflow are registered models with this tag; searches list them only when it is named."""
-MAX_NAME: Final = 256
+MAX_NAME: Final = 128
 MAX_ALIAS: Final = 255
 _ALIAS: Final = re.compile(r"[\w\-]+")
 _VERSION_ALIAS: Final = re.compile(r"[vV]\d+")
-_IN_OWN_SPACE: Final = {
-    Action.REGISTRY_READ: Action.TEAM_READ,
-    Action.REGISTRY_DOWNLOAD: Action.TEAM_READ,
-}
-"""Own spaces have no roles of registries: who may create projects there may register models."""
+_READS: Final = (Action.REGISTRY_READ, Action.REGISTRY_DOWNLOAD)
 
 
 class ModelRegistry:
-    """The registered models of the requester's own team or space, and to read, those of their other teams.
+    """The collections of all registries that the requester may read, as MLflow's registered models.
 
-    Own is the team or space that gets runs which name none. Reads the database: use it in a thread.
+    New ones get into the registry `model` of the requester's home: the team or space that gets runs which
+    name none. Reads the database: use it in a thread.
 
     Attributes:
-        table: keeps the models.
+        table, versions_table: keep the models and their versions.
     """
 
     def __init__(self, access: AccessControl, requester: Requester) -> None:
         self._access = access
         self._requester = requester
         self.table: RegisteredModelTable = access.metadata_store.registered_models
+        self.versions_table: ModelVersionTable = access.metadata_store.model_versions
         principal = requester.principal
         self._is_operator = isinstance(principal, Operator)
         self.home = principal.home if isinstance(principal, (User, ServiceAccount)) else None
         self.now_ms = access.clock()
 
     def require(self, action: Action) -> None:
-        """Raise unless the requester may do an action in their own registry.
+        """Raise unless the requester may do an action in a registry of their home.
 
         Raises:
             HTTPException: 401 or 403.
@@ -73,46 +73,46 @@ class ModelRegistry:
             entity = self._access.directory.entity(self.home)
         except NotFound:
             raise HTTPException(403, "your team was deleted") from None
-        if entity.owner_id is None:
-            resource = RegistryResource(0, entity)
-            self._access.require(self._requester, action, resource, "the model registry")
-        else:
-            own = _IN_OWN_SPACE.get(action, Action.PROJECT_CREATE)
-            self._access.require(self._requester, own, entity, "the model registry")
+        self._access.require(self._requester, action, Registry(0, entity), "the model registry")
 
-    def _registries(self, action: Action) -> list[int | None]:
-        """Return the entities in whose registries the requester may do an action: first the own one.
-
-        What changes a registry works in the own one only.
+    def require_in(self, project_id: int, action: Action) -> None:
+        """Raise unless the requester may do an action in a registry.
 
         Raises:
-            HTTPException: 401 or 403, there is none.
+            HTTPException: 401, 403 or 404.
         """
-        principal, directory = self._requester.principal, self._access.directory
-        others: list[int] = []
-        if action in _IN_OWN_SPACE and isinstance(principal, User):
-            teams = (directory.entity(team_id) for team_id in sorted(principal.teams) if team_id != self.home)
-            others = [
-                team.id for team in teams if directory.may(principal, action, RegistryResource(0, team))
-            ]
-        try:
-            self.require(action)
-        except HTTPException:
-            if not others:
-                raise
-            return [*others]
-        return [self.home, *others]
+        if not self._is_operator:
+            registry = registry_of(self._access.directory.project(project_id))
+            self._access.require(self._requester, action, registry, "the model registry")
+
+    def changer(self, model: RegisteredModel) -> Changer:
+        """Return the requester as who changes a model."""
+        return changer_of(self._access, self._requester, model.project_id)
+
+    def _readable(self, models: Iterable[RegisteredModel]) -> list[RegisteredModel]:
+        if self._is_operator:
+            return list(models)
+        directory, principal = self._access.directory, self._requester.principal
+        may: dict[int, bool] = {}
+        for project_id in {model.project_id for model in models}:
+            registry = registry_of(directory.project(project_id))
+            may[project_id] = directory.may(principal, Action.REGISTRY_READ, registry)
+        return [model for model in models if may[model.project_id]]
 
     def models(self) -> list[RegisteredModel]:
         """Return all registered models that the requester may read, by name.
 
         One of the own registry hides those of its name in others, as `find` does.
+
+        Raises:
+            HTTPException: 401 or 403, there is none.
         """
-        models = [
-            model
-            for entity_id in self._registries(Action.REGISTRY_READ)
-            for model in self.table.of_entity(entity_id)
-        ]
+        if self._is_operator:
+            return self.table.of_entity(None)
+        readable = self._access.directory.readable_runs(self._requester.principal)
+        models = self.table.of_projects(frozenset() if readable is None else readable.projects)
+        if not models:
+            self.require(Action.REGISTRY_READ)
         own = {model.name for model in models if model.entity_id == self.home}
         shown = [model for model in models if model.entity_id == self.home or model.name not in own]
         return sorted(shown, key=lambda model: model.name)
@@ -120,22 +120,34 @@ class ModelRegistry:
     def find(self, name: str, action: Action = Action.REGISTRY_READ) -> RegisteredModel:
         """Return a registered model on which the requester may do an action.
 
-        Of the own registry, or to read it, else the only one of this name in the registries of their teams.
+        Of the own registries, or else the only one of this name in others.
 
         Raises:
             MlflowError: there is none, or several teams have one.
             HTTPException: 401 or 403.
         """
         checked_model_name(name)
-        by_entity = {model.entity_id: model for model in self.table.named(name)}
-        models = [by_entity[entity_id] for entity_id in self._registries(action) if entity_id in by_entity]
-        if models and (models[0].entity_id == self.home or len(models) == 1):
-            return models[0]
-        if models:
+        models = self._readable(self.table.named(name))
+        own = [model for model in models if model.entity_id == self.home] or models
+        if len(own) > 1:
             raise invalid(f"several of your teams have a model {name!r}: make one of them your default team")
-        if action not in _IN_OWN_SPACE and by_entity.keys() & set(self._registries(Action.REGISTRY_READ)):
-            raise HTTPException(403, f"{name}: only models of your default team or own space can be changed")
-        raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
+        if not own:
+            if not any(self._may_in_home(read) for read in _READS):
+                self.require(action)
+            raise MlflowError(RESOURCE_DOES_NOT_EXIST, f"Registered Model with name={name} not found")
+        self.require_in(own[0].project_id, action)
+        return own[0]
+
+    def _may_in_home(self, action: Action) -> bool:
+        if self._is_operator:
+            return True
+        if self.home is None:
+            return False
+        try:
+            entity = self._access.directory.entity(self.home)
+        except NotFound:
+            return False
+        return self._access.may(self._requester, action, Registry(0, entity))
 
     def version(self, model: RegisteredModel, number: int) -> ModelVersion:
         """Return a version of a model.
@@ -143,9 +155,9 @@ class ModelRegistry:
         Raises:
             MlflowError: there is none.
         """
-        for version in self.table.versions(model.id):
-            if version.version == number:
-                return version
+        version = self.versions_table.numbered(model.id, number)
+        if version is not None:
+            return version
         raise MlflowError(
             RESOURCE_DOES_NOT_EXIST, f"Model Version (name={model.name}, version={number}) not found"
         )
@@ -159,28 +171,33 @@ class ModelRegistry:
         """
         checked_model_name(name)
         self.require(Action.REGISTRY_LINK)
+        owner = ProjectOwner(self.home, self._requester.user_id, None if self.home is None else "team")
+        by = Changer() if self._is_operator else Changer(self._requester.actor)
         try:
-            self.table.create(self.home, name, description, tags, self.now_ms)
+            self.table.create(owner, name, description, tags, self.now_ms, by)
         except NameTaken:
             raise _name_taken_error(name) from None
+        self._access.rights_changed()
         return self.find(name)
 
     def rename(self, model: RegisteredModel, name: str) -> RegisteredModel:
-        """Give a registered model another name.
+        """Give a registered model another name in its registry.
 
         Raises:
             MlflowError: an invalid name, or one that is taken.
         """
         checked_model_name(name)
+        registry, dot, rest = name.partition(".")
+        inside = bool(dot) and model.name.startswith(f"{registry}.")
         try:
-            self.table.change(model.id, self.now_ms, name=name)
+            self.table.change(model, self.now_ms, name=rest if inside else name)
         except NameTaken:
             raise _name_taken_error(name) from None
         return self.find(name)
 
     def as_json(self, model: RegisteredModel) -> dict[str, Any]:
         """Return a model as in MLflow's responses, with the newest version of each stage."""
-        newest = {version.stage: version for version in self.table.versions(model.id)}
+        newest = {version.stage: version for version in self.versions_table.of_collection(model.id)}
         aliases = [
             {"alias": alias, "version": str(number)} for alias, number in sorted(model.aliases.items())
         ]

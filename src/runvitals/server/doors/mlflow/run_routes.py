@@ -17,6 +17,7 @@ from runvitals.server.access.permission import needs, recording
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError, invalid, unknown_run
 from runvitals.server.doors.mlflow.experiment_routes import MAX_PAGE
 from runvitals.server.doors.mlflow.limits import checked_tag, sent_tags
+from runvitals.server.doors.mlflow.pages import max_results, query_of
 from runvitals.server.doors.mlflow.requests import SentMessage, TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.run_reads import RunReads
 from runvitals.server.doors.mlflow.run_search import RunSearch, RunSearcher
@@ -108,8 +109,10 @@ async def restore(sent: TheMessage, runs: TheRuns, request: Request) -> Response
 
 async def _set_deleted(run_id: str, deleted: bool, runs: Runs, request: Request) -> Response:
     """Move a run to the trash, or out of it."""
-    number = await anyio.to_thread.run_sync(runs.in_stage, run_id, not deleted)
+    number, is_deleted = await anyio.to_thread.run_sync(runs.stage, run_id)
     request.state.run_number = number
+    if is_deleted == deleted:  # as in MLflow, nothing to do
+        return to_response({})
     library = shared_services_of(request).library
     if deleted:
         await library.delete(run_id, number, recording(request, "run.delete"))
@@ -189,12 +192,7 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     view = _VIEW_NUMBERS.get(view, view)
     if view not in _VIEWS:
         raise invalid(f"Invalid value {view[:60]} for parameter 'run_view_type' supplied.")
-    most = sent.integer("max_results")
-    most = DEFAULT_PAGE if most is None else most
-    if not 0 <= most <= MAX_PAGE:
-        raise invalid(
-            f"Invalid value {most} for parameter 'max_results' supplied. It must be at most {MAX_PAGE}"
-        )
+    most = max_results(sent.integer("max_results"), DEFAULT_PAGE, MAX_PAGE)
     comparisons = parse_filter(sent.text("filter"), RUN_ATTRIBUTES)
     order = parse_order(sent.texts("order_by"), RUN_ATTRIBUTES)
     ids = sent.texts("experiment_ids")
@@ -204,7 +202,9 @@ async def search(sent: TheMessage, runs: TheRuns, request: Request) -> Response:
     searcher = RunSearcher(
         access.metadata_store, runs, access.clock(), RunReads(request).latest, door.workers
     )
-    wanted_runs = RunSearch(projects, comparisons, order, _VIEWS[view], most, sent.text("page_token"))
+    wanted_runs = RunSearch(
+        projects, comparisons, order, _VIEWS[view], most, sent.text("page_token"), query_of(sent)
+    )
     page = await searcher.search(wanted_runs)
     more = {} if page.next_token is None else {"next_page_token": page.next_token}
     return to_response({"runs": [run.as_json(metrics) for run, metrics in page.runs], **more})

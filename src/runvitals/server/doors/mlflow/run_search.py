@@ -22,7 +22,7 @@ from runvitals.model.filter import (
 from runvitals.model.run_sort import MAX_PARTS, RunSort
 from runvitals.server.doors.mlflow.errors import invalid
 from runvitals.server.doors.mlflow.metric_history import HistoryPoint
-from runvitals.server.doors.mlflow.pages import position, token
+from runvitals.server.doors.mlflow.pages import offset, position, token
 from runvitals.server.doors.mlflow.params import from_text
 from runvitals.server.doors.mlflow.runs import Runs, TrackedRun
 from runvitals.server.doors.mlflow.search_text import Comparison, OrderBy, Value
@@ -48,6 +48,7 @@ class RunSearch:
     Args:
         projects: ids of the projects that are searched, all of them readable.
         deleted: whether to find the runs in the trash, those that are not there, or both (None).
+        query: what its tokens belong to.
     """
 
     projects: frozenset[int]
@@ -56,6 +57,7 @@ class RunSearch:
     deleted: bool | None
     most: int
     page_token: str | None
+    query: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,16 +91,28 @@ class RunSearcher:
             MlflowError: an invalid token, or too many runs for an order.
             TooSlow: it takes too long, say because hardly any run matches.
         """
-        if not search.projects or search.most == 0:
+        if not search.projects:
             return FoundRuns([], None)
         sort = _sort_of(search.order)
         with deadline.within(DEADLINE_S):
-            if sort is None or search.deleted is None:
+            if sort is None or search.deleted is None or await self._is_sorted_exactly(search, sort):
                 return await self._sorted_in_python(search)
             return await self._by_database(search, sort)
 
+    async def _is_sorted_exactly(self, search: RunSearch, sort: RunSort) -> bool:
+        """Return whether an order by metrics is that of MLflow, in which NaN comes before no value.
+
+        The database sorts by summaries, which have no NaN: that is for more runs than are read at once.
+        """
+        if all(part.kind != "metric" for part in search.order):
+            return False
+        if search.page_token:
+            return isinstance(position(search.page_token, search.query), int)
+        _, following = await self._page(search, _filter(search, bool(search.deleted)), sort, None)
+        return following is None
+
     async def _by_database(self, search: RunSearch, sort: RunSort) -> FoundRuns:
-        after, skip = _place(search.page_token)
+        after, skip = _place(position(search.page_token, search.query))
         pairs: list[_Found] = []
         condition = _filter(search, bool(search.deleted))
         while True:
@@ -109,7 +123,7 @@ class RunSearcher:
                 if run is None or metrics is None:
                     continue
                 if len(pairs) == search.most:
-                    return FoundRuns(pairs, token([after, index]))
+                    return FoundRuns(pairs, token([after, index], search.query))
                 pairs.append((run, metrics))
             if following is None:
                 return FoundRuns(pairs, None)
@@ -167,8 +181,8 @@ class RunSearcher:
                     "run_view_type: search fewer experiments, or with a filter"
                 )
         pairs = await self._workers.run(lambda: _sort(pairs, search.order))
-        first = _offset(search.page_token)
-        more = token(first + search.most) if len(pairs) > first + search.most else None
+        first = offset(search.page_token, search.query)
+        more = token(first + search.most, search.query) if len(pairs) > first + search.most else None
         return FoundRuns(pairs[first : first + search.most], more)
 
 
@@ -184,15 +198,17 @@ def _sort(pairs: list[_Found], order: Sequence[OrderBy]) -> list[_Found]:
 
 def _sort_by(pairs: list[_Found], part: OrderBy) -> list[_Found]:
     values: list[tuple[Any, _Found]] = []
-    without = []
+    not_numbers, without = [], []
     for pair in pairs:
         value = _value(pair[0], {point.key: point.value for point in pair[1]}, part)
-        if value is None or value != value:  # MLflow puts NaN after all numbers
+        if value is None:
             without.append(pair)
+        elif value != value:  # MLflow puts NaN after all numbers, and before runs without a value
+            not_numbers.append(pair)
         else:
             values.append((value, pair))
     values.sort(key=lambda item: item[0], reverse=not part.ascending)
-    return [pair for _, pair in values] + without
+    return [*(pair for _, pair in values), *not_numbers, *without]
 
 
 def _holds(run: TrackedRun, comparison: Comparison) -> bool:
@@ -219,18 +235,8 @@ def _value(run: TrackedRun, metrics: dict[str, float], comparison: Comparison | 
     return run.attribute(comparison.key)
 
 
-def _offset(page_token: str | None) -> int:
-    value = position(page_token)
-    if value is None:
-        return 0
-    if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= 1 << 40:
-        raise invalid("Invalid page token: it belongs to another search")
-    return value
-
-
-def _place(page_token: str | None) -> tuple[str | None, int]:
+def _place(value: Any) -> tuple[str | None, int]:
     """Return the page of the database that a token is in, and the place in it."""
-    value = position(page_token)
     if value is None:
         return None, 0
     if not isinstance(value, list) or len(value) != 2:

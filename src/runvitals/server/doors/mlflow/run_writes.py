@@ -197,7 +197,7 @@ class RunWrites:
         resumed = status in ("RUNNING", "SCHEDULED")
         if status is not None:
             facts["status"] = status
-        if end_time is not None and not resumed:
+        if end_time is not None:
             facts["end_time"] = end_time
         value: dict[str, Any] = {SECTION: facts} if facts else {}
         if name:

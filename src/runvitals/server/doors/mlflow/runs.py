@@ -63,11 +63,11 @@ class TrackedRun:
 
     @property
     def end_time(self) -> int | None:
-        """The end that the client set, or when our run ended, ms UTC; None if it runs."""
-        if self.status in _ACTIVE_STATUSES:
-            return None
+        """The end that the client set, also of a run that goes on, or when our run ended, ms UTC; or None."""
         end_time = self.facts.get("end_time")
-        return end_time if isinstance(end_time, int) else self.row.ended_ms
+        if isinstance(end_time, int):
+            return end_time
+        return None if self.status in _ACTIVE_STATUSES else self.row.ended_ms
 
     @property
     def start_time(self) -> int:
@@ -210,23 +210,17 @@ class Runs:
             )
         return runs
 
-    def in_stage(self, run_id: str, deleted: bool) -> int:
-        """Return the number of a run that the requester may delete or restore.
+    def stage(self, run_id: str) -> tuple[int, bool]:
+        """Return the number of a run that the requester may delete, and whether it is in the trash.
 
         Raises:
-            MlflowError: it is in the trash already, or not in it.
+            MlflowError: there is no such run.
         """
         number = self.number(run_id, Action.RUN_DELETE)
         row = self._store.runs.get([number], self._access.clock()).get(number)
         if row is None:
             raise unknown_run(run_id)
-        if (row.deleted_ms is not None) == deleted:
-            return number
-        if not deleted:
-            raise not_active(run_id)
-        raise MlflowError(
-            INVALID_STATE, f"The run {run_id} must be in the 'deleted' state. Current state is active."
-        )
+        return number, row.deleted_ms is not None
 
 
 def not_active(run_id: str) -> MlflowError:

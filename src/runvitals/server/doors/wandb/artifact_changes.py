@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.model.artifact_names import checked_metadata
 from runvitals.server.access.actions import Action
+from runvitals.server.access.principals import Operator
 from runvitals.server.doors.wandb.artifact_nodes import (
     artifact_nodes,
     artifacts_of,
@@ -20,6 +21,7 @@ from runvitals.server.doors.wandb.artifact_nodes import (
 )
 from runvitals.server.doors.wandb.artifact_requests import (
     Input,
+    changer,
     checked_int64,
     collection_for,
     collection_named,
@@ -34,6 +36,8 @@ from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.registries import project_for_link
 from runvitals.server.doors.wandb.resolvers import Resolvers
+from runvitals.server.doors.wandb.run_nodes import ProjectNode
+from runvitals.server.registry.rights import check_source
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -98,15 +102,18 @@ def delete_aliases(_: None, info: Info, input: Input) -> dict[str, Any]:
 def _change_aliases(context: GraphQLContext, input: Input, adds: bool) -> None:
     row = version_for(context, input["artifact_id"], Action.ARTIFACT_READ)
     by_collection: dict[int, list[str]] = {}
+    places: dict[int, ProjectNode] = {}
     for alias in input["aliases"]:
         project = project_named(context, alias["project_name"], alias["entity_name"])
         require(context, Action.ARTIFACT_ALIAS, project, row.id)
         collection = collection_named(context, project, alias["artifact_collection_name"])
         by_collection.setdefault(collection.id, []).append(alias["alias"])
+        places[collection.id] = project
     table = artifacts_of(context).collections
     change = table.add_aliases if adds else table.remove_aliases
     for collection_id, aliases in by_collection.items():
-        valid(change, collection_id, row.id, aliases, context.now_ms())
+        by = changer(context, places[collection_id])
+        valid(change, collection_id, row.id, aliases, context.now_ms(), by)
 
 
 # Portfolios
@@ -117,7 +124,9 @@ def link_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     """Link a version to a portfolio. Who may read the project of the portfolio may read the version there."""
     context: GraphQLContext = info.context
     number = _linked_number(context, input)
-    row = version_for(context, node_id("Artifact", number), Action.ARTIFACT_DOWNLOAD)
+    row = version_for(context, node_id("Artifact", number), Action.ARTIFACT_READ)
+    if not isinstance(context.requester.principal, Operator):
+        valid(check_source, context.access, context.requester, row.collection)
     if input.get("artifact_portfolio_id"):
         target = collection_for(context, input["artifact_portfolio_id"], Action.ARTIFACT_CREATE)
         name, project = target.name, project_of(context, target)
@@ -127,7 +136,8 @@ def link_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
         require(context, Action.ARTIFACT_CREATE, project)
     aliases = [alias["alias"] for alias in input.get("aliases") or ()]
     now_ms = context.now_ms()
-    membership = valid(artifacts_of(context).collections.link, row.id, project.number, name, aliases, now_ms)
+    by = changer(context, project)
+    membership = valid(artifacts_of(context).links.link, row.id, project.number, name, aliases, now_ms, by)
     return {"versionIndex": membership.number, "artifactMembership": membership_node(context, membership)}
 
 
@@ -147,7 +157,8 @@ def unlink_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     context: GraphQLContext = info.context
     target = collection_for(context, input["artifact_portfolio_id"], Action.ARTIFACT_DELETE)
     number = number_of("Artifact", input["artifact_id"])
-    valid(artifacts_of(context).collections.unlink, number, target.id)
+    by = changer(context, project_of(context, target))
+    valid(artifacts_of(context).links.unlink, number, target.id, context.now_ms(), by)
     return {"artifactID": input["artifact_id"], "success": True, "clientMutationId": None}
 
 
@@ -194,7 +205,8 @@ def delete_portfolio(_: None, info: Info, input: Input) -> dict[str, Any]:
 
 def _delete_collection(context: GraphQLContext, id: str) -> dict[str, Any]:
     row = collection_for(context, id, Action.ARTIFACT_DELETE)
-    delete_unlinked(context, artifacts_of(context).collections.delete, row.id)
+    by = changer(context, project_of(context, row))
+    delete_unlinked(context, artifacts_of(context).collections.delete, row.id, context.now_ms(), by)
     record_change(context, project_of(context, row), "artifact.delete", row.name)
     return {"artifactCollection": collection_node(context, replace(row, versions=0), "DELETED")}
 

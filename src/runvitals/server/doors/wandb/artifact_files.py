@@ -95,6 +95,7 @@ async def put_file(request: Request, name: str) -> Response:
             incoming.sha256,
             incoming.size,
             lambda file: contents.add(allowed.project_id, allowed.digest, file, clock()),
+            files.place_of_project(allowed.project_id),
         )
 
     return await _receive(request, files, keep)
@@ -225,7 +226,7 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
 def _open(request: Request, entry: Entry) -> OpenedContent | None:
     if entry.sha256 is None:
         return None
-    file = shared_services_of(request).access.metadata_store.stored_files.stored(entry.sha256)
+    file = shared_services_of(request).access.metadata_store.stored_files.stored(entry.sha256, entry.place)
     return None if file is None else _files(request).open_file(file)
 
 

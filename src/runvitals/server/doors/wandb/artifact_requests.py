@@ -9,11 +9,14 @@ from fastapi import HTTPException
 
 from runvitals.server.access.actions import Action
 from runvitals.server.artifacts.link_refusal import refusal
+from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.artifacts.storage.rows import Collection, LinkedVersions, UnknownArtifact, Version
 from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, not_found, project_of, require
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
+from runvitals.server.registry.rights import changer_of
+from runvitals.store.errors import LinkRefused, ProtectedAlias
 
 Input = dict[str, Any]
 """The argument `input` of an operation, with names in snake case."""
@@ -94,6 +97,8 @@ def valid(function: Any, *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     except UnknownArtifact as error:
         raise HTTPException(404, str(error)) from None
+    except (ProtectedAlias, LinkRefused) as error:
+        raise HTTPException(403, str(error)) from None
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
 
@@ -122,6 +127,11 @@ def record_change(context: GraphQLContext, project: ProjectNode, action: str, na
             project=project.name,
             before={"artifact": name},
         )
+
+
+def changer(context: GraphQLContext, project: ProjectNode) -> Changer:
+    """Return the requester as who changes collections of a project."""
+    return changer_of(context.access, context.requester, project.number)
 
 
 def collection_number(id: str) -> int:

@@ -11,7 +11,6 @@ of a run that is stored. Their times tell which it is.
 from __future__ import annotations
 
 import asyncio
-import math
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -28,16 +27,14 @@ from runvitals.server.doors.body_reading import read_body
 from runvitals.server.doors.wandb import stream_body
 from runvitals.server.doors.wandb.console_lines import console_record
 from runvitals.server.doors.wandb.context import GraphQLContext
-from runvitals.server.doors.wandb.history_rows import TIMESTAMP
 from runvitals.server.doors.wandb.logged_rows import (
-    HistoryLine,
     ParsedRows,
     event_envelopes,
     history_envelopes,
     parse_history,
     sent_ms,
 )
-from runvitals.server.doors.wandb.logged_values import media_records, summary_sections
+from runvitals.server.doors.wandb.logged_values import media_records
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows, merge_rows
 from runvitals.server.doors.wandb.row_removal import replace_rows, replace_sessions
 from runvitals.server.doors.wandb.run_ids import RESUMED_LINES, SECTION, ClientRun, find_run
@@ -53,6 +50,7 @@ from runvitals.server.doors.wandb.run_writers import (
 )
 from runvitals.server.doors.wandb.storage.clients import WandbClient
 from runvitals.server.doors.wandb.stream_body import NewLines, StreamBody, StreamFile, new_lines
+from runvitals.server.doors.wandb.summary_records import summary_records
 from runvitals.server.ingest.envelope import Ack, Envelope
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.service_parameters import door_recorder
@@ -188,9 +186,6 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     ]
     envelopes += [writers.records(CONSOLE, part) for part in _parts(fresh)]
     facts = _facts(context, body, history, damaged, client, now_ms)
-    outdated = _outdated_summary(context, client, body, rows)
-    if outdated:
-        facts.append((0, "info", {"t": now_ms, "removed": {"summary": outdated}}))
     # Always one, so that the run is alive: without facts, a heartbeat.
     envelopes.append(writers.records(MONITOR, facts) if facts else writers.heartbeat())
     if body.complete:
@@ -291,14 +286,9 @@ def _facts(
     """Return records of the monitor: the summary, and what happened."""
     entries: list[tuple[int, str, dict[str, Any]]] = []
     damaged += history.parsed.damaged
-    summary = body.file(stream_body.SUMMARY).content
-    if summary:
-        sections, unreadable = summary_sections(summary[-1])
-        damaged += unreadable
-        if not client.client and (sent_ms(summary[-1], now_ms) or 0) < client.started_ms:
-            sections = _not_outdated(context, client, sections)
-        if sections:
-            entries.append((0, "info", {"t": now_ms, **sections}))
+    summary = summary_records(context, client, body, history.parsed.rows, now_ms)
+    damaged += summary.damaged
+    entries += [(0, "info", {"t": now_ms, **record}) for record in summary.contents]
     number = event_number(now_ms)
     if history.merged is not None and history.merged.left_out:
         count = history.merged.left_out
@@ -318,37 +308,6 @@ def _facts(
         }
         entries.append((number + 1, "event", event))
     return entries
-
-
-def _not_outdated(context: GraphQLContext, client: WandbClient, sections: dict[str, Any]) -> dict[str, Any]:
-    """Return a summary without what a later session has overwritten.
-
-    Of a recorded session, only what is not stored yet counts once a later one has sent its own.
-    """
-    stored = context.metadata_store.sections.read([client.run_id], ("summary", SECTION))[client.run_id].shared
-    stored_summary = stored.get(SECTION, {}).get("summary", {})
-    own = sections.get(SECTION, {}).get("summary", {})
-    if TIMESTAMP not in own:  # nothing was logged yet
-        return {**sections, SECTION: {"summary": {**stored_summary, **own}}}
-    if own[TIMESTAMP] >= stored_summary.get(TIMESTAMP, -math.inf):
-        return sections
-    summary = sections.get("summary", {})
-    missing = {name: value for name, value in summary.items() if name not in stored.get("summary", {})}
-    return {"summary": missing} if missing else {}
-
-
-def _outdated_summary(
-    context: GraphQLContext, client: WandbClient, body: StreamBody, rows: list[HistoryLine]
-) -> list[str]:
-    """Return names in the summary that rows have new values of, though the client sends no summary with them.
-
-    It leaves out one that has become too large. What the rows say then counts.
-    """
-    names = {name for row in rows if row.time_ms > client.row_ms for name in row.numbers}
-    if not names or body.file(stream_body.SUMMARY).content:
-        return []
-    sections = context.metadata_store.sections.read([client.run_id], ("summary",))[client.run_id]
-    return sorted(names & sections.shared.get("summary", {}).keys())
 
 
 def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms: int) -> list[Envelope]:

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from runvitals.base.buckets import grid
 from runvitals.base.numbers import parse_integer
 from runvitals.model import json_values
+from runvitals.model.logged_media import ValueSelection
 from runvitals.readers.journals.rates import rate_of
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts.series import LoggedSelection
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.history_rows import (
+    MAX_OTHERS,
     MAX_ROWS,
     MAX_VALUES,
     STEP,
@@ -56,7 +58,7 @@ async def history(
     def read(view: RunView) -> list[str]:
         rows = _history(view, node, (), min_step, max_step)
         chosen = rows.choose(_SAMPLES if samples is None else samples, (), min_step, max_step)
-        return [json.dumps(row) for row in rows.rows(chosen)]
+        return [json.dumps(row, ensure_ascii=False) for row in rows.rows(chosen)]
 
     return await _read(info, node, read)
 
@@ -116,10 +118,16 @@ async def history_keys(node: RunNode, info: Info) -> dict[str, Any]:
     """Return the names that the run logged, and its last step."""
 
     def read(view: RunView) -> dict[str, Any]:
-        names = sorted(view.logged_names())
         last = -1 if node.last_step is None else int(node.last_step)
-        number = {"typeCounts": [{"type": "number", "count": 1}], "monotonic": False}
-        return {"sets": [], "keys": dict.fromkeys(names, number), "lastStep": last}
+        kinds = {
+            **dict.fromkeys(view.other_names(), "string"),
+            **dict.fromkeys(view.logged_names(), "number"),
+        }
+        keys = {
+            name: {"typeCounts": [{"type": kinds[name], "count": 1}], "monotonic": False}
+            for name in sorted(kinds)
+        }
+        return {"sets": [], "keys": keys, "lastStep": last}
 
     return await _read(info, node, read)
 
@@ -246,8 +254,12 @@ def _history(
     view: RunView, node: RunNode, keys: Sequence[str], first_step: float | None, last_step: float | None
 ) -> HistoryRows:
     """Return the rows from one step to another, both included: clients read a history in pages."""
-    selection = LoggedSelection(logged_names(keys), None, first_step, last_step)
-    return HistoryRows(selection.columns(view), node.row.started_ms)
+    names = logged_names(keys)
+    selection = LoggedSelection(names, None, first_step, last_step)
+    others = view.logged_others(ValueSelection(names, first_step, last_step), MAX_OTHERS + 1)
+    if len(others) > MAX_OTHERS:
+        raise TooMuch(f"more than {MAX_OTHERS:,} texts, lists and objects: request fewer keys or steps")
+    return HistoryRows(selection.columns(view), node.row.started_ms, others)
 
 
 async def _read(info: Info, node: RunNode, work: Callable[[RunView], T]) -> T:

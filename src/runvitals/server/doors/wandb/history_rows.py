@@ -11,11 +11,14 @@ import numpy as np
 from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Integers
 from runvitals.model.batch_format import GAP_BITS
+from runvitals.model.logged_media import LoggedValue
 from runvitals.readers.journals.series import Series
 from runvitals.server.library.run_library import LoggedColumns, TooMuch
 
 MAX_VALUES: Final = 20_000_000
 """Values that one request may read: half a second of work."""
+MAX_OTHERS: Final = 200_000
+"""Values that are not numbers which one request may read."""
 MAX_ROWS: Final = 100_000
 """Rows in one response."""
 MAX_RESPONSE_VALUES: Final = 2_000_000
@@ -39,17 +42,22 @@ class HistoryRows:
 
     Args:
         started_ms: when the run started, from which `_runtime` counts.
+        others: what was logged besides numbers.
 
     Raises:
         TooMuch: more than `MAX_VALUES` values.
     """
 
-    def __init__(self, processes: Sequence[LoggedColumns], started_ms: int) -> None:
+    def __init__(
+        self, processes: Sequence[LoggedColumns], started_ms: int, others: Sequence[LoggedValue] = ()
+    ) -> None:
         total = sum(len(values) for logged in processes for _, _, values in logged.columns.values())
         if total > MAX_VALUES:
             raise TooMuch(f"{total:,} values were logged; request fewer keys: at most {MAX_VALUES:,} values")
         self._started_ms = float(started_ms)
         self._columns: dict[str, list[tuple[Integers, Floats]]] = {}
+        self._others: dict[str, list[tuple[int, Any]]] = {}
+        rows_at: dict[tuple[str, int | None, float], int] = {}
         all_steps: list[Floats] = []
         all_times: list[Floats] = []
         before = 0
@@ -64,9 +72,21 @@ class HistoryRows:
                 np.maximum.at(times, rows, of_times)
                 there = values.view(np.int64) != GAP_BITS
                 self._columns.setdefault(name, []).append((rows[there] + before, values[there]))
+            if others:
+                label = process.host, process.rank
+                rows_at.update(((*label, step), row) for row, step in enumerate(steps.tolist(), before))
             all_steps.append(steps)
             all_times.append(times)
             before += len(steps)
+        alone: list[LoggedValue] = []
+        for other in others:
+            row = rows_at.setdefault((other.host, other.rank, other.step), before)
+            if row == before:  # a row without numbers
+                alone.append(other)
+                before += 1
+            self._others.setdefault(other.key, []).append((row, other.value))
+        all_steps.append(np.array([other.step for other in alone], np.float64))
+        all_times.append(np.array([other.time_ms for other in alone], np.float64))
         self._arrange(all_steps, all_times)
 
     def _arrange(self, all_steps: Sequence[Floats], all_times: Sequence[Floats]) -> None:
@@ -82,6 +102,10 @@ class HistoryRows:
         self._columns = {
             name: [(position[rows], values) for rows, values in parts]
             for name, parts in self._columns.items()
+        }
+        self._others = {
+            name: [(int(position[row]), value) for row, value in values]
+            for name, values in self._others.items()
         }
 
     def __len__(self) -> int:
@@ -109,6 +133,7 @@ class HistoryRows:
             has_name = np.zeros(len(self._steps), np.bool_)
             for of_name, _ in self._columns.get(name, ()):
                 has_name[of_name] = True
+            has_name[[row for row, _ in self._others.get(name, ())]] = True
             is_wanted &= has_name
         rows: Integers = np.flatnonzero(is_wanted)
         samples = max(0, min(samples, MAX_ROWS))
@@ -146,6 +171,11 @@ class HistoryRows:
                     raise TooMuch(f"more than {MAX_RESPONSE_VALUES:,} values: request fewer rows or keys")
                 for row, value in zip(of_row[rows[there]].tolist(), values[there].tolist(), strict=True):
                     result[row][name] = value
+        for name, others in self._others.items():
+            if not keys or name in keys:
+                for row, value in others:
+                    if of_row[row] >= 0:
+                        result[of_row[row]][name] = value
         if keys:
             return [{key: row[key] for key in keys if key in row} for row in result]
         return result

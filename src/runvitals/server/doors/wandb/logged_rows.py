@@ -29,6 +29,8 @@ _SYSTEM: Final = "system."
 _TIME: Final = "_timestamp"
 _OWN: Final = ("_step", "_runtime", _TIME, "_wandb")
 _HUGE: Final = 1 << 1023
+_EXACT: Final = 1 << 53
+"""Larger integers are not exact as numbers of 64 bits, which charts show."""
 Media = Mapping[str, Any]
 
 
@@ -36,8 +38,8 @@ Media = Mapping[str, Any]
 class HistoryLine:
     """A row of history.
 
-    The time that it is stored at, and that it was sent with, its step and numbers, and what else was logged
-    by name.
+    The time that it is stored at, and that it was sent with, its step and numbers, and by name what is more
+    than a number: texts, lists, media, booleans.
     """
 
     line: int
@@ -45,7 +47,7 @@ class HistoryLine:
     sent_ms: int
     step: float
     numbers: dict[str, float]
-    media: dict[str, Any] = field(default_factory=dict)
+    others: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -136,13 +138,14 @@ def _collect(data: Mapping[str, Any], prefix: str, row: HistoryLine, levels: int
         name = f"{prefix}{key}"
         if len(name) > NAME_CHARACTERS:
             name = sanitized_name(name)  # at each level: a long name would be copied for each value within
-        if isinstance(value, dict) and "_type" not in value:
-            if levels > 1:
-                _collect(value, f"{name}.", row, levels - 1)
-        elif isinstance(value, (dict, list)):
-            row.media[name] = value
-        elif _is_number(value) and len(row.numbers) < ROW_NAMES:
+        if isinstance(value, dict) and value and "_type" not in value and levels > 1:
+            _collect(value, f"{name}.", row, levels - 1)
+            continue
+        is_number = _is_number(value)
+        if is_number and len(row.numbers) < ROW_NAMES:
             row.numbers[sanitized_name(name) if name_fault(name) else name] = float(value)
+        if not is_number or isinstance(value, bool) or (isinstance(value, int) and abs(value) > _EXACT):
+            row.others[name] = value
 
 
 def _is_number(value: object) -> bool:

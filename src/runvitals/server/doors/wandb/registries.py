@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from runvitals.model.registry_names import is_registry
 from runvitals.server.doors.wandb.artifact_requests import project_named
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_nodes import ProjectNode, ensure_project
+from runvitals.server.doors.wandb.run_nodes import OF_LINK_MODEL, ProjectNode, ensure_project
 from runvitals.server.doors.wandb.viewer import UserNode, readable_entity
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
 REGISTRIES: Final = Resolvers("registries")
-PREFIX: Final = "wandb-registry-"
-_OF_LINK_MODEL: Final = "model-registry"
-"""The project to which `run.link_model()` links."""
 
 
 @REGISTRIES.field("Entity", "organization")
@@ -62,6 +60,6 @@ def project_for_link(context: GraphQLContext, name: str, entity_name: str | None
     Raises:
         HTTPException: 401, 403 or 404.
     """
-    if name.startswith(PREFIX) or name == _OF_LINK_MODEL:
+    if is_registry(name) or name == OF_LINK_MODEL:
         return ensure_project(context, name, entity_name)
     return project_named(context, name, entity_name)

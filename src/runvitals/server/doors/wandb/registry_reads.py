@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.mongo_filter import BadFilter
+from runvitals.model.registry_names import PREFIX
 from runvitals.server.access.resources import Visibility
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
 from runvitals.server.doors.wandb import registry_filters as conditions
@@ -24,7 +25,6 @@ from runvitals.server.doors.wandb.artifact_nodes import (
 )
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext
 from runvitals.server.doors.wandb.executor import InvalidArgument
-from runvitals.server.doors.wandb.registries import PREFIX
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 

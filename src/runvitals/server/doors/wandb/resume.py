@@ -20,6 +20,7 @@ from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
 from runvitals.server.doors.wandb.run_settings import INTERNAL, was_offline
 from runvitals.server.doors.wandb.run_writers import MONITOR, event_number
 from runvitals.server.doors.wandb.storage.clients import WandbClient
+from runvitals.server.doors.wandb.summaries import summary_of
 from runvitals.server.service_parameters import door_recorder
 
 if TYPE_CHECKING:
@@ -79,20 +80,20 @@ def bucket(
     config = {key: {"value": value} for key, value in sections.shared.get("config", {}).items()}
     if internal:
         config[INTERNAL] = {"value": internal}
-    stored = own.get("summary", {})
+    summary = summary_of(sections)
     lines = client.history_lines
     if was_offline(internal) and not context.follows_viewer:
         # A run whose last session was recorded offline most likely has another, whose rows keep their steps.
         context.services.resuming_clients.note_synced(context.requester, run_id)
-        stored, lines = {key: value for key, value in stored.items() if key != STEP}, 0
-    tail = {key: value for key, value in stored.items() if _is_own(key, value)}
+        summary, lines = {key: value for key, value in summary.items() if key != STEP}, 0
+    tail = {key: value for key, value in summary.items() if _is_own(key, value)}
     about = sections.shared.get("run", {})
     return {
         "id": node_id("Run", run_id),
         "name": run.name,
         "displayName": row.name,
         "project": project,
-        "summaryMetrics": json.dumps({**sections.summary(), **stored}),
+        "summaryMetrics": json.dumps(summary),
         "config": json.dumps(config),
         "historyLineCount": lines,
         "eventsLineCount": client.event_lines,

@@ -13,7 +13,9 @@ from runvitals.model.batch_format import GAP
 from runvitals.server.doors import recording
 from runvitals.server.doors.wandb.context import GraphQLContext
 from runvitals.server.doors.wandb.recorded_sessions import MergedRows
+from runvitals.server.doors.wandb.run_ids import SECTION
 from runvitals.server.doors.wandb.run_writers import MONITOR, RunWriters, event_number
+from runvitals.server.doors.wandb.summaries import OUTDATED, STORED, SUMMARY, keys_of
 from runvitals.server.ingest.envelope import Envelope
 from runvitals.server.library.run_library import RunView, TooMuch
 from runvitals.server.library.stored.writer_rows import WriterRows
@@ -161,6 +163,10 @@ def _replace_summary(context: GraphQLContext, run_id: int, left: Mapping[str, Lo
     store.pending_summaries.flush({run_id})  # else they would be added to the summary of fewer rows
     logged = store.write(lambda connection: replace_logged_rows(connection, run_id, left, now_ms))
     # The client has sent its own summary too, which counts more.
-    summary = store.sections.read([run_id], ("summary",))[run_id].shared.get("summary", {})
-    names = set(logged) if left else {*logged, *summary}
-    store.sections.merge([SectionUpdate(run_id, "summary", {}, now_ms, removed=tuple(names))])
+    stored = store.sections.read([run_id], STORED)[run_id]
+    names = set(logged) if left else {*logged, *stored.shared.get(SUMMARY, {})}
+    updates = [
+        SectionUpdate(run_id, section, {}, now_ms, removed=tuple(keys))
+        for section, keys in keys_of(stored, names).items()
+    ]
+    store.sections.merge([*updates, SectionUpdate(run_id, SECTION, {OUTDATED: True}, now_ms)])

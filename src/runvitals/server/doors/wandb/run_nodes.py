@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from fastapi import HTTPException
 from graphql import FieldNode, FragmentSpreadNode, SelectionSetNode
 
+from runvitals.model.registry_names import MODELS, project_of_registry
 from runvitals.model.state import RUNNING
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import Operator, User
@@ -19,9 +20,9 @@ from runvitals.server.doors.wandb import run_ids
 from runvitals.server.doors.wandb.context import WITHOUT_ACCOUNTS, EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.history_rows import json_safe
 from runvitals.server.doors.wandb.run_settings import INTERNAL, wrapped_config
+from runvitals.server.doors.wandb.summaries import SUMMARY_SECTIONS, summary_of
 from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.storage.run_rows import RunRow
-from runvitals.server.runs.storage.search_columns import LOGGED
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -42,7 +43,7 @@ OUR_STATES: Final[Mapping[str, tuple[str, ...]]] = {
 """Our states, by wandb's."""
 _HEAVY: Final[dict[str, tuple[str, ...]]] = {
     "config": ("config",),
-    "summaryMetrics": ("summary", LOGGED),
+    "summaryMetrics": SUMMARY_SECTIONS,
     "commit": ("machine",),
 }
 """The sections that a field of `Run` is read from."""
@@ -166,10 +167,15 @@ def iso_time(ms: int) -> str:
     return f"{whole}.{ms % 1000:03d}Z"
 
 
+OF_LINK_MODEL: Final = "model-registry"
+"""The project to which `run.link_model()` of clients links: it is the registry `model`."""
+
+
 def find_project(context: GraphQLContext, name: str | None, entity_name: str | None) -> ProjectNode | None:
     """Return a project by its address; None if there is none that the requester may read."""
     if not name:
         return None
+    name = _stored_name(name)
     if isinstance(context.requester.principal, Operator):
         for _, number in context.metadata_store.projects.named(name):
             return ProjectNode(number, name, EntityNode(None, entity_name or WITHOUT_ACCOUNTS), None)
@@ -192,12 +198,17 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
     return ProjectNode(project.id, name, entity, project)
 
 
+def _stored_name(name: str) -> str:
+    return project_of_registry(MODELS) if name == OF_LINK_MODEL else name
+
+
 def ensure_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
     """Return the project with a name, for what begins with it; it is created if it does not exist.
 
     Raises:
         HTTPException: 401, 403 or 404.
     """
+    name = _stored_name(name)
     node = find_project(context, name, entity_name)
     if node is not None:
         return node
@@ -295,8 +306,7 @@ def run_nodes(
             internal = {INTERNAL: own["config"]} if own.get("config") else {}
             node.config = wrapped_config(json_safe({**shared.get("config", {}), **internal}))
         if "summaryMetrics" in fields:
-            values = {**own.get("summary", {}), **sections[row.id].summary()}
-            node.summary_metrics = json.dumps(json_safe(values))
+            node.summary_metrics = json.dumps(json_safe(summary_of(sections[row.id])))
         if "systemMetrics" in fields:
             node.system_metrics = _system_json(newest.get(row.id, {}))
         node.commit = _commit(sections[row.id].by_host.get("machine", {}))

@@ -11,6 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.server.access.actions import Action
 from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.run_ids import SECTION
 from runvitals.server.doors.wandb.run_nodes import (
     RunNode,
     project_of,
@@ -24,8 +25,9 @@ from runvitals.server.doors.wandb.run_settings import (
     removed_config,
     run_values,
 )
+from runvitals.server.doors.wandb.summaries import FORM, SUMMARY_SECTIONS, edited_summary
 from runvitals.server.runs.storage.run_rows import RunRow
-from runvitals.server.runs.storage.search_columns import LOGGED
+from runvitals.server.runs.storage.search_columns import DELETED
 
 if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
@@ -39,7 +41,9 @@ async def update_run(info: Info, sent: Mapping[str, Any]) -> dict[str, Any]:
     sections, removed = await run_in_threadpool(_changes, context, row, sent)
     if sections or removed:
         library, changes = context.services.library, context.services.changes
-        changed = sorted({*sections.get("run", {}), *(name for name in sections if name != "run"), *removed})
+        changed = sorted(
+            {*sections.get("run", {}), *(sections.keys() - {"run"}), *removed} - {FORM, DELETED, SECTION}
+        )
         record = partial(
             changes.record_of_run,
             context.requester,
@@ -58,20 +62,15 @@ def _changes(
     context: GraphQLContext, row: RunRow, sent: Mapping[str, Any]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, list[str]]]:
     """Return the values that differ from the present ones, and the keys that are removed, by section."""
-    present = context.metadata_store.sections.read([row.id], ("run", "config", "summary", LOGGED))[row.id]
+    sections = ("run", "config", *SUMMARY_SECTIONS)
+    present = context.metadata_store.sections.read([row.id], sections)[row.id]
     requested = {
         "run": run_values(dict(sent)),
         "config": config_values(parsed_json("config", sent.get("config"))),
-        "summary": {
-            name: value
-            for name, value in parsed_json("summaryMetrics", sent.get("summary_metrics")).items()
-            if not name.startswith("_")  # those of the client, such as `_step`
-        },
     }
     present_values = {
         "run": {**present.shared.get("run", {}), "name": row.name, "tags": list(row.tags)},
         "config": present.shared.get("config", {}),
-        "summary": present.summary(),
     }
     changes = {
         section: {
@@ -82,6 +81,10 @@ def _changes(
         for section, values in requested.items()
     }
     removed = removed_config(sent.get("config"), requested["config"], present_values["config"])
+    if sent.get("summary_metrics"):
+        edited = edited_summary(present, parsed_json("summaryMetrics", sent.get("summary_metrics")))
+        changes |= edited.sections
+        removed |= edited.removed
     return {section: values for section, values in changes.items() if values}, removed
 
 

@@ -151,10 +151,11 @@ def _keep(context: GraphQLContext, files: ReceivedFiles, upload: FileOfRun, inco
         store.stored_files.add(upload.run_id, file, now_ms)
         items.append({"sha256": file.sha256, "bytes": file.bytes, "type": file.media_type})
 
-    files.keep(path, sha256, size, note)
+    keep_at = files.place_of_run(upload.run_id)
+    files.keep(path, sha256, size, note, keep_at)
     if table is not None:
         content, item = table
-        _keep_content(files, content, note)
+        _keep_content(files, content, note, keep_at)
         items[-1] = {**items[-1], **item}
     number = now_ms << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
     record = StoredMedia(
@@ -169,13 +170,15 @@ def _keep(context: GraphQLContext, files: ReceivedFiles, upload: FileOfRun, inco
     )
 
 
-def _keep_content(files: ReceivedFiles, content: bytes, note: Callable[[StoredFile], None]) -> None:
+def _keep_content(
+    files: ReceivedFiles, content: bytes, note: Callable[[StoredFile], None], place: int
+) -> None:
     path = files.begin(len(content))
     try:
         with open(path, "xb") as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
-        files.keep(path, hashlib.sha256(content).hexdigest(), len(content), note)
+        files.keep(path, hashlib.sha256(content).hexdigest(), len(content), note, place)
     finally:
         files.end(path)

@@ -6,12 +6,14 @@ arrived and continues there.
 
 from __future__ import annotations
 
+import hashlib
 from typing import Annotated, Any
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model import small_files
 from runvitals.model.limits import PIECE_BYTES, STEP
 from runvitals.server.access.permission import needs
 from runvitals.server.files.disk_space import FileNotStored
@@ -65,6 +67,39 @@ def upload_states(run: CheckedRunId, number: RunNumber, sent: WantedFiles, files
     run_id = files.run_number(run, number)
     states = files.states(run_id, [file.sha256 for file in sent.files])
     return {"files": [state._asdict() for state in states]}
+
+
+@router.post("/runs/{run}/small-files", response_model=UploadStates, dependencies=[needs("run:create")])
+async def upload_small_files(request: Request, run: CheckedRunId, number: RunNumber, files: TheFiles) -> Any:
+    """Send many small files in one body: of each its SHA-256 (32 bytes), its size (4 bytes), its content.
+
+    All of them are kept, or none.
+    """
+    body = await request.body()
+    return await run_in_threadpool(_add_small, files, run, number, body)
+
+
+def _add_small(files: ReceivedFiles, run: str, number: int | None, body: bytes) -> Any:
+    """Keep small files, or raise HTTPException: 413, 422 or 503."""
+    if len(body) > PIECE_BYTES:
+        raise HTTPException(413, f"a body of {len(body)} bytes; at most {PIECE_BYTES} are allowed")
+    run_id = files.run_number(run, number)
+    try:
+        contents = dict(small_files.unpack(body))
+        for sha256, content in contents.items():
+            if hashlib.sha256(content).hexdigest() != sha256:
+                raise ValueError(f"the content of a file does not have the SHA-256 {sha256}")
+        files.add_small(run_id, contents)
+    except (FileRejected, FileNotStored) as error:
+        raise http_error(error) from None
+    except ValueError as error:
+        raise HTTPException(422, str(error)) from None
+    return {
+        "files": [
+            {"sha256": sha256, "offset": len(content), "complete": True}
+            for sha256, content in contents.items()
+        ]
+    }
 
 
 @router.put(

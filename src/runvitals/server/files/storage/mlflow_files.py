@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, or_, select
 
-from runvitals.server.database.database import Database, ensure_ids, put_rows
+from runvitals.server.database.database import Database, put_rows
 from runvitals.server.database.tables.registry import mlflow_file
 from runvitals.server.database.tables.runs import stored_file
-from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.files.storage.stored_files import STORED_FILE, StoredFile, ensure_file
 
 MAX_LISTED = 100_000
 
@@ -59,8 +59,7 @@ class MlflowFileTable:
             conflict = connection.execute(other).scalar()
             if conflict is not None:
                 raise PathTaken(conflict)
-            others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
-            (number,) = ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others).values()
+            number = ensure_file(connection, file, now_ms)
             row = {"project_id": project_id, "path": path, "run_id": run_id, "file_id": number}
             put_rows(connection, mlflow_file, [{**row, "changed_ms": now_ms}])
 
@@ -69,7 +68,7 @@ class MlflowFileTable:
     def get(self, project_id: int, path: str) -> StoredFile | None:
         """The file at a path."""
         statement = (
-            select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            select(*STORED_FILE)
             .join(mlflow_file, mlflow_file.c.file_id == stored_file.c.id)
             .where(mlflow_file.c.project_id == project_id, mlflow_file.c.path == path)
         )
@@ -93,6 +92,22 @@ class MlflowFileTable:
                 first, slash, _ = path[len(prefix) :].partition("/")
                 entries[first] = None if slash else size
         return [PathEntry(path, size) for path, size in sorted(entries.items())]
+
+    def below(self, project_id: int, path: str) -> dict[str, StoredFile]:
+        """All files in a folder, by their path in it; of a file, the file itself by its name."""
+        columns = mlflow_file.c
+        statement = (
+            select(columns.path, stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            .join(stored_file, stored_file.c.id == columns.file_id)
+            .where(columns.project_id == project_id, or_(columns.path == path, and_(*_within(f"{path}/"))))
+            .order_by(columns.path)
+            .limit(MAX_LISTED)
+        )
+        with self._database.read() as connection:
+            return {
+                row.path[len(path) + 1 :] or path.rpartition("/")[2]: StoredFile(*row[1:])
+                for row in connection.execute(statement)
+            }
 
     def remove(self, project_id: int, path: str) -> int:
         """Remove the file at a path, or all in a folder; returns how many."""

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any, Final, NamedTuple
 
-from sqlalchemy import Connection, delete, func, select
+from sqlalchemy import Connection, Select, delete, func, select
 
-from runvitals.server.database.database import Database, add_rows, among, ensure_ids
+from runvitals.server.database.database import Database, add_rows, among
 from runvitals.server.database.tables.artifacts import artifact_content, artifact_entry
+from runvitals.server.database.tables.buckets import team_bucket
 from runvitals.server.database.tables.registry import mlflow_file
-from runvitals.server.database.tables.reports import report_file
-from runvitals.server.database.tables.runs import run, run_file, stored_file
+from runvitals.server.database.tables.reports import report, report_file
+from runvitals.server.database.tables.runs import project, run, run_file, stored_file
+from runvitals.server.database.team_places import place_of
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 _DIGESTS_PER_QUERY = 500
@@ -24,11 +26,36 @@ _LATE_IDS = 500
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A file that a run has sent. `media_type`: from its content."""
+    """A file that a run has sent. `media_type`: from its content.
+
+    `place`: 0: in the file store of the server; otherwise in the bucket of the team with this entity id.
+    """
 
     sha256: str
     bytes: int
     media_type: str
+    place: int = 0
+
+
+STORED_FILE: Final = (
+    stored_file.c.sha256,
+    stored_file.c.bytes,
+    stored_file.c.media_type,
+    stored_file.c.place,
+)
+"""The columns of a `StoredFile`."""
+
+
+def ensure_file(connection: Connection, file: StoredFile, now_ms: int) -> int:
+    """Return the id of a file whose content is in a file store; its row is inserted if it is missing."""
+    same = select(stored_file.c.id).where(
+        stored_file.c.sha256 == file.sha256, stored_file.c.place == file.place
+    )
+    number: int | None = connection.execute(same).scalar()
+    if number is None:
+        add_rows(connection, stored_file, [{**asdict(file), "created_ms": now_ms}])
+        number = connection.execute(same).scalar_one()
+    return number
 
 
 class _OldFiles(NamedTuple):
@@ -64,9 +91,29 @@ class StoredFileTable:
 
         def work(connection: Connection) -> None:
             lock_known_runs(connection, [run_id])
-            others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
-            (number,) = ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others).values()
+            number = ensure_file(connection, file, now_ms)
             add_rows(connection, run_file, [{"run_id": run_id, "file_id": number}])
+
+        self._database.write(work)
+
+    def add_many(self, run_id: int, files: Sequence[StoredFile], now_ms: int) -> None:
+        """Note that a run has sent files of one place, whose contents are in its file store. Durable.
+
+        Raises:
+            UnknownRun: there is no such run.
+        """
+        (place,) = {file.place for file in files}
+        digests = sorted(file.sha256 for file in files)
+        same = select(stored_file.c.sha256, stored_file.c.id).where(stored_file.c.place == place)
+
+        def work(connection: Connection) -> None:
+            lock_known_runs(connection, [run_id])
+            add_rows(connection, stored_file, [{**asdict(file), "created_ms": now_ms} for file in files])
+            numbers: list[int] = []
+            for first in range(0, len(digests), _DIGESTS_PER_QUERY):
+                part = same.where(stored_file.c.sha256.in_(digests[first : first + _DIGESTS_PER_QUERY]))
+                numbers += [number for _, number in connection.execute(part)]
+            add_rows(connection, run_file, [{"run_id": run_id, "file_id": number} for number in numbers])
 
         self._database.write(work)
 
@@ -102,7 +149,7 @@ class StoredFileTable:
     def of_run(self, run_id: int, sha256: str) -> StoredFile | None:
         """A file that a run has sent; None if it has not."""
         statement = (
-            select(stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+            select(*STORED_FILE)
             .join(run_file, run_file.c.file_id == stored_file.c.id)
             .where(run_file.c.run_id == run_id, stored_file.c.sha256 == sha256)
         )
@@ -110,12 +157,29 @@ class StoredFileTable:
             row = connection.execute(statement).first()
         return None if row is None else StoredFile(*row)
 
-    def stored(self, sha256: str) -> StoredFile | None:
+    def stored(self, sha256: str, place: int) -> StoredFile | None:
         """A file that anybody has; None if nobody has. Check first whether the requester may read it."""
-        columns = (stored_file.c.sha256, stored_file.c.bytes, stored_file.c.media_type)
+        same = select(*STORED_FILE).where(stored_file.c.sha256 == sha256, stored_file.c.place == place)
         with self._database.read() as connection:
-            row = connection.execute(select(*columns).where(stored_file.c.sha256 == sha256)).first()
+            row = connection.execute(same).first()
         return None if row is None else StoredFile(*row)
+
+    def place_of_run(self, run_id: int) -> int:
+        """Where the files of a run are kept: see `StoredFile`."""
+        return self._place_of(select(project.c.entity_id).join(run).where(run.c.id == run_id))
+
+    def place_of_project(self, project_id: int) -> int:
+        """Where the files of a project's artifacts are kept: see `StoredFile`."""
+        return self._place_of(select(project.c.entity_id).where(project.c.id == project_id))
+
+    def place_of_report(self, report_id: int) -> int:
+        """Where the files of a report are kept: see `StoredFile`."""
+        of_project = select(project.c.entity_id).join(report, report.c.project_id == project.c.id)
+        return self._place_of(of_project.where(report.c.id == report_id))
+
+    def _place_of(self, owner: Select[Any]) -> int:
+        with self._database.read() as connection:
+            return place_of(connection, owner.scalar_subquery())
 
     def run_bytes(self, run_id: int) -> int:
         """The size of all files that a run has sent."""
@@ -128,7 +192,7 @@ class StoredFileTable:
             return int(connection.execute(statement).scalar_one())
 
     def total_bytes(self, anew: bool = False) -> int:
-        """The size of all stored files.
+        """The size of all files in the file store of the server.
 
         Only files that were added since the last call are summed, by this server or another one. So it may be
         too large, but not too small, after another server has removed files.
@@ -145,12 +209,13 @@ class StoredFileTable:
                 before = self._summed = _OldFiles(last_id, before.bytes + added)
             return before.bytes + _bytes_between(connection, before.last_id, newest)
 
-    def sizes(self) -> Iterator[dict[str, int]]:
-        """The sizes of all stored files by their SHA-256, some at a time."""
+    def sizes(self, place: int = 0) -> Iterator[dict[str, int]]:
+        """The sizes of all files of a place by their SHA-256, some at a time."""
         last = 0
         while True:
             statement = select(stored_file.c.id, stored_file.c.sha256, stored_file.c.bytes)
-            page = statement.where(stored_file.c.id > last).order_by(stored_file.c.id).limit(_FILES_PER_PAGE)
+            there = (stored_file.c.id > last, stored_file.c.place == place)
+            page = statement.where(*there).order_by(stored_file.c.id).limit(_FILES_PER_PAGE)
             with self._database.read() as connection:
                 rows = connection.execute(page).all()
             if not rows:
@@ -158,19 +223,26 @@ class StoredFileTable:
             last = rows[-1].id
             yield {row.sha256: row.bytes for row in rows}
 
-    def known(self, digests: Iterable[str]) -> set[str]:
-        """Those of some files that are stored for any run."""
+    def known(self, digests: Iterable[str], place: int = 0) -> set[str]:
+        """Those of some files that are stored in a place, for any run."""
         stored: set[str] = set()
         ordered = sorted(digests)
         with self._database.read() as connection:
             for first in range(0, len(ordered), _DIGESTS_PER_QUERY):
                 part = ordered[first : first + _DIGESTS_PER_QUERY]
-                statement = select(stored_file.c.sha256).where(stored_file.c.sha256.in_(part))
+                there = (stored_file.c.sha256.in_(part), stored_file.c.place == place)
+                statement = select(stored_file.c.sha256).where(*there)
                 stored.update(connection.execute(statement).scalars())
         return stored
 
-    def forget_unused(self, most: int) -> list[str]:
-        """Forget files that no run, artifact or report has any more, at most so many; returns their SHA-256.
+    def places(self) -> list[int]:
+        """All places: that of the server, and the teams with buckets."""
+        with self._database.read() as connection:
+            teams = connection.execute(select(team_bucket.c.team_id).order_by(team_bucket.c.team_id))
+            return [0, *teams.scalars()]
+
+    def forget_unused(self, most: int, place: int = 0) -> list[str]:
+        """Forget files of a place that nobody has any more, at most so many; returns their SHA-256.
 
         Remove the contents after it: if that does not happen, they are found as `known` by nobody.
         """
@@ -180,8 +252,9 @@ class StoredFileTable:
                 select(table.c.file_id).where(table.c.file_id == stored_file.c.id).exists()
                 for table in (run_file, artifact_content, artifact_entry, mlflow_file)
             )
-            unused_files = [~of_table for of_table in used]
-            unused_files.append(stored_file.c.sha256.not_in(select(report_file.c.digest)))
+            unused_files = [stored_file.c.place == place, *(~of_table for of_table in used)]
+            of_reports = select(report_file.c.digest).where(report_file.c.place == place)
+            unused_files.append(stored_file.c.sha256.not_in(of_reports))
             statement = select(stored_file.c.id, stored_file.c.sha256).where(*unused_files).limit(most)
             unused = dict(map(tuple, connection.execute(statement)))
             connection.execute(delete(stored_file).where(among(connection, stored_file.c.id, unused)))
@@ -197,5 +270,5 @@ class StoredFileTable:
 def _bytes_between(connection: Connection, after: int, last: int) -> int:
     """The size of the files with ids after one, up to another one."""
     statement = select(func.coalesce(func.sum(stored_file.c.bytes), 0))
-    between = stored_file.c.id > after, stored_file.c.id <= last
+    between = stored_file.c.id > after, stored_file.c.id <= last, stored_file.c.place == 0
     return int(connection.execute(statement.where(*between)).scalar_one())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from runvitals.findings.finding import RULES_VERSION
 from runvitals.findings.remedies import REMEDIES
-from runvitals.findings.rules import RULES, VERSION
+from runvitals.findings.rules import RULES
 from runvitals.server.access.permission import needs
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.router import Router
@@ -36,7 +37,7 @@ class FindingRulesSchema(ResponseBody):
 async def finding_rules() -> Any:
     """Every rule of findings, and the remedies for missing signals."""
     return {
-        "version": VERSION,
+        "version": RULES_VERSION,
         "rules": [
             {
                 "id": rule.id,

@@ -14,7 +14,7 @@ from runvitals.base import deadline
 from runvitals.base.buckets import Grid, reduce
 from runvitals.journal import frames
 from runvitals.journal.reader import read_run
-from runvitals.model.logged_media import MediaKey, SavedFile
+from runvitals.model.logged_media import LoggedValue, MediaKey, SavedFile, ValueSelection
 from runvitals.model.run import Event, Run
 from runvitals.model.state import TRAIN
 from runvitals.readers.journals.artifacts import LocalArtifacts
@@ -233,6 +233,14 @@ class JournalView:
     def media_steps(self, key: str) -> list[float]:
         """See `RunView.media_steps`."""
         return sorted({media.step for media in self.reader.logged_media(key) if media.step is not None})
+
+    def logged_others(self, selection: ValueSelection, limit: int) -> list[LoggedValue]:
+        """Return nothing: only numbers of journals are in memory; `runvitals export` reads the rest."""
+        return []
+
+    def other_names(self) -> list[str]:
+        """See `RunView.other_names`."""
+        return []
 
     def saved_files(self) -> list[SavedFile]:
         """See `RunView.saved_files`."""

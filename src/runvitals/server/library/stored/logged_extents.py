@@ -25,19 +25,28 @@ class LoggedExtent(NamedTuple):
 def logged_extents(
     store: SampleStore, metadata_store: MetadataStore, run_ids: Sequence[int]
 ) -> dict[int, LoggedExtent]:
-    """Return the extents of runs, by id; those that logged nothing are left out."""
+    """Return the extents of runs, by id; those that logged nothing are left out.
+
+    Rows without numbers do not count beside others with some.
+    """
+    extents = {
+        run_id: LoggedExtent(*extent)
+        for run_id, extent in metadata_store.media.value_extents(run_ids).items()
+    }
     step = metadata_store.metrics.find({STEP}).get(STEP)
     if step is None:
-        return {}
+        return extents
+    rows_of: dict[int, int] = {}
     writers = metadata_store.writers.of_runs(run_ids)
     run_of = {writer.lane_id: run_id for run_id, of_run in writers.items() for writer in of_run}
-    extents: dict[int, LoggedExtent] = {}
     for series in store.read_buckets(sorted(run_of), [step], _ALWAYS).series:
         rows = int(series.buckets.n.sum())
         if rows:
-            extent = extents.get(run_of[series.run], LoggedExtent())
+            run_id = run_of[series.run]
+            rows_of[run_id] = rows_of.get(run_id, 0) + rows
+            extent = extents.get(run_id, LoggedExtent())
             last = float(np.nanmax(series.buckets.max))
             if extent.last_step is not None:
                 last = max(last, extent.last_step)
-            extents[run_of[series.run]] = LoggedExtent(extent.rows + rows, last)
+            extents[run_id] = LoggedExtent(max(extent.rows, rows_of[run_id]), last)
     return extents

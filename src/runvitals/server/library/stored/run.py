@@ -13,7 +13,7 @@ from runvitals.base.buckets import Floats, Grid, Integers
 from runvitals.journal.records import STREAMS
 from runvitals.model.errors import UnknownRun
 from runvitals.model.limits import STEP as MAX_STEP
-from runvitals.model.logged_media import MediaKey, SavedFile
+from runvitals.model.logged_media import LoggedValue, MediaKey, SavedFile, ValueSelection
 from runvitals.model.names import RESERVED, STEP, TRUE_TIME
 from runvitals.model.run import Event, Run
 from runvitals.readers.journals.series import Series
@@ -378,6 +378,14 @@ class StoredRun:
     def media_steps(self, key: str) -> list[float]:
         """See `RunView.media_steps`."""
         return self._metadata_store.media.steps(self._number, key)
+
+    def logged_others(self, selection: ValueSelection, limit: int) -> list[LoggedValue]:
+        """See `RunView.logged_others`."""
+        return self._metadata_store.media.values(self._number, selection, limit)
+
+    def other_names(self) -> list[str]:
+        """See `RunView.other_names`."""
+        return self._metadata_store.media.value_names(self._number)
 
     def saved_files(self) -> list[SavedFile]:
         """See `RunView.saved_files`."""

@@ -14,14 +14,14 @@ from runvitals.server.runs.storage.event_authors import EventAuthors
 from runvitals.server.runs.storage.events import StoredEvent
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.runs.storage.run_states import StoredWriter, hosts
-from runvitals.server.runs.storage.search_columns import LOGGED
+from runvitals.server.runs.storage.search_columns import DELETED, LOGGED
 from runvitals.server.runs.storage.sections import RunSections
 from runvitals.server.runs.storage.writers import StoredProcess
 from runvitals.store.samples.interface import SampleStore
 
 _MAX_EVENTS = 10_000
 _MAX_LOST_EVENTS = 100_000
-_SHOWN_IN_LISTS = ("run", "summary", "metrics", LOGGED)
+_SHOWN_IN_LISTS = ("run", "summary", "metrics", LOGGED, DELETED)
 LastValues = dict[str, dict[str, tuple[int, float]]]
 """Host → key → (time, value)."""
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic import Field
 
+from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
@@ -43,7 +44,9 @@ def readable_projects(
     return [
         listed
         for listed in access.accounts.project_members.of_entity(entity_id, deleted)
-        if (project := projects.get(listed.id)) and access.may(requester, Action.PROJECT_READ, project)
+        if not is_registry(listed.name)
+        and (project := projects.get(listed.id))
+        and access.may(requester, Action.PROJECT_READ, project)
     ]
 
 

@@ -23,6 +23,7 @@ from runvitals.server.database.tables.accounts import (
 )
 from runvitals.server.database.tables.projects import guest_link, project_star
 from runvitals.server.database.tables.runs import project, run
+from runvitals.server.database.team_places import require_same_place
 from runvitals.server.database.text import checked_name
 from runvitals.server.projects.storage.guest_links import revoke_links
 from runvitals.server.projects.storage.project_redirects import remember_address
@@ -297,11 +298,13 @@ class OwnedProjectTable:
         Raises:
             UnknownRun: there is no such run in a team.
             NameTaken: there is a run of the same id.
+            OtherStorage: the files of the two teams are in different places.
         """
 
         def work(connection: Connection) -> None:
             row = _run(connection, run_id)
             source, target = _detail(connection, row.project_id), _detail(connection, project_id)
+            require_same_place(connection, source.entity_id, target.entity_id)
             mine = run.c.id == run_id
             try:
                 with connection.begin_nested():

@@ -20,6 +20,7 @@ from runvitals.server.database.tables.accounts import (
     user_account,
 )
 from runvitals.server.database.tables.runs import project, run
+from runvitals.server.database.team_places import require_same_place
 from runvitals.server.projects.storage.guest_links import revoke_links, to_projects
 from runvitals.server.projects.storage.project_redirects import remember_address
 from runvitals.server.projects.storage.project_transfer import give_project
@@ -197,10 +198,12 @@ class ProjectMemberTable:
         Raises:
             NameTaken: the new owner has a project of the same name, or a run with the run id of one of its
                 runs.
+            OtherStorage: the files of the two are in different places.
         """
 
         def work(connection: Connection) -> None:
             row = _project(connection, project_id)
+            require_same_place(connection, row.entity_id, entity_id)
             remember_address(connection, project_id, now_ms)
             owner = None if row.entity_id is None else name_of(connection, row.entity_id)
             mine = to_projects(select(project.c.id).where(project.c.id == project_id))

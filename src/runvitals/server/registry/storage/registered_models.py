@@ -1,31 +1,52 @@
-"""Registered models and their versions."""
+"""Collections of registries as MLflow's clients know them: registered models, and their versions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
 
-from sqlalchemy import Connection, delete, insert, select, update
+from sqlalchemy import Connection, Select, select, update
 from sqlalchemy.exc import IntegrityError
 
-from runvitals.server.database.database import Database
-from runvitals.server.database.stored_json import stored_object
-from runvitals.server.database.tables.registry import model_version, registered_model
+from runvitals.model.artifact_names import LATEST, checked_aliases, checked_label
+from runvitals.model.registry_names import MODELS, PREFIX, project_of_registry, registry_name
+from runvitals.server.artifacts.storage.collections import CollectionTable
+from runvitals.server.artifacts.storage.protection import Changer
+from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.stored_json import stored_list, stored_object
+from runvitals.server.database.tables.artifacts import (
+    artifact_alias,
+    artifact_collection,
+    artifact_membership,
+)
+from runvitals.server.database.tables.registry import registered_model
+from runvitals.server.database.tables.runs import project
+from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects
 from runvitals.store.errors import NameTaken
+
+_MODEL: Final = "model"
+"""The type of the collections that MLflow's clients make."""
+_FIRST: Final = 1
+"""The number of the first version in these."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegisteredModel:
-    """A registered model. Times are ms UTC.
+    """A collection of a registry. Times are ms UTC.
 
     Args:
+        id: of the collection.
+        project_id: the registry.
         entity_id: whose registry it is in; None on a server without accounts.
-        aliases: alias → number of a version.
+        name: as MLflow's clients name it: with that of the registry before a dot, unless that is `model`.
+        tags: those with a value, and with an empty value those that are only names.
+        aliases: alias → number of a version; without `latest`, which MLflow's clients do not know.
     """
 
     id: int
+    project_id: int
     entity_id: int | None
     name: str
     description: str | None
@@ -35,237 +56,206 @@ class RegisteredModel:
     changed_ms: int
 
 
-@dataclass(frozen=True, slots=True)
-class ModelVersion:
-    """A version of a registered model.
-
-    Args:
-        source: where its files are, as the client named it; `location`: as it can be downloaded.
-        run_uid: the run that made it.
-        logged_model: the model that a training logged, by its id.
-    """
-
-    version: int
-    description: str | None
-    stage: str
-    source: str
-    location: str
-    run_uid: str | None
-    run_link: str | None
-    logged_model: str | None
-    tags: Mapping[str, str]
-    created_ms: int
-    changed_ms: int
-
-
 class RegisteredModelTable:
-    """The tables of registered models and their versions.
+    """The collections of registries, for MLflow's clients.
 
     Example:
         >>> models = metadata_store.registered_models
-        >>> model_id = models.create(None, "digits", None, {}, now_ms)
+        >>> model_id = models.create(owner, "digits", None, {}, now_ms, by)
         >>> models.named("digits")[0].id == model_id
         True
     """
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._collections = CollectionTable(database)
 
     def named(self, name: str) -> list[RegisteredModel]:
         """The models of this name, one for each entity at most."""
-        statement = select(registered_model).where(registered_model.c.name == name)
+        places = [(MODELS, name)]
+        places += [
+            (name[:position], name[position + 1 :]) for position, letter in enumerate(name) if letter == "."
+        ]
+        by_entity: dict[int | None, RegisteredModel] = {}
         with self._database.read() as connection:
-            return [_model(row) for row in connection.execute(statement.order_by(registered_model.c.id))]
+            for registry, collection in places:
+                statement = _models().where(
+                    project.c.name == project_of_registry(registry), artifact_collection.c.name == collection
+                )
+                for model in _read(connection, statement):
+                    by_entity.setdefault(model.entity_id, model)
+        return list(by_entity.values())
 
     def of_entity(self, entity_id: int | None) -> list[RegisteredModel]:
-        """The models in the registry of an entity, by name."""
-        statement = select(registered_model).where(
-            registered_model.c.entity_id.is_not_distinct_from(entity_id)
-        )
+        """The models in the registries of an entity, by name."""
         with self._database.read() as connection:
-            return [_model(row) for row in connection.execute(statement.order_by(registered_model.c.name))]
+            own = project.c.entity_id.is_not_distinct_from(entity_id)
+            return sorted(_read(connection, _models().where(own)), key=lambda model: model.name)
+
+    def of_collections(self, ids: Iterable[int]) -> list[RegisteredModel]:
+        """Some collections of registries."""
+        with self._database.read() as connection:
+            return _read(connection, _models().where(among(connection, artifact_collection.c.id, ids)))
+
+    def of_projects(self, project_ids: Iterable[int]) -> list[RegisteredModel]:
+        """The models in some registries; projects that are none have no models."""
+        with self._database.read() as connection:
+            return _read(connection, _models().where(among(connection, project.c.id, project_ids)))
 
     def create(
-        self, entity_id: int | None, name: str, description: str | None, tags: Mapping[str, str], now_ms: int
+        self,
+        owner: ProjectOwner,
+        name: str,
+        description: str | None,
+        tags: Mapping[str, str],
+        now_ms: int,
+        by: Changer,
     ) -> int:
-        """Register a model; returns its id.
+        """Add an empty collection to the registry `model`, which is created if it does not exist.
+
+        Args:
+            owner: whose registry it is.
 
         Raises:
-            NameTaken: the entity has one of this name.
+            NameTaken: the registry has a collection of this name.
+            ValueError: no collection can have the name.
         """
         values = {
-            "entity_id": entity_id,
-            "name": name,
-            "description": description,
-            "tags": json.dumps(dict(tags)),
-            "aliases": "{}",
-            "last_version": 0,
+            "kind": "portfolio",
+            "name": checked_label("name of a registered model", name),
+            "type": _MODEL,
+            "description": description or "",
+            "tags": "[]",
+            "next_version": _FIRST,
             "created_ms": now_ms,
-            "changed_ms": now_ms,
+            "updated_ms": now_ms,
         }
-        statement = insert(registered_model).values(values).returning(registered_model.c.id)
+        key = (owner.entity_id, PREFIX + MODELS)
 
         def work(connection: Connection) -> int:
+            project_id = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
+            added = artifact_collection.insert().values({**values, "project_id": project_id})
             try:
-                return int(connection.execute(statement).scalar_one())
+                number = int(connection.execute(added.returning(artifact_collection.c.id)).scalar_one())
             except IntegrityError:
                 raise NameTaken(f"the registered model {name!r} already exists") from None
+            author_id = None if by.actor is None else by.actor.user_id
+            row = {"collection_id": number, "author_id": author_id, "properties": json.dumps(dict(tags))}
+            connection.execute(registered_model.insert().values(row))
+            return number
 
         return self._database.write(work)
 
-    def change(self, model_id: int, now_ms: int, **values: str | None) -> None:
+    def change(self, model: RegisteredModel, now_ms: int, **values: str | None) -> None:
         """Set the `name` or `description` of a model.
 
         Raises:
-            NameTaken: the entity has another one of this name.
+            NameTaken: the registry has another one of this name.
+            ValueError: no collection can have the name.
         """
-        of_model = registered_model.c.id == model_id
+        changes = {name: value or "" for name, value in values.items()}
+        self._collections.change(model.id, now_ms, **changes)
 
-        def work(connection: Connection) -> None:
-            try:
-                connection.execute(
-                    update(registered_model).where(of_model).values(**values, changed_ms=now_ms)
-                )
-            except IntegrityError:
-                raise NameTaken(f"the registered model {values.get('name')!r} already exists") from None
-            if "name" in values:
-                versions = model_version.c.model_id == model_id
-                connection.execute(update(model_version).where(versions).values(changed_ms=now_ms))
+    def delete(self, model_id: int, now_ms: int, by: Changer) -> None:
+        """Delete a collection; the versions that only it has, too.
 
-        self._database.write(work)
-
-    def delete(self, model_id: int) -> None:
-        """Delete a model with its versions."""
-        statement = delete(registered_model).where(registered_model.c.id == model_id)
-        self._database.write(lambda connection: connection.execute(statement))
+        Raises:
+            ProtectedAlias: a version has an alias that `by` may not change.
+        """
+        self._collections.delete(model_id, now_ms, by)
 
     def change_tags(self, model_id: int, tags: Mapping[str, str | None]) -> None:
         """Set tags of a model; None removes one."""
-        self._change_json(model_id, "tags", lambda before: _merge(before, tags))
-
-    def change_aliases(self, model_id: int, aliases: Mapping[str, int | None]) -> None:
-        """Let aliases name versions; None removes one."""
-        self._change_json(model_id, "aliases", lambda before: _merge(before, aliases))
-
-    def _change_json(self, model_id: int, column: str, change: Callable[[dict[str, Any]], Any]) -> None:
-        of_model = registered_model.c.id == model_id
+        same = registered_model.c.collection_id == model_id
+        names = artifact_collection.c.id == model_id
 
         def work(connection: Connection) -> None:
-            statement = select(registered_model.c[column]).where(of_model).with_for_update()
-            encoded = connection.execute(statement).scalar()
-            if encoded is not None:
-                changed = json.dumps(change(json.loads(encoded)))
-                connection.execute(update(registered_model).where(of_model).values({column: changed}))
+            listed = connection.execute(
+                select(artifact_collection.c.tags).where(names).with_for_update()
+            ).scalar()
+            if listed is None:
+                return
+            empty = {"collection_id": model_id, "author_id": None, "properties": "{}"}
+            add_rows(connection, registered_model, [empty])
+            encoded = connection.execute(select(registered_model.c.properties).where(same)).scalar_one()
+            changed = json.dumps(merged(json.loads(encoded), tags))
+            connection.execute(update(registered_model).where(same).values(properties=changed))
+            kept = json.dumps([name for name in json.loads(listed) if name not in tags])
+            connection.execute(update(artifact_collection).where(names).values(tags=kept))
 
         self._database.write(work)
 
-    # Versions
+    def set_alias(self, model_id: int, alias: str, version_id: int, now_ms: int, by: Changer) -> None:
+        """Let an alias name a version.
 
-    def versions(self, model_id: int) -> list[ModelVersion]:
-        """The versions of a model, in ascending order."""
-        statement = select(model_version).where(model_version.c.model_id == model_id)
-        with self._database.read() as connection:
-            rows = connection.execute(statement.order_by(model_version.c.version))
-            return [_version(row) for row in rows]
-
-    def add_version(self, model_id: int, version: ModelVersion) -> ModelVersion:
-        """Add a version to a model; returns it with its number, which no version of the model has had."""
-        of_model = registered_model.c.id == model_id
-        following = registered_model.c.last_version + 1
-        statement = update(registered_model).where(of_model).values(last_version=following)
-
-        def work(connection: Connection) -> ModelVersion:
-            numbered = statement.values(changed_ms=version.created_ms).returning(
-                registered_model.c.last_version
-            )
-            number = int(connection.execute(numbered).scalar_one())
-            added = replace(version, version=number)
-            row = {column.name: getattr(added, column.name, model_id) for column in model_version.columns}
-            connection.execute(insert(model_version).values({**row, "tags": json.dumps(dict(version.tags))}))
-            return added
-
-        return self._database.write(work)
-
-    def change_version(
-        self, model_id: int, version: int, now_ms: int, archived: str | None = None, **values: str | None
-    ) -> None:
-        """Set the `description` or `stage` of a version.
-
-        Args:
-            archived: other versions in the same stage get this one.
+        Raises:
+            ValueError: an invalid alias.
+            ProtectedAlias: an alias that `by` may not change.
         """
-        this = (model_version.c.model_id == model_id, model_version.c.version == version)
-        others = (model_version.c.model_id == model_id, model_version.c.version != version)
+        self._collections.add_aliases(model_id, version_id, checked_aliases([alias]), now_ms, by)
 
-        def work(connection: Connection) -> None:
-            if archived is not None:
-                in_stage = (*others, model_version.c.stage == values["stage"])
-                connection.execute(
-                    update(model_version).where(*in_stage).values(stage=archived, changed_ms=now_ms)
-                )
-            connection.execute(update(model_version).where(*this).values(**values, changed_ms=now_ms))
-            if "stage" in values:
-                of_model = registered_model.c.id == model_id
-                connection.execute(update(registered_model).where(of_model).values(changed_ms=now_ms))
+    def delete_alias(self, model_id: int, alias: str, now_ms: int, by: Changer) -> None:
+        """Remove an alias; without effect if no version has it.
 
-        self._database.write(work)
-
-    def change_version_tags(self, model_id: int, version: int, tags: Mapping[str, str | None]) -> None:
-        """Set tags of a version; None removes one."""
-        this = (model_version.c.model_id == model_id, model_version.c.version == version)
-
-        def work(connection: Connection) -> None:
-            encoded = connection.execute(select(model_version.c.tags).where(*this).with_for_update()).scalar()
-            if encoded is not None:
-                changed = json.dumps(_merge(json.loads(encoded), tags))
-                connection.execute(update(model_version).where(*this).values(tags=changed))
-
-        self._database.write(work)
-
-    def delete_version(self, model_id: int, version: int, now_ms: int) -> None:
-        """Delete a version, and the aliases that name it."""
-        this = (model_version.c.model_id == model_id, model_version.c.version == version)
-        of_model = registered_model.c.id == model_id
-
-        def work(connection: Connection) -> None:
-            statement = select(registered_model.c.aliases).where(of_model).with_for_update()
-            aliases = json.loads(connection.execute(statement).scalar() or "{}")
-            kept = {alias: number for alias, number in aliases.items() if number != version}
-            changed = {"aliases": json.dumps(kept), "changed_ms": now_ms}
-            connection.execute(update(registered_model).where(of_model).values(changed))
-            connection.execute(delete(model_version).where(*this))
-
-        self._database.write(work)
+        Raises:
+            ProtectedAlias: an alias that `by` may not change.
+        """
+        member = self._collections.member_of(model_id, alias)
+        if member is not None and alias in member.aliases:
+            self._collections.remove_aliases(model_id, member.version.id, [alias], now_ms, by)
 
 
-def _merge(before: dict[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+def merged(before: Mapping[str, Any], changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Return tags with changes; None removes one."""
     return {key: value for key, value in {**before, **changed}.items() if value is not None}
 
 
-def _model(row: Any) -> RegisteredModel:
-    return RegisteredModel(
-        row.id,
-        row.entity_id,
-        row.name,
-        row.description,
-        stored_object(row.tags, f"the tags of registered model {row.id}"),
-        json.loads(row.aliases),
-        row.created_ms,
-        row.changed_ms,
+def _models() -> Select[Any]:
+    columns = ("id", "project_id", "name", "description", "tags", "created_ms", "updated_ms")
+    return (
+        select(
+            *(artifact_collection.c[name] for name in columns),
+            project.c.name.label("project"),
+            project.c.entity_id,
+            registered_model.c.properties,
+        )
+        .join(project, project.c.id == artifact_collection.c.project_id)
+        .outerjoin(registered_model, registered_model.c.collection_id == artifact_collection.c.id)
+        .where(
+            project.c.deleted_ms.is_(None),
+            project.c.name.startswith(PREFIX, autoescape=True),
+            artifact_collection.c.kind == "portfolio",
+        )
+        .order_by(artifact_collection.c.id)
     )
 
 
-def _version(row: Any) -> ModelVersion:
-    return ModelVersion(
-        row.version,
-        row.description,
-        row.stage,
-        row.source,
-        row.location,
-        row.run_uid,
-        row.run_link,
-        row.logged_model,
-        stored_object(row.tags, f"the tags of a version of registered model {row.model_id}"),
+def _read(connection: Connection, statement: Select[Any]) -> list[RegisteredModel]:
+    rows = connection.execute(statement).all()
+    columns = artifact_alias.c
+    held = (
+        select(columns.collection_id, columns.alias, artifact_membership.c.number)
+        .join(artifact_membership, artifact_membership.c.id == columns.membership_id)
+        .where(among(connection, columns.collection_id, [row.id for row in rows]), columns.alias != LATEST)
+        .order_by(columns.alias)
+    )
+    aliases: dict[int, dict[str, int]] = {}
+    for collection_id, alias, number in connection.execute(held):
+        aliases.setdefault(collection_id, {})[alias] = number
+    return [_model(row, aliases.get(row.id, {})) for row in rows]
+
+
+def _model(row: Any, aliases: Mapping[str, int]) -> RegisteredModel:
+    registry, what = registry_name(row.project), f"the tags of collection {row.id}"
+    names = dict.fromkeys(stored_list(row.tags, what), "")
+    return RegisteredModel(
+        row.id,
+        row.project_id,
+        row.entity_id,
+        row.name if registry == MODELS else f"{registry}.{row.name}",
+        row.description or None,
+        names | stored_object(row.properties or "{}", what),
+        aliases,
         row.created_ms,
-        row.changed_ms,
+        row.updated_ms,
     )

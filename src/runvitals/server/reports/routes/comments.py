@@ -22,7 +22,7 @@ from runvitals.server.reports.audience import mentioned_readers
 from runvitals.server.reports.document import panels_of
 from runvitals.server.reports.notices import ReportNotices
 from runvitals.server.reports.routes.block_models import Finite, ItemId
-from runvitals.server.reports.routes.reports import REPORT, TheReport, record
+from runvitals.server.reports.routes.reports import REPORT, TheReport, TheUserId, record
 from runvitals.server.reports.storage.comments import CommentRow, NewComment
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.server.user_content.image_links import ImageLinks
@@ -108,20 +108,6 @@ def the_comment(report: TheReport, comment: CommentOfPath, access: TheAccess) ->
 TheComment = Annotated[CommentRow, Depends(the_comment)]
 
 
-def the_commenter(requester: TheRequester) -> int:
-    """Return the id of the user who comments.
-
-    Raises:
-        HTTPException: 403 for a service account.
-    """
-    if requester.user_id is None:
-        raise HTTPException(403, "only users comment on reports")
-    return requester.user_id
-
-
-TheCommenter = Annotated[int, Depends(the_commenter)]
-
-
 @router.get(f"{REPORT}/comments", response_model=ReportCommentsPage, dependencies=[needs("report:comment")])
 def report_comments(
     report: TheReport,
@@ -147,7 +133,7 @@ def add_comment(
     new: NewReportComment,
     access: TheAccess,
     requester: TheRequester,
-    commenter: TheCommenter,
+    user_id: TheUserId,
     outside: TheOutsideServices,
 ) -> Any:
     """Comment on a report. Its author, followers, the thread and who is mentioned are notified."""
@@ -155,11 +141,11 @@ def add_comment(
     _check_place(access, report.id, new)
     accounts, now_ms = access.accounts, access.clock()
     row = accounts.reports.get(report.id)
-    notices = ReportNotices(access.metadata_store, access.directory, now_ms, commenter, requester.actor.name)
+    notices = ReportNotices(access.metadata_store, access.directory, now_ms, user_id, requester.actor.name)
 
     def add() -> CommentRow:
         place = NewComment(text, new.block, new.panel, new.x, new.reply_to)
-        comment = accounts.report_comments.add(report.id, place, commenter, now_ms)
+        comment = accounts.report_comments.add(report.id, place, user_id, now_ms)
         notices.commented(row, comment)
         return comment
 
@@ -174,11 +160,11 @@ def change_comment(
     changes: CommentChanges,
     access: TheAccess,
     requester: TheRequester,
-    commenter: TheCommenter,
+    user_id: TheUserId,
     outside: TheOutsideServices,
 ) -> Any:
     """Change the text of your own comment."""
-    if comment.author_id != commenter:
+    if comment.author_id != user_id:
         raise HTTPException(403, "you may change your own comments only")
     access.accounts.report_comments.change(comment, _checked_text(changes.text), access.clock())
     changed = access.accounts.report_comments.get(report.id, comment.id)
@@ -204,11 +190,11 @@ def resolve_comment(
     comment: TheComment,
     access: TheAccess,
     requester: TheRequester,
-    commenter: TheCommenter,
+    user_id: TheUserId,
 ) -> None:
     """Mark a thread as resolved: whoever began it may, and whoever may change the report."""
     _check_resolves(access, requester, report, comment)
-    access.accounts.report_comments.resolve(comment, commenter, access.clock())
+    access.accounts.report_comments.resolve(comment, user_id, access.clock())
 
 
 @router.delete(f"{_COMMENT}/resolved", status_code=204, dependencies=[needs("report:comment")])
@@ -222,20 +208,20 @@ def reopen_comment(
 
 @router.put(f"{_COMMENT}/reactions/{{emoji}}", status_code=204, dependencies=[needs("report:comment")])
 def add_reaction(
-    report: TheReport, comment: TheComment, emoji: str, access: TheAccess, commenter: TheCommenter
+    report: TheReport, comment: TheComment, emoji: str, access: TheAccess, user_id: TheUserId
 ) -> None:
     """React to a comment with one of 👍 👎 😄 🎉 😕 ❤ 🚀 👀."""
     accounts, now_ms = access.accounts, access.clock()
-    accounts.report_comments.react(comment, commenter, _checked_emoji(emoji), True, now_ms)
+    accounts.report_comments.react(comment, user_id, _checked_emoji(emoji), True, now_ms)
 
 
 @router.delete(f"{_COMMENT}/reactions/{{emoji}}", status_code=204, dependencies=[needs("report:comment")])
 def remove_reaction(
-    report: TheReport, comment: TheComment, emoji: str, access: TheAccess, commenter: TheCommenter
+    report: TheReport, comment: TheComment, emoji: str, access: TheAccess, user_id: TheUserId
 ) -> None:
     """Take your reaction back."""
     accounts, now_ms = access.accounts, access.clock()
-    accounts.report_comments.react(comment, commenter, _checked_emoji(emoji), False, now_ms)
+    accounts.report_comments.react(comment, user_id, _checked_emoji(emoji), False, now_ms)
 
 
 class _Shown:
@@ -256,7 +242,7 @@ class _Shown:
         counts: dict[str, int] = {}
         for emoji, _ in row.reactions:
             counts[emoji] = counts.get(emoji, 0) + 1
-        mine = {emoji for emoji, user_id in row.reactions if user_id == self._requester.user_id}
+        mine = {emoji for emoji, author_id in row.reactions if author_id == self._requester.user_id}
         is_own = row.author_id is not None and row.author_id == self._requester.user_id
         names = ReportCommentSchema.model_fields.keys() - {"html", "reactions", "may"}
         return {

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import HTTPException, Query, Request
+from fastapi import Query, Request
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.reports.routes import report_models as models
-from runvitals.server.reports.routes.reports import REPORT, TheReport
+from runvitals.server.reports.routes.reports import REPORT, TheReport, TheUserId
 from runvitals.server.reports.routes.shown_reports import shown_list
 from runvitals.server.reports.storage.readers import Of, ReportSelection
 from runvitals.server.service_parameters import TheAccess
@@ -50,35 +50,24 @@ def reports(
 
 
 @router.put(f"{REPORT}/star", status_code=204, dependencies=[needs("report:read")])
-def star_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+def star_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Star a report: it is in the list of those that you have starred."""
-    access.accounts.report_readers.star(report.id, _user_id(requester), True, access.clock())
+    access.accounts.report_readers.star(report.id, user_id, True, access.clock())
 
 
 @router.delete(f"{REPORT}/star", status_code=204, dependencies=[needs("report:read")])
-def unstar_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+def unstar_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Take your star of a report away."""
-    access.accounts.report_readers.star(report.id, _user_id(requester), False, access.clock())
+    access.accounts.report_readers.star(report.id, user_id, False, access.clock())
 
 
 @router.put(f"{REPORT}/follow", status_code=204, dependencies=[needs("report:follow")])
-def follow_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+def follow_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Follow a report: you are notified when it is published anew and of comments."""
-    access.accounts.report_readers.follow(report.id, _user_id(requester), True, access.clock())
+    access.accounts.report_readers.follow(report.id, user_id, True, access.clock())
 
 
 @router.delete(f"{REPORT}/follow", status_code=204, dependencies=[needs("report:follow")])
-def unfollow_report(report: TheReport, access: TheAccess, requester: TheRequester) -> None:
+def unfollow_report(report: TheReport, access: TheAccess, user_id: TheUserId) -> None:
     """Stop following a report."""
-    access.accounts.report_readers.follow(report.id, _user_id(requester), False, access.clock())
-
-
-def _user_id(requester: Requester) -> int:
-    """Return the id of the user.
-
-    Raises:
-        HTTPException: 403 for a service account.
-    """
-    if requester.user_id is None:
-        raise HTTPException(403, "only users star and follow reports")
-    return requester.user_id
+    access.accounts.report_readers.follow(report.id, user_id, False, access.clock())

@@ -44,6 +44,20 @@ def the_report(report: str, request: Request, access: TheAccess) -> ProjectItem:
 TheReport = Annotated[ProjectItem, Depends(the_report)]
 
 
+def the_user_id(requester: TheRequester) -> int:
+    """Return the id of the user.
+
+    Raises:
+        HTTPException: 403 for a service account.
+    """
+    if requester.user_id is None:
+        raise HTTPException(403, "only users edit reports on the page, comment on them, star and follow them")
+    return requester.user_id
+
+
+TheUserId = Annotated[int, Depends(the_user_id)]
+
+
 @router.get(f"{PATH}/reports", response_model=models.ReportsPage, dependencies=[needs("report:read")])
 def project_reports(
     project: TheProject,

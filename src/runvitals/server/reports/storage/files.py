@@ -6,10 +6,10 @@ from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import Connection, case, delete, func, or_, select
 
-from runvitals.server.database.database import Database, add_rows, ensure_ids
+from runvitals.server.database.database import Database, add_rows
 from runvitals.server.database.tables.reports import report, report_file
-from runvitals.server.database.tables.runs import project, stored_file
-from runvitals.server.files.storage.stored_files import StoredFile
+from runvitals.server.database.tables.runs import project
+from runvitals.server.files.storage.stored_files import StoredFile, ensure_file
 from runvitals.store.errors import LimitReached
 
 FileKind = Literal["image", "frozen"]
@@ -60,28 +60,29 @@ class ReportFileTable:
             "bytes": file.bytes,
             "created_ms": now_ms,
             "author_id": author_id,
+            "place": file.place,
         }
 
         def work(connection: Connection) -> None:
             same = (report_file.c.report_id == report_id, report_file.c.digest == file.sha256)
             if connection.execute(select(report_file.c.digest).where(*same)).first() is None:
                 _check_space(connection, report_id, file.bytes)
-            others = {"bytes": file.bytes, "media_type": file.media_type, "created_ms": now_ms}
-            ensure_ids(connection, stored_file.c.sha256, [file.sha256], **others)
+            ensure_file(connection, file, now_ms)
             add_rows(connection, report_file, [row])
 
         self._database.write(work)
 
     def get(self, report_id: int, sha256: str, kind: FileKind) -> StoredFile | None:
         """Return a file of a report; None: it has none like this."""
-        statement = select(report_file.c.bytes, report_file.c.content_type).where(
+        columns = (report_file.c.bytes, report_file.c.content_type, report_file.c.place)
+        statement = select(*columns).where(
             report_file.c.report_id == report_id,
             report_file.c.digest == sha256,
             report_file.c.kind == kind,
         )
         with self._database.read() as connection:
             row = connection.execute(statement).first()
-        return None if row is None else StoredFile(sha256, row.bytes, row.content_type)
+        return None if row is None else StoredFile(sha256, row.bytes, row.content_type, row.place)
 
     def remove(self, report_id: int, sha256: str) -> None:
         """Take a file from a report. Its content is removed with the last who has it."""

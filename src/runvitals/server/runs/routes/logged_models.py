@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import Field
 
 from runvitals.server.http.bodies import ResponseBody
@@ -25,6 +27,17 @@ class LoggedGroup(ResponseBody):
     max: Values | None
 
 
+class LoggedOther(ResponseBody):
+    """A text, a list, an object, null or a boolean that a process logged under a name at a step."""
+
+    host: str
+    rank: int | None
+    key: str
+    step: float
+    time_ms: int
+    value: Any
+
+
 class ResumeSchema(ResponseBody):
     """A training went on after a restart."""
 
@@ -40,6 +53,9 @@ class Logged(ResponseBody):
     run: str
     cursor: str
     groups: list[LoggedGroup]
+    others: list[LoggedOther] = Field(
+        description="What is not a number, by step; the newest if there are more than `max_points`."
+    )
     resumes: list[ResumeSchema] = Field(description="Empty if `resolution` is `raw`.")
     unmatched: list[str] = Field(description="Those of `keys` under which nothing was logged.")
     problems: list[str] = Field(description="Parts that could not be read.")

@@ -309,7 +309,10 @@ class Metrics(ResponseBody):
     t0: int
     t1: int
     resolution: Literal["raw", "buckets"]
-    bucket_ms: int | None = Field(description="Buckets begin at multiples of this since 1970.")
+    bucket_ms: int | None = Field(
+        description="Buckets begin at multiples of this since 1970; null of samples, and of "
+        "buckets that get wider (`log_from`)."
+    )
     cursor: str = Field(description="Pass it as `after` to `/live` to miss nothing.")
     groups: list[MetricGroup]
     problems: list[str] = Field(description="Parts of these series that could not be read.")

@@ -33,6 +33,15 @@ Keys = Annotated[
     ),
 ]
 Millis = Annotated[int | None, Query(ge=-(2**53), le=2**53, description="ms UTC")]
+LogFrom = Annotated[
+    int | None,
+    Query(
+        ge=-(2**53),
+        le=2**53,
+        description="ms UTC. Buckets get wider with the time since then, at least 20 a decade; what is older "
+        "is left out.",
+    ),
+]
 StepLimit = Annotated[float | None, Query(ge=-(2.0**53), le=2.0**53)]
 MaxPoints = Annotated[int, Query(ge=2, le=10_000, description="For each series; more are put into buckets.")]
 

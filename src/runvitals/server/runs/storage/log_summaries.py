@@ -22,7 +22,7 @@ from runvitals.server.database.section_documents import (
 )
 from runvitals.server.runs.storage import search_columns
 from runvitals.server.runs.storage.run_locks import lock_known_runs
-from runvitals.server.runs.storage.search_columns import LOGGED
+from runvitals.server.runs.storage.search_columns import DELETED, LOGGED
 
 TALLY = "tally"
 _STATE, _SEQS, _STORED = "state", "seqs", "stored"
@@ -72,7 +72,7 @@ def add_logged_rows(connection: Connection, batches: Sequence[LoggedRows]) -> No
         UnknownRun: one of the runs does not exist.
     """
     runs = lock_known_runs(connection, {rows.run_id for rows in batches})
-    documents = read_documents(connection, runs, (LOGGED, TALLY, _METRICS, _SUMMARY))
+    documents = read_documents(connection, runs, (LOGGED, TALLY, DELETED, _METRICS, _SUMMARY))
     shown = {SectionKey(run_id, LOGGED, "") for run_id in runs}
     before = search_columns.fields_of(documents, shown)
     for key in shown:
@@ -96,7 +96,7 @@ def replace_logged_rows(
         UnknownRun: the run does not exist.
     """
     lock_known_runs(connection, [run_id])
-    documents = read_documents(connection, [run_id], (LOGGED, TALLY, _METRICS, _SUMMARY))
+    documents = read_documents(connection, [run_id], (LOGGED, TALLY, DELETED, _METRICS, _SUMMARY))
     key = SectionKey(run_id, LOGGED, "")
     before = search_columns.fields_of(documents, {key})
     names = set(documents.get(key, SectionDocument()).values)

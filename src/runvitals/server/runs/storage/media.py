@@ -10,9 +10,9 @@ from sqlalchemy import ColumnElement, Connection, Row, and_, delete, func, or_, 
 
 from runvitals.base.json_codec import dumps, loads
 from runvitals.model import media as model
-from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
+from runvitals.model.logged_media import LoggedMedia, LoggedValue, MediaKey, SavedFile, ValueSelection
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, add_rows
+from runvitals.server.database.database import Database, add_rows, among
 from runvitals.server.database.stored_json import stored_list
 from runvitals.server.database.tables.artifacts import artifact_entry
 from runvitals.server.database.tables.runs import media, run_file, stored_file, writer
@@ -164,7 +164,7 @@ class MediaTable:
                 func.max(media.c.step),
                 func.max(media.c.time_ms),
             )
-            .where(media.c.run_id == run_id, media.c.kind.not_in(model.NOT_LOGGED))
+            .where(media.c.run_id == run_id, media.c.kind.not_in(model.WITHOUT_PANEL))
             .group_by(media.c.key)
             .order_by(func.min(media.c.id))
         )
@@ -199,6 +199,45 @@ class MediaTable:
             .order_by(media.c.step)
             .limit(_MAX_STEPS)
         )
+        with self._database.read() as connection:
+            return list(connection.execute(statement).scalars())
+
+    def values(self, run_id: int, selection: ValueSelection, limit: int) -> list[LoggedValue]:
+        """Return the texts, lists and objects that a run logged, by step; the newest `limit` of them."""
+        conditions = [media.c.run_id == run_id, media.c.kind == model.VALUE, media.c.step.is_not(None)]
+        if selection.first_step is not None:
+            conditions.append(media.c.step >= selection.first_step)
+        if selection.last_step is not None:
+            conditions.append(media.c.step <= selection.last_step)
+        if selection.keys:
+            conditions.append(media.c.key.in_([plain_text(key) for key in selection.keys]))
+        statement = (
+            select(writer.c.host, writer.c.rank, media.c.key, media.c.step, media.c.time_ms, media.c.body)
+            .join(writer, writer.c.id == media.c.writer_id)
+            .where(*conditions)
+            .order_by(media.c.step.desc(), media.c.time_ms.desc(), media.c.id.desc())
+            .limit(limit)
+        )
+        with self._database.read() as connection:
+            newest_first = [
+                LoggedValue(row.host, row.rank, row.key, row.step, row.time_ms, _items(row)[0]["value"])
+                for row in connection.execute(statement)
+            ]
+            return newest_first[::-1]
+
+    def value_extents(self, run_ids: Sequence[int]) -> dict[int, tuple[int, float]]:
+        """Return how many rows of runs have texts, lists or objects, and the last step of these."""
+        statement = select(
+            media.c.run_id, func.count(func.distinct(media.c.time_ms)), func.max(media.c.step)
+        ).where(media.c.kind == model.VALUE, media.c.step.is_not(None))
+        with self._database.read() as connection:
+            of_runs = statement.where(among(connection, media.c.run_id, run_ids)).group_by(media.c.run_id)
+            return {run_id: (rows, last) for run_id, rows, last in connection.execute(of_runs)}
+
+    def value_names(self, run_id: int) -> list[str]:
+        """Return the names under which texts, lists and objects were logged, sorted."""
+        conditions = (media.c.run_id == run_id, media.c.kind == model.VALUE)
+        statement = select(media.c.key).where(*conditions).distinct().order_by(media.c.key)
         with self._database.read() as connection:
             return list(connection.execute(statement).scalars())
 
@@ -243,7 +282,8 @@ class MediaTable:
 
 
 def _of_key(run_id: int, key: str, first: float | None, last: float | None) -> list[ColumnElement[bool]]:
-    conditions = [media.c.run_id == run_id, media.c.key == plain_text(key), media.c.kind != model.ARTIFACT]
+    hidden = (model.ARTIFACT, model.VALUE)
+    conditions = [media.c.run_id == run_id, media.c.key == plain_text(key), media.c.kind.not_in(hidden)]
     if first is not None:
         conditions.append(media.c.step >= first)
     if last is not None:

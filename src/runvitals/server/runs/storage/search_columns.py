@@ -23,9 +23,12 @@ from runvitals.server.projects.storage.projects import ProjectOwner, ensure_proj
 
 LOGGED = "logged"
 """The section of the values computed from rows of `log()`; see `summaries`."""
-SECTIONS = ("run", "config", "summary", LOGGED)
+DELETED = "deleted_summary"
+"""The section with the names of logged values that a client has deleted from its summary."""
+SECTIONS = ("run", "config", "summary", LOGGED, DELETED)
 """The sections from which something is derived."""
 _SUMMARY = "summary"
+_OF_SUMMARY = (LOGGED, DELETED)
 
 FieldsOfRuns = Mapping[int, Mapping[str, Scalar]]
 Documents = Mapping[SectionKey, SectionDocument]
@@ -76,7 +79,7 @@ def ensure_named_projects(
 def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dict[str, Scalar]]:
     """Return the leaves of those sections that have fields, by run."""
     by_run: dict[int, dict[str, Scalar]] = {}
-    for key in {key._replace(section=_SUMMARY) if key.section == LOGGED else key for key in keys}:
+    for key in {key._replace(section=_SUMMARY) if key.section in _OF_SUMMARY else key for key in keys}:
         if key.section in fields.SECTIONS:
             of_run = by_run.setdefault(key.run_id, {})
             of_run.update(fields.leaves(key.section, _values(documents, key)))
@@ -84,10 +87,21 @@ def fields_of(documents: Documents, keys: Iterable[SectionKey]) -> dict[int, dic
 
 
 def _values(documents: Documents, key: SectionKey) -> dict[str, Any]:
-    """Return the values of a section; the summary includes logged values that were not set explicitly."""
+    """Return the values of a section; those of the summary as `summary_values` does."""
     values = documents[key].values if key in documents else {}
-    logged = documents.get(key._replace(section=LOGGED)) if key.section == _SUMMARY else None
-    return values if logged is None else {**logged.values, **values}
+    if key.section != _SUMMARY:
+        return values
+    logged, deleted = (documents.get(key._replace(section=name)) for name in _OF_SUMMARY)
+    return summary_values(values, logged.values if logged else {}, deleted.values if deleted else {})
+
+
+def summary_values(
+    values: Mapping[str, Any], logged: Mapping[str, Any], deleted: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Return the summary: logged values that were not deleted, overridden by those set explicitly."""
+    if deleted:
+        logged = {name: value for name, value in logged.items() if name not in deleted}
+    return {**logged, **values}
 
 
 def write_fields(connection: Connection, before: FieldsOfRuns, after: FieldsOfRuns) -> None:

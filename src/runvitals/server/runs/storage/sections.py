@@ -86,7 +86,8 @@ class RunSections:
 
     def summary(self) -> dict[str, Any]:
         """Return the summary of the logged rows, overridden by values set explicitly."""
-        return {**self.shared.get(search_columns.LOGGED, {}), **self.shared.get("summary", {})}
+        names = ("summary", search_columns.LOGGED, search_columns.DELETED)
+        return search_columns.summary_values(*(self.shared.get(name, {}) for name in names))
 
 
 class SectionTable:

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from fastapi import Query
 
+from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
@@ -44,7 +45,8 @@ def team_projects(
         return page_of("projects", rows, lambda row: row.name, page, lambda row: project_json(team.name, row))
     read_visibility, entity = Action.PROJECT_READ_VISIBILITY, entity_of(access, team)
     access.require(requester, read_visibility, entity, f"team {team.name!r}", changes=False)
-    rows = sorted(access.accounts.project_members.of_entity(team.id), key=lambda row: row.name)
+    listed = access.accounts.project_members.of_entity(team.id)
+    rows = sorted((row for row in listed if not is_registry(row.name)), key=lambda row: row.name)
     return page_of(
         "projects",
         rows,

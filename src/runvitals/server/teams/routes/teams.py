@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import HTTPException, Response
+from fastapi import HTTPException, Request, Response
 from pydantic import ConfigDict, Field
 
 from runvitals.model.durations import DAY_MS
@@ -12,6 +12,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation, Visibility
+from runvitals.server.buckets.routes.buckets import bucket_for_team
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -35,6 +36,12 @@ class NewTeam(RequestBody):
     type: Kind = "work"
     company: Text = ""
     default_visibility: Visibility = Visibility.TEAM
+    bucket: str | None = Field(
+        None,
+        max_length=64,
+        description="The name of a bucket of the organisation that keeps its files; it never changes. Only "
+        "administrators of the organisation give one.",
+    )
 
 
 class TeamChanges(RequestBody):
@@ -125,9 +132,15 @@ def my_teams(access: TheAccess, requester: TheRequester, page: ThePage) -> dict[
 
 
 @router.post("/teams", status_code=201, dependencies=[needs("team:create")])
-def create_team(new: NewTeam, access: TheAccess, requester: TheRequester, response: Response) -> TeamSchema:
-    """Create a team. Who creates it becomes its administrator."""
+def create_team(
+    new: NewTeam, request: Request, access: TheAccess, requester: TheRequester, response: Response
+) -> TeamSchema:
+    """Create a team. Who creates it becomes its administrator.
+
+    Its bucket is checked first: 422 with the step that failed.
+    """
     settings = with_defaults(access.accounts.settings.all())
+    bucket_id = None if new.bucket is None else bucket_for_team(request, access, requester, new.bucket)
     with checking("name"):
         team = access.accounts.teams.create(
             new.name,
@@ -140,6 +153,7 @@ def create_team(new: NewTeam, access: TheAccess, requester: TheRequester, respon
             company=new.company,
             hidden=settings["hide_teams_by_default"],
             code_saving=settings["code_saving_default"],
+            bucket_id=bucket_id,
         )
     access.rights_changed()
     response.headers["location"] = f"/api/v1/teams/{team.name}"

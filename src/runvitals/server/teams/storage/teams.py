@@ -26,6 +26,7 @@ from runvitals.server.database.tables.accounts import (
     service_account,
     team,
 )
+from runvitals.server.database.tables.buckets import team_bucket
 from runvitals.server.database.tables.runs import token
 from runvitals.server.projects.storage.project_transfer import adopt_projects
 from runvitals.store.errors import LimitReached, NotFound
@@ -130,8 +131,9 @@ class TeamTable:
         company: str = "",
         hidden: bool = False,
         code_saving: bool = False,
+        bucket_id: int | None = None,
     ) -> TeamRow:
-        """Create a team; `administrator` is its first member.
+        """Create a team; `administrator` is its first member, `bucket_id` the bucket that keeps its files.
 
         Raises:
             ValueError: an invalid or reserved name, or another invalid value.
@@ -156,9 +158,12 @@ class TeamTable:
                 **_OF_A_NEW_TEAM,
             }
             connection.execute(insert(team).values(values))
+            if bucket_id is not None:
+                connection.execute(insert(team_bucket).values(team_id=owner[0], bucket_id=bucket_id))
             if administrator is not None:
                 _add_administrator(connection, owner[0], administrator, by, now_ms)
-            record(connection, now_ms, by, "team.create", entity=owner)
+            about = None if bucket_id is None else {"bucket": bucket_id}
+            record(connection, now_ms, by, "team.create", entity=owner, after=about)
             rights_changed(connection)
             return _team(connection, owner[1])
 

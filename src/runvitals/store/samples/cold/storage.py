@@ -16,7 +16,7 @@ from runvitals.base import deadline
 from runvitals.base.backoff import Backoff
 from runvitals.base.private_folders import make_private
 from runvitals.journal.paths import OPEN_FLAGS
-from runvitals.store.files.bucket_address import SCHEMES, BucketAddress
+from runvitals.store.files.bucket_location import SCHEMES, BucketLocation
 from runvitals.store.files.interface import FileStore
 from runvitals.store.samples.cold.reading import ColdLocation, ColdLost, ColdUnavailable
 
@@ -63,8 +63,7 @@ def open_cold(address: str) -> FileStore:
     if is_bucket(address):
         from runvitals.store.files.buckets import open_bucket
 
-        bucket = BucketAddress.read(address)
-        return open_bucket(bucket._replace(prefix=f"{bucket.prefix}{_SUBFOLDER}/"))
+        return open_bucket(BucketLocation.read(address).below(_SUBFOLDER))
     from runvitals.store.files.folder_store import FolderFileStore
 
     if not os.path.isdir(address):  # it may be on a disk that is not mounted

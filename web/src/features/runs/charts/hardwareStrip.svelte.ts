@@ -57,10 +57,10 @@ export class HardwareStrip {
     localStorage.setItem(SHOWN_KEY, shown ? 'yes' : 'no');
   }
 
-  /** Load it for some times, or all; while a run is running again and again. Returns what ends that. */
-  follow(metrics: readonly StripMetric[], times: Range | null, running: boolean): () => void {
+  /** Load it for some times, or all; while a run is running again and again. Returns what ends that. `logFrom`: the zero of a logarithmic axis. */
+  follow(metrics: readonly StripMetric[], times: Range | null, running: boolean, logFrom: number | null): () => void {
     const closed = new AbortController();
-    const load = (): void => void (document.hidden || this.#load(metrics, times, closed.signal));
+    const load = (): void => void (document.hidden || this.#load(metrics, times, logFrom, closed.signal));
     const timer = setTimeout(load, PAUSE_MS);
     const again = running ? setInterval(load, EVERY_MS) : undefined;
     return () => {
@@ -70,12 +70,14 @@ export class HardwareStrip {
     };
   }
 
-  async #load(metrics: readonly StripMetric[], times: Range | null, signal: AbortSignal): Promise<void> {
-    const part = times && { x0: Math.floor(times.min), x1: Math.ceil(times.max) };
-    const params = { runs: [this.key.id], entity: this.key.entity, keys: metrics.map(({ key }) => key), x: 'wall', points: POINTS, extremes: 'false', ...part };
+  async #load(metrics: readonly StripMetric[], times: Range | null, logFrom: number | null, signal: AbortSignal): Promise<void> {
+    const zero = logFrom ?? 0;
+    const part = times && { x0: Math.floor(times.min - zero), x1: Math.ceil(times.max - zero) };
+    const axis = logFrom === null ? { x: 'wall' } : { x: 'relative', scale: 'log' };
+    const params = { runs: [this.key.id], entity: this.key.entity, keys: metrics.map(({ key }) => key), ...axis, points: POINTS, extremes: 'false', ...part };
     try {
       const answer = await get<Overlay>('overlay/system', params, signal);
-      this.#rows = metrics.map((metric) => rowOf(metric, answer));
+      this.#rows = metrics.map((metric) => rowOf(metric, answer, zero));
     } catch {
       // It adds to charts, which say themselves that the server does not respond.
     }
@@ -93,13 +95,13 @@ export class HardwareStrip {
 
 const emptyRow = ({ label, unit }: StripMetric): StripRow => ({ label, unit, top: 1, points: { x: [], y: [], low: null, high: null, n: null } });
 
-function rowOf(metric: StripMetric, answer: Overlay): StripRow {
+function rowOf(metric: StripMetric, answer: Overlay, zero: number): StripRow {
   const { key, label, unit } = metric;
   const found = answer.keys.find((one) => one.key === key);
   const group = found?.groups[0];
   if (!group) return emptyRow(metric);
   const half = (found.width ?? 0) / 2;
-  const points: Points = { x: group.x.map((time) => time + half), y: group.lines[0]!.y, low: null, high: null, n: null };
+  const points: Points = { x: group.x.map((time) => time + zero + half), y: group.lines[0]!.y, low: null, high: null, n: null };
   const highest = points.y.reduce<number>((most, value) => Math.max(most, value ?? 0), 0);
   return { label, unit, top: unit === '%' ? Math.max(100, highest) : highest || 1, points };
 }

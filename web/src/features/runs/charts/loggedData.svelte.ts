@@ -40,7 +40,11 @@ export class LoggedData {
   #timers = new Map<string, ReturnType<typeof setTimeout>>();
   #closed = new AbortController();
 
-  constructor(private readonly key: RunKey) {
+  constructor(
+    private readonly key: RunKey,
+    /** Points are for a logarithmic axis. */
+    private log: boolean,
+  ) {
     void this.#loadNames();
   }
 
@@ -82,6 +86,13 @@ export class LoggedData {
     this.until = until;
     this.#cut.clear();
     this.version += 1;
+  }
+
+  /** Load points for a logarithmic axis, or for another one. */
+  setLog(log: boolean): void {
+    if (log === this.log) return;
+    this.log = log;
+    this.#reload();
   }
 
   /** Keep the points of a name up to date while a chart of it is in view. */
@@ -175,8 +186,10 @@ export class LoggedData {
     for (let i = 0; i < names.length; i += NAMES_PER_REQUEST) {
       const keys = names.slice(i, i + NAMES_PER_REQUEST);
       await this.#try(async () => {
-        const params = { keys, max_points: MAX_POINTS };
+        const log = this.log;
+        const params = { keys, max_points: MAX_POINTS, ...(log && { scale: 'log' }) };
         const answer = await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal);
+        if (log !== this.log) return; // it was changed meanwhile, and everything is requested again
         const points = fromLogged(answer);
         this.#resumes = mergedResumes([...this.#resumes, ...answer.resumes]);
         for (const name of keys) this.#lines.set(name, points.get(name) ?? new Map());

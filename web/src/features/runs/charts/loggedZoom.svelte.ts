@@ -29,8 +29,6 @@ export function widened({ min, max }: Range): Range {
   return { min: Math.floor(min - more), max: Math.ceil(max + more) };
 }
 
-const textOf = ({ min, max }: Range): string => `${min}:${max}`;
-
 export class LoggedZoom {
   /** Counts up when points arrive. */
   version = $state(0);
@@ -43,6 +41,8 @@ export class LoggedZoom {
   constructor(
     private readonly key: RunKey,
     private readonly maxPoints: number,
+    /** Whether points are for a logarithmic axis. */
+    private readonly log: () => boolean,
   ) {}
 
   close(): void {
@@ -50,15 +50,19 @@ export class LoggedZoom {
     clearTimeout(this.#timer);
   }
 
+  #textOf({ min, max }: Range): string {
+    return `${min}:${max}:${this.log() ? 'log' : 'linear'}`;
+  }
+
   /** The points of a name between two steps; undefined until they are loaded. */
   lines(name: string, steps: Range): LoggedLines | undefined {
     const found = this.#lines.get(name);
-    return found?.steps === textOf(steps) ? found.lines : undefined;
+    return found?.steps === this.#textOf(steps) ? found.lines : undefined;
   }
 
   /** Load the points of a name between two steps. Returns what withdraws it, if it has not begun. */
   show(name: string, steps: Range): () => void {
-    const text = textOf(steps);
+    const text = this.#textOf(steps);
     if (this.#lines.get(name)?.steps === text) return () => undefined;
     const wanted = this.#wanted.get(text) ?? { steps, names: new Set() };
     wanted.names.add(name);
@@ -76,7 +80,7 @@ export class LoggedZoom {
         const all = [...names];
         for (let i = 0; i < all.length; i += NAMES_PER_REQUEST) {
           const keys = all.slice(i, i + NAMES_PER_REQUEST);
-          const params = { keys, max_points: this.maxPoints, first_step: steps.min, last_step: steps.max };
+          const params = { keys, max_points: this.maxPoints, first_step: steps.min, last_step: steps.max, ...(text.endsWith('log') && { scale: 'log' }) };
           const found = fromLogged(await get<Logged>(runPath(this.key, '/history'), params, this.#closed.signal));
           for (const name of keys) this.#lines.set(name, { steps: text, lines: found.get(name) ?? new Map() });
           this.version += 1;

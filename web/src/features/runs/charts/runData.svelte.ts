@@ -18,10 +18,12 @@ export const LARGE_POINTS = 1200;
 const RETRY_MS = 3000;
 /** How long live samples are kept for responses that have not arrived yet. */
 const RECENT_MS = 30_000;
-/** Between two drawings of charts with live samples: never shorter, and longer where a sample is less than a pixel of the time axis. */
+/** Between two drawings of charts with live samples: never shorter, and longer where the time axis would move by less than two pixels. */
 const DRAWN_MS = 1000;
 const MAX_DRAWN_MS = 5000;
-const AXIS_PIXELS = 400;
+const AXIS_STEPS = 200;
+/** The share of the time that drawing charts of a live run may take: the browser takes about as long again to paint them. */
+const DRAWING_SHARE = 0.01;
 /** Charts are drawn in one task for so long. */
 const TASK_MS = 25;
 
@@ -40,6 +42,8 @@ export class RunData {
   zoom = $state.raw<Range | null>(null);
   /** Show only the newest samples of this duration; null shows the whole run. */
   windowMs = $state<number | null>(null);
+  /** Points are for a logarithmic axis, whose zero is the start of the run. */
+  #log = false;
   newestMs = $state(0);
   /** While the run is replayed. */
   replay = $state.raw<Replay | null>(null);
@@ -62,6 +66,8 @@ export class RunData {
   /** Charts whose points have changed since they were drawn. */
   #undrawn = new Set<ChartFeed>();
   #drawnAt = -Infinity;
+  /** How long drawing has taken since then. */
+  #drawingMs = 0;
   #recent: Sample[] = [];
   #known = new Set<string>();
   #pages = 1;
@@ -263,6 +269,13 @@ export class RunData {
     this.reload();
   }
 
+  /** Load points for a logarithmic axis, or for another one. */
+  setLog(log: boolean): void {
+    if (log === this.#log) return;
+    this.#log = log;
+    for (const feed of this.#feeds) this.#request(feed);
+  }
+
   /** Show the run as it was at its begin, from where it can be played. */
   openReplay(): Replay {
     const { min, max } = this.whole;
@@ -298,7 +311,7 @@ export class RunData {
   async #loadRequested(): Promise<void> {
     const feeds = [...this.#requested];
     this.#requested.clear();
-    const mayBeEarly = this.#first && this.zoom === null && this.windowMs === null;
+    const mayBeEarly = this.#first && this.zoom === null && this.windowMs === null && !this.#log;
     this.#first = false;
     const early = groupBy(feeds, (feed) => (mayBeEarly ? feed.early : null));
     for (const [keys, some] of early) if (keys) void this.#load(some, keys);
@@ -313,11 +326,12 @@ export class RunData {
     const zoom = this.zoom;
     const windowMs = this.windowMs;
     const stage = this.#stage;
+    const log = this.#log;
     const from = zoom ? Math.floor(zoom.min) : windowMs === null ? null : Math.floor(this.range.min);
-    const params = { keys: [...keys], max_points: feeds[0]!.maxPoints, t0: from, t1: zoom ? Math.ceil(zoom.max) : stage };
+    const params = { keys: [...keys], max_points: feeds[0]!.maxPoints, t0: from, t1: zoom ? Math.ceil(zoom.max) : stage, ...(log && { log_from: this.run!.started_ms }) };
     try {
       const answer = await get<Metrics>(runPath(this.key, '/metrics'), params, this.#closed.signal);
-      if (zoom !== this.zoom || windowMs !== this.windowMs || stage !== this.#stage) return; // the range was changed meanwhile
+      if (zoom !== this.zoom || windowMs !== this.windowMs || stage !== this.#stage || log !== this.#log) return; // the range was changed meanwhile
       this.#receive(answer, feeds, zoom !== null);
     } catch (error) {
       if (this.#closed.signal.aborted) return;
@@ -339,7 +353,7 @@ export class RunData {
       feed.bucketMs = answer.bucket_ms;
       feed.error = '';
       if (!zoomed) {
-        feed.setBase(points, answer.bucket_ms === null ? -Infinity : answer.t1);
+        feed.setBase(points, answer.resolution === 'raw' ? -Infinity : answer.t1);
         if (this.until === null) for (const sample of this.#recent) feed.append(sample);
       }
       this.#show(feed, points, zoomed);
@@ -358,21 +372,24 @@ export class RunData {
   }
 
   #drawNext(): void {
-    const until = performance.now() + TASK_MS;
+    const began = performance.now();
+    const until = began + TASK_MS;
     for (const feed of this.#undrawn) {
       this.#undrawn.delete(feed);
       feed.changed();
       flushSync(); // drawn now, and not with all others
       if (performance.now() > until) break;
     }
+    this.#drawingMs += performance.now() - began;
     this.#draw([]);
   }
 
   /** All charts, because the end of the time axis moves too. */
   #drawLive(): void {
-    const interval = Math.min(MAX_DRAWN_MS, Math.max(DRAWN_MS, (this.range.max - this.range.min) / AXIS_PIXELS));
+    const interval = Math.min(MAX_DRAWN_MS, Math.max(DRAWN_MS, (this.range.max - this.range.min) / AXIS_STEPS, this.#drawingMs / DRAWING_SHARE));
     this.#later('live', Math.max(0, this.#drawnAt + interval - performance.now()), () => {
       this.#drawnAt = performance.now();
+      this.#drawingMs = 0;
       this.newestMs = this.#newest();
       this.#draw([...this.#feeds].filter((feed) => feed.base && !feed.zoomed));
     });

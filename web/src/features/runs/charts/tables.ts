@@ -23,24 +23,25 @@ function tables(run: RunKey, what: 'metrics' | 'history', params: Params, points
   };
 }
 
-const times = (zoom: Range | null): Params => (zoom ? { t0: Math.floor(zoom.min), t1: Math.ceil(zoom.max) } : {});
+/** `logFrom`: the zero of a logarithmic axis. */
+const times = (zoom: Range | null, logFrom: number | null): Params => ({ ...(zoom && { t0: Math.floor(zoom.min), t1: Math.ceil(zoom.max) }), ...(logFrom !== null && { log_from: logFrom }) });
 
 /** The values of one chart of samples. */
-export function chartTables(run: RunKey, { series, patterns }: ChartPlan, zoom: Range | null, points = CARD_POINTS): Tables {
+export function chartTables(run: RunKey, { series, patterns }: ChartPlan, zoom: Range | null, logFrom: number | null, points = CARD_POINTS): Tables {
   const keys = [...new Set(series.map((one) => one.key))];
   const hosts = new Set(series.map((one) => one.host));
   const asked = keys.length <= MAX_KEYS ? keys.map(exactly) : patterns;
-  return tables(run, 'metrics', { keys: asked, host: hosts.size === 1 ? [...hosts][0] : null, ...times(zoom) }, points);
+  return tables(run, 'metrics', { keys: asked, host: hosts.size === 1 ? [...hosts][0] : null, ...times(zoom, logFrom) }, points);
 }
 
 /** The values of all charts, as many as are shown; of the whole run if the charts are too many to name. */
-export function pageTable(run: RunKey, charts: readonly ChartPlan[], zoom: Range | null): string {
+export function pageTable(run: RunKey, charts: readonly ChartPlan[], zoom: Range | null, logFrom: number | null): string {
   const patterns = [...new Set(charts.flatMap((chart) => chart.patterns))];
-  return tables(run, 'metrics', { keys: patterns.length <= MAX_PATTERNS ? patterns : null, ...times(zoom) }, CARD_POINTS).shown;
+  return tables(run, 'metrics', { keys: patterns.length <= MAX_PATTERNS ? patterns : null, ...times(zoom, logFrom) }, CARD_POINTS).shown;
 }
 
-export const loggedTables = (run: RunKey, names: readonly string[], points: number): Tables =>
-  tables(run, 'history', { keys: [...names] }, points);
+export const loggedTables = (run: RunKey, names: readonly string[], points: number, log = false): Tables =>
+  tables(run, 'history', { keys: [...names], ...(log && { scale: 'log' }) }, points);
 
 /** A key as a pattern that matches itself only. */
 const exactly = (key: string): string => key.replace(/[*?[]/g, (letter) => `[${letter}]`);

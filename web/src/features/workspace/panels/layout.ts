@@ -43,6 +43,8 @@ export interface LayoutPanel {
   /** A panel for each match of the pattern, not all of them in one. */
   each: boolean;
   x: PanelX;
+  /** Its x axis is logarithmic. */
+  logx: boolean;
   /** The expression across, of a scatter plot; of parallel coordinates the field of the colours. */
   across: string;
   scope: Scope;
@@ -93,6 +95,7 @@ export function newPanel(kind: PanelKind = 'line'): LayoutPanel {
     pattern: '',
     each: false,
     x: 'step',
+    logx: false,
     across: '',
     scope: 'runs',
     statistic: 'last',

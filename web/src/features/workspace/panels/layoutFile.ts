@@ -92,6 +92,7 @@ function panelOf(read: Reader, seen: Set<string>): LayoutPanel {
     pattern: read.text('pattern', MAX_PATTERN),
     each: read.flag('each', false),
     x: xOf(read),
+    logx: read.flag('logx', false),
     across: read.text('across', MAX_EXPRESSION),
     scope: read.choice('scope', SCOPES, usual.scope),
     statistic: read.choice('statistic', STATISTICS, usual.statistic),

@@ -32,6 +32,8 @@ export interface PanelLine {
   subjectLabel: string;
   unit: string;
   points: Points;
+  /** It is a mean of runs. */
+  ofMany?: boolean;
   /** Where a logged value is not finite. */
   notFinite?: readonly number[] | undefined;
 }
@@ -85,22 +87,22 @@ export function shownPanels(panel: LayoutPanel, names: MetricNames): LayoutPanel
 export const xOf = (panel: LayoutPanel, metrics: readonly PanelMetric[]): PanelX =>
   panel.x !== 'wall' && metrics.some((one) => one.metrics.some(({ source }) => source === 'system')) ? 'relative' : panel.x;
 
-/** The lines of expressions from those of their metrics. */
-export function linesOf(metrics: readonly PanelMetric[], found: SourceLines, runs: readonly OverlayRun[]): PanelLine[] {
+/** The lines of expressions from those of their metrics. `named`: by their runs, in the colours of these. */
+export function linesOf(metrics: readonly PanelMetric[], found: SourceLines, runs: readonly OverlayRun[], named = runs.length > 1): PanelLine[] {
   const lines = metrics.flatMap((metric, index) => {
     const parts = metric.metrics.map((one) => found.get(metricId(one)) ?? []);
     return joined(parts).map((row) => ({ metric, index, subject: row.subject, points: combined(metric.expression, row.points) }));
   });
   const names = new Map(runs.map(({ id, name }) => [id, name]));
-  const label = labelling(lines.map(({ subject }) => subject), names);
+  const label = labelling(lines.map(({ subject }) => subject), names, named);
   const several = new Set(metrics.map(({ text }) => text)).size > 1;
   const ids = new Set<string>();
   return lines.slice(0, MAX_LINES).map(({ metric, index, subject, points }, i) => {
     const about = label(subject);
     const text = shownText(metric.text);
     const own = about && several ? `${about} · ${text}` : about || text;
-    const slot = runs.length > 1 ? runSlot(subject.run) + COLOURS * index : i;
-    return { id: unique(`${idOf(subject)}/${metric.text}`, ids), label: own, slot, dashed: runs.length > 1, metric: index, text, subject, subjectLabel: about || names.get(subject.run) || subject.run, unit: metric.unit, points, ...(isLogged(metric) && { notFinite: withNotFinite(points).notFinite }) };
+    const slot = named ? runSlot(subject.run) + COLOURS * index : i;
+    return { id: unique(`${idOf(subject)}/${metric.text}`, ids), label: own, slot, dashed: named, metric: index, text, subject, subjectLabel: about || names.get(subject.run) || subject.run, unit: metric.unit, points, ...(isLogged(metric) && { notFinite: withNotFinite(points).notFinite }) };
   });
 }
 
@@ -142,9 +144,9 @@ const fits = (of: Subject, subject: Subject): boolean =>
   (of.device === null || subject.device === null || of.device === subject.device);
 
 /** Names subjects by what differs between them. */
-function labelling(subjects: readonly Subject[], names: ReadonlyMap<string, string>): (subject: Subject) => string {
+function labelling(subjects: readonly Subject[], names: ReadonlyMap<string, string>, named: boolean): (subject: Subject) => string {
   const several = (part: keyof Subject): boolean => new Set(subjects.map((subject) => subject[part])).size > 1;
-  const [runs, hosts] = [several('run'), several('host')];
+  const [runs, hosts] = [named, several('host')];
   return ({ run, host, rank, device }) =>
     [runs ? (names.get(run) ?? run) : '', hosts ? (host ?? '') : '', rank === null ? '' : `rank ${rank}`, device === null ? '' : `device ${device}`].filter(Boolean).join(' · ');
 }

@@ -1,7 +1,8 @@
 // Where the values of panels come from: metrics of many runs with a line each, or of each device and rank of a few runs.
 
-import { get, runPath } from '../../../base/api';
-import { byMetric, byTime, fromLogged, type LoggedLines, type LoggedPoints } from '../../../chart/loggedPoints';
+import { get, runPath, type RunKey } from '../../../base/api';
+import type { Places } from '../../findings/chartMarks';
+import { byMetric, byTime, fromLogged, valuesAt, type LoggedLines, type LoggedPoints } from '../../../chart/loggedPoints';
 import { centred, type RunPoints } from '../overlay';
 import type { PanelX } from '../panel';
 import { fromMetrics, type Points } from '../../../chart/points';
@@ -102,8 +103,15 @@ export function runLines(points: RunPoints, x: PanelX, width: number | null, run
   });
 }
 
+/** The x axis of a panel. */
+export interface PanelAxis {
+  x: PanelX;
+  /** It is logarithmic. */
+  log: boolean;
+}
+
 /** The lines of metrics for each device and rank of the first runs, by `metricId`. */
-export async function loadDevices(metrics: readonly KnownMetric[], x: PanelX, runs: readonly OverlayRun[], entity: string | null, signal: AbortSignal): Promise<SourceLines> {
+export async function loadDevices(metrics: readonly KnownMetric[], { x, log }: PanelAxis, runs: readonly OverlayRun[], entity: string | null, signal: AbortSignal): Promise<SourceLines> {
   const found = new Map<string, SourceLine[]>(metrics.map((metric) => [metricId(metric), []]));
   const system = metrics.filter(({ source }) => source === 'system');
   const logged = metrics.filter(({ source }) => source === 'logged');
@@ -111,14 +119,22 @@ export async function loadDevices(metrics: readonly KnownMetric[], x: PanelX, ru
     runs.slice(0, MAX_RUNS_BY_DEVICE).map(async (run) => {
       const key = { id: run.id, entity };
       const [sampled, rows] = await Promise.all([
-        system.length > 0 ? get<Metrics>(runPath(key, '/metrics'), { keys: system.map(({ name }) => globOf(name)), max_points: MAX_POINTS }, signal) : null,
-        logged.length > 0 ? get<Logged>(runPath(key, '/history'), { keys: namesFor(logged, x), max_points: MAX_POINTS }, signal) : null,
+        system.length > 0 ? get<Metrics>(runPath(key, '/metrics'), { keys: system.map(({ name }) => globOf(name)), max_points: MAX_POINTS, ...(log && { log_from: run.started_ms }) }, signal) : null,
+        logged.length > 0 ? get<Logged>(runPath(key, '/history'), { keys: namesFor(logged, x), max_points: MAX_POINTS, ...(log && { scale: 'log' }) }, signal) : null,
       ]);
       const lines = rows && fromLogged(rows);
       for (const metric of metrics) found.get(metricId(metric))!.push(...deviceLines(metric, x, run, sampled, lines));
     }),
   );
   return found;
+}
+
+/** Where what was logged at which time is on an axis, of each process. */
+export async function loadPlaces(names: readonly string[], x: PanelX, run: RunKey, signal: AbortSignal): Promise<Places[]> {
+  const across = metricOfX(x);
+  const logged = names.map((name): KnownMetric => ({ source: 'logged', name }));
+  const lines = fromLogged(await get<Logged>(runPath(run, '/history'), { keys: namesFor(logged, x), max_points: MAX_POINTS }, signal));
+  return names.flatMap((name) => [...(lines.get(name) ?? [])].map(([label, points]) => ({ t: points.t, at: across === null ? points.x : valuesAt(points, lines.get(across)?.get(label)) })));
 }
 
 /** The lines of a metric for each device and rank of a run, of what it sampled or logged. */

@@ -10,17 +10,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runvitals.base.buckets import Floats, Integers
+from runvitals.model.batch_format import GAP_BITS
 from runvitals.readers.journals.series import Series
-from runvitals.server.charts.series import LoggedSeries, bucket_values
+from runvitals.server.charts.series import OTHER, LoggedSeries, bucket_values
 from runvitals.server.library.run_library import BucketedSeries
 
 MAX_CELLS = 1 << 20
 """Cells in one block: 9 MiB of values and masks."""
-Kind = Literal["time", "text", "whole", "number"]
+Kind = Literal["time", "text", "whole", "number", "logged"]
+_NUMBER: Kind = "number"
 
 
 class TableField(NamedTuple):
-    """A column: `time` is ms UTC, `whole` int64, `number` float64."""
+    """A column: `time` is ms UTC, `whole` int64, `number` and `logged` float64.
+
+    NaN is a gap in numbers, and a value in what was logged.
+    """
 
     name: str
     kind: Kind
@@ -107,11 +112,14 @@ def bucket_table(series: Sequence[BucketedSeries]) -> Table:
 
 
 def logged_table(logged: Sequence[LoggedSeries]) -> Table:
-    """Logged rows by process and step: a table row for each, with a column for each name."""
+    """Logged rows by process and step: a table row for each, with a column for each name.
+
+    A name with both numbers and other values has a column of each.
+    """
     names = list(dict.fromkeys(item.key + suffix for item in logged for suffix in item.columns))
     numbers = {name: number for number, name in enumerate(names, len(ROW_FIELDS))}
     labels = list(dict.fromkeys((item.host, item.rank) for item in logged))
-    kinds: dict[str, Kind] = dict.fromkeys(names, "number")
+    kinds: dict[str, Kind] = dict.fromkeys(names, "logged")
     parts: list[_Part] = []
     calls: list[NDArray[Any]] = []
     first = 0
@@ -126,7 +134,10 @@ def logged_table(logged: Sequence[LoggedSeries]) -> Table:
             for suffix, values in item.columns.items():
                 if values.dtype == np.int64:
                     kinds[item.key + suffix] = "whole"
-                parts.append(_Part(numbers[item.key + suffix], theirs[order], values[order]))
+                elif values.dtype == np.object_:
+                    kinds[item.key + suffix] = "text"
+                there = order[_is_value(values[order])]
+                parts.append(_Part(numbers[item.key + suffix], theirs[there], values[there]))
         calls.append(every)
         first += len(every)
     lengths = [len(calls_of_place) for calls_of_place in calls]
@@ -138,8 +149,23 @@ def logged_table(logged: Sequence[LoggedSeries]) -> Table:
         TableColumn(np.repeat(np.array([host for host, _ in labels], object), lengths), None),
         TableColumn(ranks, ranks >= 0),
     ]
-    fields = _with_labels(ROW_FIELDS, [(name, kinds[name]) for name in names])
+    numbers_too = {name for name in names if kinds[name] != "text"}
+    plain = {name: name.removesuffix(OTHER) for name in names if name.removesuffix(OTHER) not in numbers_too}
+    fields = _with_labels(ROW_FIELDS, [(plain.get(name, name), kinds[name]) for name in names])
     return Table(fields, _cut_blocks(leading, len(names), parts, [kinds[name] for name in names]))
+
+
+_TYPES: dict[Kind, type[Any]] = {
+    "time": np.int64, "whole": np.int64, "number": np.float64, "logged": np.float64, "text": np.object_,
+}  # fmt: skip
+
+
+def _is_value(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Return where a column has values; NaN is one."""
+    if values.dtype == np.float64:
+        there: NDArray[np.bool_] = values.view(np.int64) != GAP_BITS
+        return there
+    return np.ones(len(values), np.bool_)
 
 
 _CALL = np.dtype([("step", np.float64), ("t", np.float64), ("nth", np.int64)])
@@ -219,8 +245,8 @@ def _cut_blocks(
             TableColumn(values[first:end], None if present is None else present[first:end])
             for values, present in leading
         ]
-        for kind in kinds or ("number",) * width:
-            cells: NDArray[Any] = np.zeros(end - first, np.int64 if kind == "whole" else np.float64)
+        for kind in kinds or [_NUMBER] * width:
+            cells: NDArray[Any] = np.zeros(end - first, _TYPES[kind])
             block.append(TableColumn(cells, np.zeros(end - first, bool)))
         for part in parts:
             low, high = np.searchsorted(part.rows, (first, end))

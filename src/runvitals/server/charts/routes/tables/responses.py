@@ -9,9 +9,9 @@ from fastapi import HTTPException, Request
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import iterate_in_threadpool, run_in_threadpool
 
-from runvitals.base.buckets import grid
 from runvitals.readers.journals.series import Series
 from runvitals.server.charts import series
+from runvitals.server.charts.overlay.axis import Extract
 from runvitals.server.charts.routes.tables import samples
 from runvitals.server.charts.routes.tables.blocks import (
     Table,
@@ -76,6 +76,7 @@ async def metrics_table(
     max_points: int | None,
     format: Format,
     now_ms: int,
+    log_from: int | None = None,
 ) -> TableResponse:
     """Return the series of `series.metrics` as a table. Without `max_points` it may have any length.
 
@@ -95,8 +96,8 @@ async def metrics_table(
                 problems.update(dict.fromkeys(view.run(now_ms).problems))
             problems.update(noted)
             return view.run_id, of, min(of.values, samples.WINDOW_VALUES)
-        start, end = series.time_range(view, selection, t0, t1)
-        content = view.read_chart(selection, start, end, grid(start, end, max_points), max_points)
+        start, end = series.time_range(view, selection, t0, t1, log_from)
+        content, _ = series.read_chart(view, selection, start, end, max_points, log_from)
         problems.update(noted)
         if content.buckets is None:
             return view.run_id, content.samples, sum(len(item.t) for item in content.samples)
@@ -121,7 +122,7 @@ async def metrics_table(
 
 
 async def history_table(
-    run: OpenedRun, selection: series.LoggedSelection, max_points: int | None, format: Format
+    run: OpenedRun, selection: series.LoggedSelection, part: Extract | None, format: Format
 ) -> TableResponse:
     """Return the values of `series.logged_values` as a table.
 
@@ -132,7 +133,7 @@ async def history_table(
 
     def read(view: RunView) -> tuple[str, list[series.LoggedSeries]]:
         noted = view.note_problems()
-        logged = list(series.logged_series(view, selection, max_points))
+        logged = list(series.logged_series(view, selection, part))
         problems.update(noted)
         return view.run_id, logged
 

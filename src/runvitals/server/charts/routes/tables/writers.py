@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from runvitals.model.spreadsheets import inert_cell
-from runvitals.server.charts.routes.tables.blocks import Block, TableColumn, TableField
+from runvitals.server.charts.routes.tables.blocks import Block, Kind, TableColumn, TableField
 from runvitals.server.charts.routes.tables.formats import Format
 
 if TYPE_CHECKING:
@@ -40,7 +40,8 @@ def table_writer(format: Format, fields: Sequence[TableField]) -> TableWriter:
 class CsvWriter:
     """CSV with a header row.
 
-    Gaps and missing values are empty; times are ms UTC. No text is a formula in a spreadsheet.
+    Gaps and missing values are empty, a NaN that was logged is `nan`; times are ms UTC. No text is a formula
+    in a spreadsheet.
     """
 
     def __init__(self, fields: Sequence[TableField]) -> None:
@@ -55,7 +56,8 @@ class CsvWriter:
 
     def add(self, block: Block) -> bytes:
         """See `TableWriter.add`."""
-        self._lines.writerows(zip(*(_cells(column) for column in block), strict=True))
+        pairs = zip(block, self._fields, strict=True)
+        self._lines.writerows(zip(*(_cells(column, field.kind) for column, field in pairs), strict=True))
         return self._drain()
 
     def end(self) -> bytes:
@@ -69,11 +71,11 @@ class CsvWriter:
         return text.encode("utf-8", "replace")
 
 
-def _cells(column: TableColumn) -> list[Any]:
+def _cells(column: TableColumn, kind: Kind) -> list[Any]:
     values = column.values.tolist()
     present = column.present
     if column.values.dtype == np.float64:
-        value = ~np.isnan(column.values)
+        value = np.ones(len(values), np.bool_) if kind == "logged" else ~np.isnan(column.values)
         present = value if present is None else present & value
     else:
         values = [inert_cell(text) if isinstance(text, str) else text for text in values]
@@ -158,6 +160,7 @@ def _schema(fields: Sequence[TableField]) -> pyarrow.Schema:
         "text": pyarrow.string(),
         "whole": pyarrow.int64(),
         "number": pyarrow.float64(),
+        "logged": pyarrow.float64(),
     }
     return pyarrow.schema([(field.name, kinds[field.kind]) for field in fields])
 

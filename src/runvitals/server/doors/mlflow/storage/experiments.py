@@ -44,7 +44,7 @@ class MlflowExperimentTable:
     """The projects as experiments.
 
     Example:
-        >>> metadata_store.mlflow_experiments.set_tags(3, {"team": "vision"}, now_ms)
+        >>> metadata_store.mlflow_experiments.set_tags(3, {"team": "vision"})
         >>> metadata_store.mlflow_experiments.get(3).tags
         {'team': 'vision'}
     """
@@ -80,15 +80,15 @@ class MlflowExperimentTable:
         """Set the `name` or `artifact_location` of an experiment."""
         self._database.write(lambda connection: _set(connection, project_id, now_ms, values))
 
-    def set_tags(self, project_id: int, tags: Mapping[str, str | None], now_ms: int) -> None:
+    def set_tags(self, project_id: int, tags: Mapping[str, str | None]) -> None:
         """Set tags of an experiment; None removes one."""
 
         def work(connection: Connection) -> None:
-            _set(connection, project_id, now_ms, {})
+            _set(connection, project_id, None, {"project_id": project_id})
             statement = select(mlflow_experiment.c.tags).where(mlflow_experiment.c.project_id == project_id)
             stored = json.loads(connection.execute(statement.with_for_update()).scalar_one())
             kept = {name: value for name, value in {**stored, **tags}.items() if value is not None}
-            _set(connection, project_id, now_ms, {"tags": json.dumps(kept)})
+            _set(connection, project_id, None, {"tags": json.dumps(kept)})
 
         self._database.write(work)
 
@@ -186,10 +186,11 @@ def _experiment(
     )
 
 
-def _set(connection: Connection, project_id: int, now_ms: int, values: Mapping[str, object]) -> None:
+def _set(connection: Connection, project_id: int, now_ms: int | None, values: Mapping[str, object]) -> None:
+    """Set values; `now_ms`: the time of the change, None for tags, which MLflow does not count as one."""
     of_project = mlflow_experiment.c.project_id == project_id
-    changed = {**values, "changed_ms": now_ms}
+    changed = dict(values) if now_ms is None else {**values, "changed_ms": now_ms}
     if connection.execute(update(mlflow_experiment).where(of_project).values(changed)).rowcount:
         return
-    row = {"project_id": project_id, "tags": "{}", **changed}
+    row = {"tags": "{}", "changed_ms": 0, **changed, "project_id": project_id}  # 0: as it was created
     connection.execute(insert(mlflow_experiment).values(row))

@@ -207,6 +207,7 @@ def _settings(
     if kind == "line":
         axis = str(config.get("xAxis") or "_step")
         given["x"] = _AXES.get(axis, f"metric:{axis}")
+        given["logx"] = bool(config.get("xLogScale"))
         given["y"] = "log" if config.get("yLogScale") else "auto"
         given["smoothing"] = _smoothing(config)
     metrics = [metric_expression(_query(name)) for name in names]
@@ -276,6 +277,7 @@ def _config(panel: Mapping[str, Any]) -> dict[str, Any]:
     if kind == "line":
         axes = {ours: theirs for theirs, ours in reversed(list(_AXES.items()))}
         config["xAxis"] = axes.get(settings["x"], settings["x"].removeprefix("metric:"))
+        config["xLogScale"] = settings.get("logx") is True
         config["yLogScale"] = settings["y"] == "log"
         if settings["pattern"]:
             config |= {"metricRegex": settings["pattern"], "useMetricRegex": True}

@@ -163,8 +163,10 @@ def _either(leaves: Sequence[Mapping[str, Any]]) -> str:
     if len(leaves) == 1:
         return _leaf(leaves[0])
     keys = {json.dumps(leaf.get("key"), sort_keys=True) for leaf in leaves}
-    if len(keys) > 1 or any(leaf.get("op") not in ("=", "==", "IN") for leaf in leaves):
-        raise _inexpressible("OR between conditions on different fields")
+    if len(keys) > 1:
+        raise _inexpressible(f"OR between conditions on different fields: {' OR '.join(map(_leaf, leaves))}")
+    if any(leaf.get("op") not in ("=", "==", "IN") for leaf in leaves):
+        raise _inexpressible(f"OR between comparisons: {' OR '.join(map(_leaf, leaves))}")
     values: list[Any] = []
     for leaf in leaves:
         value = leaf.get("value")

@@ -1,0 +1,1 @@
+"""Imports CSV files: each is a run."""

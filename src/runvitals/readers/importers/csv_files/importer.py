@@ -1,0 +1,167 @@
+"""Imports CSV files, each as a run: of spreadsheets, trackers and our own exports."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from runvitals.journal import paths
+from runvitals.readers.importers.csv_files.cells import is_empty, number, time_ms
+from runvitals.readers.importers.csv_files.columns import TableColumns, columns_of
+from runvitals.readers.importers.csv_files.table import Table, open_table
+from runvitals.readers.importers.report import ImportReport
+from runvitals.readers.importers.run_draft import RunDescription, RunDraft
+
+_SUFFIXES: Final = (".csv", ".tsv", ".txt")
+
+
+def import_csv(
+    path: str, directory: str, project: str | None = None, run_id: str | None = None, team: str = ""
+) -> Iterator[ImportReport]:
+    """Import a CSV file, or all in a folder. Runs that exist already are left alone.
+
+    Args:
+        path: of the file or folder.
+        directory: the data folder.
+        project: default: the name of the folder that has the file.
+        run_id: the id of the run, for a single file; default: from its name and folder.
+        team: see `RunDescription`.
+
+    Yields:
+        The same report after each file.
+
+    Raises:
+        FileNotFoundError: no such file, or none in the folder.
+        ValueError: `run_id` for several files.
+    """
+    files = csv_files(path)
+    if run_id is not None and len(files) > 1:
+        raise ValueError(
+            f"--run {run_id} applies to a single file, but {len(files)} files were found in {path}"
+        )
+    report = ImportReport()
+    for file in files:
+        name = os.path.splitext(os.path.basename(file))[0]
+        id_here = paths.check_run_id(run_id) if run_id else id_of(file)
+        if os.path.exists(paths.run_dir(id_here, directory)):
+            report.existing.append(id_here)
+        else:
+            project_name = project or os.path.basename(os.path.dirname(os.path.abspath(file))) or "csv"
+            about = RunDescription(id_here, project_name, "csv", 0, name, team=team)
+            try:
+                _write_run(file, directory, about, report)
+            except (OSError, ValueError) as error:
+                report.failed[id_here] = str(error)
+        yield report
+
+
+def csv_files(path: str) -> list[str]:
+    """Return the CSV files at a path, sorted by name.
+
+    Raises:
+        FileNotFoundError: there are none.
+    """
+    if not os.path.isdir(path):
+        if not os.path.exists(path):
+            raise FileNotFoundError(f"there is no file {path}")
+        return [path]
+    files = sorted(
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if name.lower().endswith(_SUFFIXES[:2]) and not name.startswith(".")
+    )
+    if not files:
+        raise FileNotFoundError(f"there is no CSV file ({', '.join(_SUFFIXES[:2])}) in {path}")
+    return files
+
+
+def id_of(path: str) -> str:
+    """Return the id of a file's run: the same whenever the file is imported from the same folder."""
+    name = os.path.splitext(os.path.basename(path))[0]
+    digest = hashlib.sha256(os.path.realpath(path).encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{paths.safe_name(name)[:64].lstrip('_.-') or 'run'}-{digest}"
+
+
+def _write_run(path: str, directory: str, about: RunDescription, report: ImportReport) -> None:
+    table = open_table(path)
+    columns = columns_of(table)
+    written_ms = int(os.stat(path).st_mtime * 1000)
+    about.started_ms = written_ms if columns.first_ms is None else int(columns.first_ms)
+    with RunDraft(directory, about) as draft:
+        rows = _Rows(table, columns, about.started_ms)
+        for moment, step, values in rows:
+            draft.row(moment, step, values)
+        draft.end("finished", rows.last_ms)
+        draft.complete()
+    report.add(about.id, about.project, draft, "".join(f"; {note}" for note in rows.notes()))
+
+
+class _Rows:
+    """The rows of a file, to be logged.
+
+    Attributes:
+        last_ms: the newest time so far.
+    """
+
+    def __init__(self, table: Table, columns: TableColumns, started_ms: int) -> None:
+        self._table = table
+        self._columns = columns
+        self._steps: set[float] = set()
+        self._repeated = self._unreadable = self._without_zone = 0
+        self.last_ms = self._now_ms = started_ms
+
+    def __iter__(self) -> Iterator[tuple[int, float | None, dict[str, Any]]]:
+        for _, cells in self._table.rows():
+            values = {
+                name: _value(cells[place], self._columns)
+                for place, name in self._columns.values.items()
+                if place < len(cells) and not is_empty(cells[place])
+            }
+            yield self._time(cells), self._step(cells), values
+
+    def _step(self, cells: Sequence[str]) -> float | None:
+        place = self._columns.step
+        if place is None or place >= len(cells) or is_empty(cells[place]):
+            return None
+        step = number(cells[place], self._columns.mark)
+        if step is None:
+            return None
+        self._repeated += step in self._steps
+        self._steps.add(step)
+        return int(step) if step.is_integer() else step
+
+    def _time(self, cells: Sequence[str]) -> int:
+        """Return the time of a row: that of the row before, if it has none."""
+        place = self._columns.time
+        if place is not None and place < len(cells) and not is_empty(cells[place]):
+            moment = time_ms(cells[place])
+            if moment is None:
+                self._unreadable += 1
+            else:
+                self._now_ms = int(moment[0])
+                self.last_ms = max(self.last_ms, self._now_ms)
+                self._without_zone += not moment[1]
+        return self._now_ms
+
+    def notes(self) -> Iterator[str]:
+        """Yield what a reader of the rows should know."""
+        if self._table.encoding == "cp1252":
+            yield "read as Windows-1252, since it is not UTF-8"
+        if self._columns.mark == ",":
+            yield "numbers have a decimal comma"
+        if self._columns.time is None:
+            yield "no column of times: all rows have the time at which the file was written"
+        if self._without_zone:
+            yield f"{self._without_zone} times without a zone, taken for UTC"
+        if self._unreadable:
+            yield f"{self._unreadable} times that cannot be read: those rows have the time of the row before"
+        if self._repeated:
+            yield f"{self._repeated} rows with a step that an earlier row has, kept"
+
+
+def _value(cell: str, columns: TableColumns) -> float | str:
+    value = number(cell, columns.mark)
+    return cell.strip() if value is None else value

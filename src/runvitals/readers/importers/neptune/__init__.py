@@ -1,0 +1,1 @@
+"""Imports exports of Neptune: Parquet files."""

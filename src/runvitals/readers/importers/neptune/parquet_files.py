@@ -1,0 +1,161 @@
+"""The Parquet files of `neptune-exporter`: a row for each attribute of a run, or each value of a series."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta, timezone
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_REQUIRED: Final = ("run_id", "attribute_path", "attribute_type")
+_SERIES: Final = "_series"
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
+_SORTED: Final = [("timestamp", "ascending"), ("step", "ascending")]
+
+
+@dataclass(slots=True)
+class NeptuneRun:
+    """A run, and the files that have rows of it."""
+
+    project: str
+    id: str
+    files: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class SeriesValue:
+    """A value of a series.
+
+    Args:
+        kind: such as `float_series`.
+        time_ms: UTC; None if it is not known.
+        value: a number, a text, a histogram or the path of a file.
+    """
+
+    path: str
+    kind: str
+    step: float | None
+    time_ms: int | None
+    value: Any
+
+
+class NeptuneExport:
+    """The Parquet files in a folder.
+
+    Raises:
+        FileNotFoundError: there is none.
+        ValueError: a file is no export of Neptune.
+        OSError: pyarrow, which reads Parquet, is not installed.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            import pyarrow.parquet  # noqa: F401 - says what to do where it is missing
+        except ModuleNotFoundError:
+            raise OSError("reading Parquet needs pyarrow: pip install 'runvitals[parquet]'") from None
+        self.root = path if os.path.isdir(path) else os.path.dirname(path) or "."
+        self._runs: dict[tuple[str, str], NeptuneRun] = {}
+        for file in _files(path):
+            self._index(file)
+
+    @property
+    def runs(self) -> list[NeptuneRun]:
+        """The runs, in the order of files."""
+        return list(self._runs.values())
+
+    def _index(self, file: str) -> None:
+        import pyarrow as pa
+        from pyarrow import parquet as pq
+
+        try:
+            parquet = pq.ParquetFile(file)
+        except (OSError, ValueError) as error:
+            raise ValueError(f"{file} is no Parquet file: {error}") from None
+        names = parquet.schema_arrow.names
+        missing = [name for name in _REQUIRED if name not in names]
+        if missing:
+            raise ValueError(f"{file} is no export of Neptune: it has no column {', '.join(missing)}")
+        columns = [name for name in ("project_id", "run_id") if name in names]
+        for batch in parquet.iter_batches(columns=columns):
+            for row in pa.Table.from_batches([batch]).group_by(columns).aggregate([]).to_pylist():
+                key = str(row.get("project_id") or ""), str(row["run_id"] or "")
+                run = self._runs.setdefault(key, NeptuneRun(*key))
+                if file not in run.files:
+                    run.files.append(file)
+
+    def attributes(self, run: NeptuneRun) -> tuple[dict[str, Any], dict[str, str]]:
+        """Return what is no series, by path: values, such as numbers, texts, times and sets; and files."""
+        values: dict[str, Any] = {}
+        files: dict[str, str] = {}
+        for row in self._rows(run, series=False).to_pylist():
+            value = _value(row)
+            if row["attribute_type"] != "file":
+                values[row["attribute_path"]] = value
+            elif value is not None:
+                files[row["attribute_path"]] = str(value)
+        return values, files
+
+    def series(self, run: NeptuneRun) -> Iterator[SeriesValue]:
+        """Yield the values of all series of a run, in order of time, then of steps."""
+        table = self._rows(run, series=True)
+        names = [name for name in _SORTED if name[0] in table.column_names]
+        for batch in table.sort_by(names).to_batches(max_chunksize=10_000):
+            for row in batch.to_pylist():
+                moment, step = row.get("timestamp"), row.get("step")
+                yield SeriesValue(
+                    row["attribute_path"],
+                    row["attribute_type"],
+                    None if step is None else float(step),
+                    None if moment is None else milliseconds(moment),
+                    _value(row),
+                )
+
+    def _rows(self, run: NeptuneRun, *, series: bool) -> pa.Table:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyarrow import parquet as pq
+
+        tables = []
+        for file in run.files:
+            chosen = pc.field("run_id") == run.id
+            if run.project:
+                chosen &= pc.field("project_id") == run.project
+            table = pq.read_table(file, filters=chosen)
+            is_series = pc.ends_with(table["attribute_type"], _SERIES)
+            tables.append(table.filter(is_series if series else pc.invert(is_series)))
+        return pa.concat_tables(tables, promote_options="permissive")
+
+
+def _files(path: str) -> list[str]:
+    if os.path.isfile(path):
+        return [path]
+    files = sorted(
+        os.path.join(folder, name)
+        for folder, _, names in os.walk(path)
+        for name in names
+        if name.endswith(".parquet")
+    )
+    if not files:
+        raise FileNotFoundError(f"there is no Parquet file of neptune-exporter in {path}")
+    return files
+
+
+def _value(row: Mapping[str, Any]) -> Any:
+    """Return the value of a row, from the column that its type names."""
+    kind = str(row["attribute_type"]).removesuffix(_SERIES)
+    value = row.get(f"{kind}_value")
+    if kind == "file" and isinstance(value, Mapping):
+        return value.get("path")
+    if kind == "string_set" and isinstance(value, Sequence):
+        return sorted(value)
+    return value
+
+
+def milliseconds(moment: datetime) -> int:
+    """Return a time as ms UTC, without the rounding of `timestamp()`."""
+    zoned = moment if moment.tzinfo is not None else moment.replace(tzinfo=timezone.utc)
+    return (zoned - _EPOCH) // timedelta(milliseconds=1)

@@ -1,0 +1,1 @@
+"""Imports projects of trackio: SQLite files."""

@@ -1,0 +1,1 @@
+"""`/organisation/buckets` and `/teams/{team}/storage`. Loads the tables of accounts."""

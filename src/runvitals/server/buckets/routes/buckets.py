@@ -1,0 +1,199 @@
+"""`/organisation/buckets`: the buckets that teams may be given, and whether they work."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated, Any, Literal
+
+from fastapi import Depends, HTTPException, Path, Request, Response
+from pydantic import Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import TheRequester
+from runvitals.server.access.resources import Organisation
+from runvitals.server.buckets.routes.bucket_models import BucketSchema, BucketsPage, bucket_schema
+from runvitals.server.buckets.storage.buckets import BucketInUse
+from runvitals.server.buckets.team_buckets import TeamBuckets
+from runvitals.server.http.bodies import RequestBody
+from runvitals.server.http.errors import InvalidFields, checking
+from runvitals.server.http.listing import ThePage, page_of
+from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
+from runvitals.server.services import shared_services_of
+from runvitals.store.files.bucket_location import SECRETS, BucketLocation, checked_bucket, checked_prefix
+
+Text = Annotated[str, Field(max_length=500)]
+Secret = Annotated[str, Field(max_length=8192)]
+BucketId = Annotated[int, Path(ge=1, le=2**31 - 1)]
+
+router = Router()
+
+
+class BucketSecret(RequestBody):
+    """Credentials; each provider has its own. They are encrypted, and never shown again."""
+
+    access_key_id: Secret = Field("", description="Of S3, with `secret_access_key`.")
+    secret_access_key: Secret = ""
+    service_account: Secret = Field("", description="Of Google Cloud: the key file of a service account.")
+    account_key: Secret = Field("", description="Of Azure: this, `client_secret` or `sas_token`.")
+    client_secret: Secret = ""
+    sas_token: Secret = ""
+
+
+class NewBucket(RequestBody):
+    """A bucket to be added."""
+
+    name: str = Field(min_length=1, max_length=64, pattern=r"^[A-Za-z0-9][A-Za-z0-9._ -]*$")
+    provider: Literal["s3", "gcs", "azure", "folder"]
+    bucket: Text = Field(description="Its name; of Azure the container; or the absolute path of a folder.")
+    prefix: str = Field("", max_length=700, description="Files of a team are below `prefix/{team id}/`.")
+    endpoint: Text = Field("", description="The URL of the service, if it is not that of the provider.")
+    region: str = Field("", max_length=64, pattern="^[a-z0-9-]*$")
+    kms_key: Text = Field("", description="Of S3: the key that encrypts new objects.")
+    account: str = Field("", max_length=64, description="Of Azure: the storage account.")
+    tenant: str = Field("", max_length=64, description="Of Azure, with `client_id` and `client_secret`.")
+    client_id: str = Field("", max_length=64)
+    secret: BucketSecret | None = Field(
+        None, description="Credentials; null: those of the server's environment, or its role."
+    )
+
+
+def team_buckets(request: Request) -> TeamBuckets:
+    """Return the file stores of teams."""
+    return shared_services_of(request).team_buckets
+
+
+TheBuckets = Annotated[TeamBuckets, Depends(team_buckets)]
+
+
+@router.get("/organisation/buckets", response_model=BucketsPage, dependencies=[needs("org:bucket_manage")])
+def buckets(access: TheAccess, page: ThePage) -> dict[str, Any]:
+    """The buckets by name, with the teams that have each and what its last check found."""
+    rows = sorted(access.accounts.buckets.all(), key=lambda row: row.name)
+    return page_of("buckets", rows, lambda row: row.name, page, bucket_schema)
+
+
+@router.post("/organisation/buckets", status_code=201, dependencies=[needs("org:bucket_manage")])
+def add_bucket(
+    new: NewBucket,
+    request: Request,
+    access: TheAccess,
+    requester: TheRequester,
+    stores: TheBuckets,
+    response: Response,
+) -> BucketSchema:
+    """Add a bucket and check it. One whose check failed is kept, but given to no team."""
+    secret = _checked_secret(new)
+    location = _checked_location(new, bool(secret), stores)
+    sealed = stores.seal(new.name, secret)
+    row = access.accounts.buckets.create(new.name, location, sealed, requester.actor, access.clock())
+    response.headers["location"] = f"/api/v1/organisation/buckets/{row.id}"
+    return _check(row.id, request, access, requester, stores)
+
+
+@router.post("/organisation/buckets/{bucket}/check", dependencies=[needs("org:bucket_manage")])
+def check(
+    bucket: BucketId, request: Request, access: TheAccess, requester: TheRequester, stores: TheBuckets
+) -> BucketSchema:
+    """Write, list, read and delete a small object, and try a signed address; returns each step."""
+    return _check(bucket, request, access, requester, stores)
+
+
+@router.delete("/organisation/buckets/{bucket}", status_code=204, dependencies=[needs("org:bucket_manage")])
+def delete_bucket(bucket: BucketId, access: TheAccess, requester: TheRequester) -> Response:
+    """Forget a bucket. What is in it stays; one that a team has cannot be deleted: 409."""
+    try:
+        access.accounts.buckets.delete(bucket, requester.actor, access.clock())
+    except BucketInUse as error:
+        raise HTTPException(409, str(error)) from None
+    return Response(status_code=204)
+
+
+def _check(
+    bucket_id: int, request: Request, access: TheAccess, requester: TheRequester, stores: TheBuckets
+) -> BucketSchema:
+    table = access.accounts.buckets
+    steps = stores.try_bucket(table.get(bucket_id), origin_of(request))
+    noted = [step._asdict() for step in steps]
+    return bucket_schema(table.note_check(bucket_id, noted, requester.actor, access.clock()))
+
+
+def bucket_for_team(request: Request, access: TheAccess, requester: TheRequester, name: str) -> int:
+    """Return the id of the bucket that a new team is given, which was checked.
+
+    Raises:
+        HTTPException: 403: the requester may give none.
+        InvalidFields: there is none with this name, or a step of its check failed.
+    """
+    access.require(requester, Action.ORG_BUCKET_MANAGE, Organisation(), "a bucket of the organisation")
+    row = next((row for row in access.accounts.buckets.all() if row.name == name), None)
+    if row is None:
+        raise InvalidFields({"bucket": f"there is no bucket {name!r}"})
+    checked = _check(row.id, request, access, requester, team_buckets(request))
+    for step in checked.steps:
+        if step.state == "failed":
+            raise InvalidFields({"bucket": f"the bucket {name!r} failed at {step.step}: {step.error}"})
+    return row.id
+
+
+def origin_of(request: Request) -> str:
+    """Return the origin of this server's pages, as browsers name it."""
+    url = str(shared_services_of(request).account_services.settings()["url"] or request.base_url)
+    return "/".join(url.split("/")[:3])
+
+
+def _checked_location(new: NewBucket, has_secret: bool, stores: TeamBuckets) -> BucketLocation:
+    """Return where a new bucket is.
+
+    Raises:
+        InvalidFields: one of its fields is invalid.
+    """
+    with checking("prefix"):
+        prefix = checked_prefix(new.prefix)
+    with checking("bucket"):
+        if new.provider == "folder":
+            stores.check_folder(new.bucket)
+        checked_bucket(new.provider, new.bucket)
+    if new.kms_key and new.provider != "s3":
+        raise InvalidFields({"kms_key": "of these providers, the bucket itself says which key encrypts it"})
+    if new.provider == "azure" and not new.account:
+        raise InvalidFields({"account": "expected the name of the storage account"})
+    if new.endpoint:
+        _check_endpoint(new, has_secret)
+    values = ("provider", "bucket", "endpoint", "region", "kms_key", "account", "tenant", "client_id")
+    return BucketLocation(prefix=prefix, **{name: getattr(new, name) for name in values})
+
+
+def _check_endpoint(new: NewBucket, has_secret: bool) -> None:
+    """Check the URL of a service.
+
+    Raises:
+        InvalidFields: it is invalid, or would get the credentials of this machine.
+    """
+    if not new.endpoint.startswith(("https://", "http://")) or new.provider == "folder":
+        raise InvalidFields({"endpoint": "expected the URL of a service, https://HOST"})
+    if new.provider != "s3" and not has_secret:  # these send tokens, which S3 does not
+        raise InvalidFields({"endpoint": "an endpoint of one's own needs credentials of its own"})
+
+
+def _checked_secret(new: NewBucket) -> dict[str, str]:
+    """Return the credentials of a new bucket; empty: those of the environment.
+
+    Raises:
+        InvalidFields: they are not those of its provider.
+    """
+    sent = {} if new.secret is None else {k: v for k, v in new.secret.model_dump().items() if v}
+    allowed = SECRETS[new.provider]
+    if sent.keys() - set(allowed) or (new.provider == "s3" and 0 < len(sent) < len(allowed)):
+        raise InvalidFields({"secret": f"expected {' and '.join(allowed) or 'none'} for this provider"})
+    if len(sent) > 1 and new.provider == "azure":
+        raise InvalidFields({"secret": f"expected one of {', '.join(allowed)}"})
+    if "service_account" in sent:
+        try:
+            is_object = isinstance(json.loads(sent["service_account"]), dict)
+        except ValueError:
+            is_object = False
+        if not is_object:
+            raise InvalidFields({"secret": "expected the key file of a service account, a JSON object"})
+    return sent

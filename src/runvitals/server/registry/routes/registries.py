@@ -1,0 +1,281 @@
+"""`/teams/{team}/registries`: registries, their administrators and protected aliases."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from fastapi import HTTPException, Path, Query, Request, Response
+from pydantic import Field
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.decisions.matrix import Role
+from runvitals.server.access.decisions.registry_actions import registry_of
+from runvitals.server.access.permission import needs, with_accounts
+from runvitals.server.access.principals import Access, User
+from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.resources import Registry
+from runvitals.server.artifacts.storage.protection import Changer
+from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.errors import checking
+from runvitals.server.http.listing import PageRequest, ThePage, page_of
+from runvitals.server.http.router import Router
+from runvitals.server.projects.storage.projects import ProjectOwner
+from runvitals.server.registry.routes.parameters import (
+    REGISTRY,
+    REGISTRY_ACTIONS,
+    TEAM,
+    NamedRegistry,
+    TheRegistryOfPath,
+    requires,
+)
+from runvitals.server.registry.storage.registries import RegistryRow
+from runvitals.server.service_parameters import TheAccess
+
+Text = Annotated[str, Query(description="Part of the name or description.", max_length=200)]
+Alias = Annotated[str, Path(max_length=256)]
+router = Router()
+
+
+class NewRegistry(RequestBody):
+    """A registry to be created."""
+
+    name: str = Field(min_length=1, max_length=128)
+    description: str = Field("", max_length=20_000)
+    visibility: Literal["team", "organisation"] = Field(
+        "team", description="`organisation`: all of it may read the registry; for administrators."
+    )
+
+
+class RegistryChanges(RequestBody):
+    """Fields that are left out do not change."""
+
+    description: str | None = Field(None, max_length=20_000)
+    visibility: Literal["team", "organisation"] | None = None
+
+
+class RegistrySchema(ResponseBody):
+    """A registry: collections of versions that were linked to it."""
+
+    name: str
+    entity: str | None = Field(description="The team or user that keeps it.")
+    description: str
+    visibility: str = Field(description="`team`, or `organisation`: all of it may read the registry.")
+    created_ms: int
+    changed_ms: int
+    collections: int
+    versions: int
+
+
+class RegistriesPage(ResponseBody):
+    """A page of registries, by name."""
+
+    registries: list[RegistrySchema]
+    total: int
+    next: str | None
+    may: list[str] = Field(description="What the requester may do with a new registry of the team.")
+
+
+class RegistryDetail(RegistrySchema):
+    """A registry with its rules."""
+
+    protected_aliases: list[str]
+    admins: list[str] = Field(description="User names.")
+    open_requests: int
+    may: list[str]
+
+
+class RegistryAdminSchema(ResponseBody):
+    """A user who administers a registry."""
+
+    name: str
+    display_name: str
+    created_ms: int = Field(description="Since when.")
+
+
+class RegistryAdminsPage(ResponseBody):
+    """A page of the administrators of a registry, by name."""
+
+    admins: list[RegistryAdminSchema]
+    total: int
+    next: str | None
+
+
+def _page(
+    access: AccessControl,
+    requester: Requester,
+    page: PageRequest,
+    entity_id: int | None,
+    text: str,
+    may: list[str],
+) -> dict[str, Any]:
+    readable = access.directory.readable_runs(requester.principal)
+    projects = None if readable is None else readable.projects
+    skip = page.after_id
+    rows, total = access.metadata_store.registries.page(projects, entity_id, text, skip, page.limit)
+    end = skip + len(rows)
+    following = str(end) if rows and end < total else None
+    return {"registries": [_registry(row) for row in rows], "total": total, "next": following, "may": may}
+
+
+def _registry(row: RegistryRow) -> dict[str, Any]:
+    return {name: getattr(row, name) for name in RegistrySchema.model_fields}
+
+
+@router.get(
+    "/registries",
+    response_model=RegistriesPage,
+    dependencies=[needs("filtered registry:read"), with_accounts()],
+)
+def all_registries(
+    access: TheAccess, requester: TheRequester, page: ThePage, text: Text = ""
+) -> dict[str, Any]:
+    """The registries that the requester may read: of their teams, and those that all may read."""
+    return _page(access, requester, page, None, text, [])
+
+
+@router.get(TEAM, response_model=RegistriesPage, dependencies=[needs("team:profile"), with_accounts()])
+def registries(
+    team: str, access: TheAccess, requester: TheRequester, page: ThePage, text: Text = ""
+) -> dict[str, Any]:
+    """The registries of a team that the requester may read."""
+    entity = access.directory.entity_named(team)
+    if entity is None:
+        access.hide(requester, f"team {team!r}")
+    may = access.may_list(requester, Registry(0, entity), REGISTRY_ACTIONS)
+    return _page(access, requester, page, entity.id, text, may)
+
+
+@router.post(TEAM, response_model=RegistryDetail, status_code=201, dependencies=requires("registry:link"))
+def create(
+    body: NewRegistry, team: str, access: TheAccess, requester: TheRequester, response: Response
+) -> dict[str, Any]:
+    """Create an empty registry."""
+    entity = access.directory.entity_named(team)
+    if entity is None:
+        access.hide(requester, f"team {team!r}")
+    if body.visibility != "team":
+        what = f"team {team!r}"
+        access.require(requester, Action.REGISTRY_MANAGE_ADMINS, Registry(0, entity), what)
+    owner = ProjectOwner(entity.id, requester.user_id, body.visibility)
+    table = access.metadata_store.registries
+    with checking("name"):
+        row = table.create(owner, body.name, body.description, access.clock(), Changer(requester.actor))
+    access.rights_changed()
+    response.headers["location"] = f"/api/v1/teams/{team}/registries/{row.name}"
+    resource = registry_of(access.directory.project(row.id))
+    return _detail(NamedRegistry(row, resource, access, requester))
+
+
+def _detail(registry: NamedRegistry) -> dict[str, Any]:
+    store = registry.access.metadata_store
+    _, waiting = store.alias_requests.page(registry.row.id, "open", None, 0, 1)
+    return {
+        **_registry(registry.row),
+        "protected_aliases": store.registries.protected(registry.row.id),
+        "admins": store.registries.admin_names(registry.row.id),
+        "open_requests": waiting,
+        "may": registry.access.may_list(registry.requester, registry.resource, REGISTRY_ACTIONS),
+    }
+
+
+@router.get(REGISTRY, response_model=RegistryDetail, dependencies=requires("registry:read"))
+def registry(registry: TheRegistryOfPath) -> dict[str, Any]:
+    """A registry with its administrators and protected aliases."""
+    return _detail(registry)
+
+
+@router.patch(REGISTRY, response_model=RegistryDetail, dependencies=requires("registry:link"))
+def change(body: RegistryChanges, registry: TheRegistryOfPath, request: Request) -> dict[str, Any]:
+    """Describe a registry; its administrators and those of the team choose who reads it."""
+    if body.visibility is not None:
+        what = f"registry {registry.row.name!r}"
+        registry.access.require(registry.requester, Action.REGISTRY_MANAGE_ADMINS, registry.resource, what)
+    table = registry.access.metadata_store.registries
+    with checking("description"):
+        row = table.change(
+            registry.row.id, registry.now_ms, registry.changer, body.description, body.visibility
+        )
+    registry.access.rights_changed()
+    resource = registry_of(registry.access.directory.project(row.id))
+    return _detail(NamedRegistry(row, resource, registry.access, registry.requester))
+
+
+@router.delete(REGISTRY, status_code=204, dependencies=requires("registry:manage_admins"))
+def delete(registry: TheRegistryOfPath) -> None:
+    """Delete a registry with its collections; versions stay in the projects that logged them."""
+    registry.access.metadata_store.registries.delete(registry.row.id, registry.now_ms, registry.changer)
+    registry.access.rights_changed()
+
+
+# Administrators
+
+
+@router.get(f"{REGISTRY}/admins", response_model=RegistryAdminsPage, dependencies=requires("registry:read"))
+def admins(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
+    """The administrators of a registry."""
+    rows = registry.access.metadata_store.registries.admins(registry.row.id)
+    return page_of("admins", rows, lambda row: row.name, page)
+
+
+@router.put(f"{REGISTRY}/admins/{{name}}", status_code=204, dependencies=requires("registry:manage_admins"))
+def add_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistryOfPath) -> None:
+    """Make a member of the team an administrator of the registry."""
+    access = registry.access
+    user = access.accounts.members.of_teams([registry.resource.team.id]).get(registry.resource.team.id, ())
+    member = next((row for row in user if row.name == name), None)
+    if member is None:
+        raise HTTPException(422, f"{name!r} is no member of the team")
+    _check_may_write(access, member.user_id, name, registry.resource)
+    access.metadata_store.registries.add_admin(
+        registry.row.id, member.user_id, name, registry.now_ms, registry.changer
+    )
+    access.rights_changed()
+
+
+def _check_may_write(access: AccessControl, user_id: int, name: str, registry: Registry) -> None:
+    user = access.directory.user(user_id)
+    membership = user.teams.get(registry.team.id) if isinstance(user, User) else None
+    if user is None or membership is None or user.access is not Access.FULL:
+        raise HTTPException(422, f"{name!r} may only look: the organisation allows them no more")
+    if membership.role is Role.VIEWER and Action.REGISTRY_LINK not in membership.added:
+        raise HTTPException(422, f"{name!r} is a viewer of the team: only who may link can administer")
+
+
+@router.delete(
+    f"{REGISTRY}/admins/{{name}}", status_code=204, dependencies=requires("registry:manage_admins")
+)
+def remove_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistryOfPath) -> None:
+    """Take a user the administration; without an administrator, those of the team appoint the next one."""
+    registry.access.metadata_store.registries.remove_admin(
+        registry.row.id, name, registry.now_ms, registry.changer
+    )
+    registry.access.rights_changed()
+
+
+# Protected aliases
+
+
+@router.put(
+    f"{REGISTRY}/protected-aliases/{{alias}}",
+    status_code=204,
+    dependencies=requires("registry:protected_alias"),
+)
+def protect(alias: Alias, registry: TheRegistryOfPath) -> None:
+    """Protect an alias in all collections: only administrators of the registry set, move and remove it."""
+    with checking("alias"):
+        registry.access.metadata_store.registries.protect(
+            registry.row.id, alias, registry.now_ms, registry.changer
+        )
+
+
+@router.delete(
+    f"{REGISTRY}/protected-aliases/{{alias}}",
+    status_code=204,
+    dependencies=requires("registry:protected_alias"),
+)
+def unprotect(alias: Alias, registry: TheRegistryOfPath) -> None:
+    """Let everybody who may link set an alias again."""
+    registry.access.metadata_store.registries.unprotect(
+        registry.row.id, alias, registry.now_ms, registry.changer
+    )

@@ -1,0 +1,313 @@
+"""`…/collections/{collection}/versions`: linked versions, their files, and what they say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Final
+
+from fastapi import HTTPException, Path, Query, Request, Response
+
+from runvitals.model.artifact_names import MAX_PATH
+from runvitals.model.errors import UnknownProject
+from runvitals.server.access.actions import Action
+from runvitals.server.access.resources import ProjectItem
+from runvitals.server.artifacts.routes.artifact_models import EntriesPage
+from runvitals.server.artifacts.storage.rows import (
+    ArtifactConflict,
+    CollectionVersion,
+    Entry,
+    UnknownArtifact,
+)
+from runvitals.server.http.content_response import content_response
+from runvitals.server.http.errors import checking
+from runvitals.server.http.listing import ThePage
+from runvitals.server.http.router import Router
+from runvitals.server.outside_services import OutsideServices
+from runvitals.server.registry.downloads import count_download
+from runvitals.server.registry.rights import check_source
+from runvitals.server.registry.routes import registry_models as models
+from runvitals.server.registry.routes.collections import ArtifactConflictError
+from runvitals.server.registry.routes.parameters import (
+    COLLECTION,
+    VERSION,
+    NamedRegistry,
+    TheCollection,
+    TheLinkedVersion,
+    TheRegistryOfPath,
+    requires,
+)
+from runvitals.server.service_parameters import TheOutsideServices, received_files
+from runvitals.server.user_content.markdown import MAX_CHARACTERS, html_of
+from runvitals.store.errors import NotFound
+
+_MAX_USERS: Final = 1000
+_CARDS: Final = ("README.md", "readme.md", "MODEL_CARD.md", "model_card.md")
+
+router = Router()
+
+
+@router.get(
+    f"{COLLECTION}/versions", response_model=models.LinkedVersionsPage, dependencies=requires("registry:read")
+)
+def versions(
+    registry: TheRegistryOfPath,
+    collection: TheCollection,
+    page: ThePage,
+    field: Annotated[
+        list[Annotated[str, Query(max_length=256)]] | None,
+        Query(
+            description="Fields of the runs that made the versions, such as `summary.loss`.", max_length=50
+        ),
+    ] = None,
+) -> dict[str, Any]:
+    """The versions of a collection, the newest first."""
+    skip, table = page.after_id, registry.access.metadata_store.artifacts.collections
+    rows = table.members(collection.id, skip, page.limit, oldest_first=False)
+    end = skip + len(rows)
+    following = str(end) if rows and end < collection.versions else None
+    return {
+        "versions": shown_versions(registry, rows, field or []),
+        "total": collection.versions,
+        "next": following,
+    }
+
+
+def shown_versions(
+    registry: NamedRegistry, rows: Sequence[CollectionVersion], fields: Sequence[str] = ()
+) -> list[dict[str, Any]]:
+    """Return versions as responses show them, without runs and projects that the requester may not read."""
+    store = registry.access.metadata_store
+    said = store.model_versions.of_memberships([row.id for row in rows])
+    runs = {
+        row.version.run_id: _run(registry, row.version.run_id)
+        for row in rows
+        if row.version.run_id is not None
+    }
+    readable = [number for number, run in runs.items() if run["run"] is not None]
+    values = store.registry_collections.field_values(readable, fields) if fields else {}
+    sources = _sources(registry, rows)
+    shown = []
+    for row in rows:
+        version, more = row.version, said[row.id]
+        names = [tag for tag, value in more.tags.items() if not value]
+        shown.append(
+            {
+                "collection": row.collection.name,
+                "version": row.number,
+                "aliases": list(row.aliases),
+                "tags": names,
+                "properties": {tag: value for tag, value in more.tags.items() if value},
+                "stage": more.stage,
+                "description": more.description or "",
+                "author": more.author,
+                "created_ms": row.created_ms,
+                "downloads": more.downloads,
+                "digest": version.digest,
+                "bytes": version.bytes,
+                "files": version.files,
+                "metadata": version.metadata,
+                **runs.get(version.run_id or 0, _NO_RUN),
+                "source": sources.get(row.id),
+                "fields": values.get(version.run_id or 0, {}),
+            }
+        )
+    return shown
+
+
+_NO_RUN: Final = {"run": None, "run_entity": None, "run_project": None}
+
+
+def _run(registry: NamedRegistry, run_id: int) -> dict[str, Any]:
+    place = registry.access.metadata_store.runs.place(run_id)
+    readable = registry.access.directory.readable_runs(registry.requester.principal)
+    if place is None or place.deleted or not (readable is None or readable.has(place)):
+        return _NO_RUN
+    return {"run": place.uid, "run_entity": place.entity, "run_project": place.project}
+
+
+def _sources(registry: NamedRegistry, rows: Sequence[CollectionVersion]) -> dict[int, dict[str, Any]]:
+    """The artifacts behind versions, by membership, where the requester may read their projects."""
+    access = registry.access
+    sources = {}
+    for row in rows:
+        own = row.version.collection
+        if own.id == row.collection.id:
+            continue
+        try:
+            project = access.directory.project(own.project_id)
+        except (NotFound, UnknownProject):  # deleted a moment ago
+            continue
+        if access.may(registry.requester, Action.ARTIFACT_READ, ProjectItem("artifact", 0, project)):
+            sources[row.id] = {
+                "entity": own.entity,
+                "project": own.project,
+                "name": own.name,
+                "version": row.version.version or 0,
+            }
+    return sources
+
+
+@router.post(
+    f"{COLLECTION}/versions",
+    response_model=models.LinkedVersionSchema,
+    status_code=201,
+    dependencies=requires("registry:link"),
+)
+def link(
+    body: models.NewRegistryLink,
+    registry: TheRegistryOfPath,
+    collection: Annotated[str, Path(max_length=256)],
+    response: Response,
+) -> dict[str, Any]:
+    """Link a version of an artifact; the first one makes the collection."""
+    access, artifacts = registry.access, registry.access.metadata_store.artifacts
+    source = _source_of(registry, body)
+    check_source(access, registry.requester, source.version.collection)
+    try:
+        with checking("collection"):
+            member = artifacts.links.link(
+                source.version.id,
+                registry.row.id,
+                collection,
+                body.aliases,
+                registry.now_ms,
+                registry.changer,
+            )
+    except UnknownArtifact as error:
+        raise HTTPException(404, str(error)) from None
+    except ArtifactConflict as error:
+        raise ArtifactConflictError(error) from None
+    entity, name = registry.row.entity, registry.row.name
+    response.headers["location"] = (
+        f"/api/v1/teams/{entity}/registries/{name}/collections/{collection}/versions/{member.number}"
+    )
+    return shown_versions(registry, [member])[0]
+
+
+def _source_of(registry: NamedRegistry, body: models.NewRegistryLink) -> CollectionVersion:
+    """Return the version of an artifact that a link names, or raise HTTPException 404."""
+    access = registry.access
+    parts = body.artifact.split("/")
+    entity = parts[0] if len(parts) > 2 else registry.row.entity
+    project_name, name = "/".join(parts[1 if len(parts) > 2 else 0 : -1]), parts[-1]
+    what = f"artifact {f'{body.artifact}:{body.version}'!r}"
+    owner = access.directory.entity_named(entity or "")
+    project = None if owner is None else access.directory.project_named(owner.id, project_name)
+    if project is None or project.deleted:
+        raise HTTPException(404, f"there is no {what}; expected project/name or team/project/name")
+    item = ProjectItem("artifact", 0, project)
+    access.require(registry.requester, Action.ARTIFACT_READ, item, what, changes=False)
+    member = access.metadata_store.artifacts.collections.member(project.id, f"{name}:{body.version}")
+    if member is None:
+        raise HTTPException(404, f"there is no {what}")
+    return member
+
+
+@router.get(VERSION, response_model=models.LinkedVersionDetail, dependencies=requires("registry:read"))
+def version(
+    registry: TheRegistryOfPath, version: TheLinkedVersion, outside: TheOutsideServices, request: Request
+) -> dict[str, Any]:
+    """A version by number or alias, with its description and model card as HTML."""
+    return _detail(registry, version, outside, request)
+
+
+def _detail(
+    registry: NamedRegistry, row: CollectionVersion, outside: OutsideServices, request: Request
+) -> dict[str, Any]:
+    store = registry.access.metadata_store
+    shown, images = shown_versions(registry, [row])[0], outside.image_links()
+    users = [_run(registry, number) for number in store.artifacts.lineage.users(row.version.id, _MAX_USERS)]
+    model = next(iter(store.registered_models.of_collections([row.collection.id])), None)
+    return {
+        **shown,
+        "description_html": html_of(shown["description"][:MAX_CHARACTERS], images),
+        "card_html": html_of(_card(registry, row, request), images),
+        "used_by": [user for user in users if user["run"] is not None],
+        "mlflow_name": row.collection.name if model is None else model.name,
+    }
+
+
+def _card(registry: NamedRegistry, row: CollectionVersion, request: Request) -> str:
+    """Return the text of the model card of a version; empty: it has none that can be shown."""
+    store = registry.access.metadata_store
+    for entry in store.artifacts.entries.named(row.version.id, _CARDS):
+        stored = None if entry.sha256 is None else store.stored_files.stored(entry.sha256, entry.place)
+        opened = None if stored is None else received_files(request).open_file(stored)
+        if opened is not None:
+            with opened.file as content:
+                return content.read(MAX_CHARACTERS).decode("utf-8", "replace")[:MAX_CHARACTERS]
+    return ""
+
+
+@router.patch(VERSION, response_model=models.LinkedVersionDetail, dependencies=requires("registry:link"))
+def change(
+    body: models.LinkedVersionChanges,
+    registry: TheRegistryOfPath,
+    version: TheLinkedVersion,
+    outside: TheOutsideServices,
+    request: Request,
+) -> dict[str, Any]:
+    """Describe or tag a version in this registry."""
+    store, now_ms = registry.access.metadata_store, registry.now_ms
+    said = store.model_versions.of_memberships([version.id])[version.id]
+    if body.description is not None:
+        store.model_versions.change(said, now_ms, description=body.description)
+    tags: dict[str, str | None] = {**dict.fromkeys(body.add_tags, ""), **body.properties}
+    tags |= dict.fromkeys(body.remove_tags)
+    if tags:
+        store.model_versions.change_tags(said, tags, now_ms)
+    return _detail(registry, version, outside, request)
+
+
+@router.delete(VERSION, status_code=204, dependencies=requires("registry:link"))
+def unlink(registry: TheRegistryOfPath, collection: TheCollection, version: TheLinkedVersion) -> None:
+    """Remove a version from a collection; it stays in the project that logged it."""
+    store = registry.access.metadata_store
+    said = store.model_versions.of_memberships([version.id])[version.id]
+    store.model_versions.delete(collection.id, said, registry.now_ms, registry.changer)
+
+
+# Files
+
+
+@router.get(f"{VERSION}/files", response_model=EntriesPage, dependencies=requires("registry:read"))
+def files(registry: TheRegistryOfPath, version: TheLinkedVersion, page: ThePage) -> dict[str, Any]:
+    """The files and references of a version, by path."""
+    entries = registry.access.metadata_store.artifacts.entries.page(
+        version.version.id, page.after or "", page.limit + 1
+    )
+    shown = entries[: page.limit]
+    following = shown[-1].path if len(entries) > page.limit else None
+    return {"files": [_entry(entry) for entry in shown], "total": version.version.files, "next": following}
+
+
+def _entry(entry: Entry) -> dict[str, Any]:
+    names = ("path", "digest", "bytes", "reference", "sha256")
+    return {name: getattr(entry, name) for name in names}
+
+
+@router.get(
+    f"{VERSION}/files/{{path:path}}",
+    response_class=Response,
+    dependencies=requires("registry:download"),
+)
+def file(
+    request: Request,
+    registry: TheRegistryOfPath,
+    version: TheLinkedVersion,
+    path: Annotated[str, Path(description="The path of a file of the version.", max_length=MAX_PATH)],
+    download: Annotated[
+        str | None, Query(description="The name under which to save it.", max_length=1000)
+    ] = None,
+) -> Response:
+    """A file of a version. Who reads the registry reads it, also where its project is restricted."""
+    store = registry.access.metadata_store
+    entry = store.artifacts.entries.get(version.version.id, path)
+    if entry is None or entry.sha256 is None:
+        raise HTTPException(404, f"the version has no file {path!r}")
+    stored = store.stored_files.stored(entry.sha256, entry.place)
+    opened = None if stored is None else received_files(request).open_file(stored)
+    if opened is None:
+        raise HTTPException(404, f"the content of {path!r} is lost")
+    count_download(store, registry.requester, version.id, registry.now_ms)
+    return content_response(request, opened, entry.sha256, download)

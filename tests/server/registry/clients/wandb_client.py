@@ -1,0 +1,69 @@
+"""What wandb's client does with registries, from 0.16 on: run as a program, with a step and a name.
+
+Prints one JSON object about what it saw.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import wandb
+
+TEAM = "vision"
+REGISTRY = "wandb-registry-model"
+
+
+def link(name: str) -> dict[str, Any]:
+    """Log a version and link it."""
+    run = wandb.init(entity=TEAM, project="trainings", id=f"wandb-{name}")
+    artifact = wandb.Artifact(f"weights-{name}", "model", metadata={"rows": 2})
+    with artifact.new_file("weights.bin") as file:
+        file.write(f"weights of wandb {name}")
+    logged = run.log_artifact(artifact)
+    logged.wait()
+    target = f"{TEAM}/{REGISTRY}/{name}"
+    run.link_artifact(logged, target, aliases=["better"])
+    run.finish()
+    linked = wandb.Api().artifact(f"{target}:better")
+    return {"version": linked.version, "aliases": sorted(linked.aliases)}
+
+
+def read(name: str) -> dict[str, Any]:
+    """The files of a version with an alias."""
+    artifact = wandb.Api().artifact(f"{TEAM}/{REGISTRY}/{name}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(artifact.download(folder))
+        files = {str(file.relative_to(path)): file.read_text() for file in path.rglob("*") if file.is_file()}
+    return {"version": artifact.version, "type": artifact.type, "files": files}
+
+
+def browse(name: str) -> dict[str, Any]:
+    """The registries with their collections, as newer clients list them."""
+    api = wandb.Api()
+    (registry,) = api.registries(organization=TEAM, filter={"name": "model"})
+    collections = registry.collections(filter={"name": name})
+    return {
+        "collections": [each.name for each in collections],
+        "versions": sorted(each.name for each in registry.collections(filter={"name": name}).versions()),
+    }
+
+
+def refused(name: str) -> dict[str, Any]:
+    """What it may not do with a protected alias."""
+    artifact = wandb.Api().artifact(f"{TEAM}/{REGISTRY}/{name}:better")
+    errors = []
+    try:
+        artifact.aliases.append("production")
+        artifact.save()
+    except (wandb.errors.CommError, wandb.errors.UsageError, ValueError) as error:
+        errors.append(str(error))
+    return {"errors": errors}
+
+
+if __name__ == "__main__":
+    steps = {"link": link, "read": read, "browse": browse, "refused": refused}
+    print("RESULT " + json.dumps(steps[sys.argv[1]](sys.argv[2])))

@@ -1,0 +1,132 @@
+"""One registry for all: what MLflow's client registers, wandb's and our API find, and the other ways round.
+
+Unmodified clients: the newest, and the oldest that are supported.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.patience import PATIENCE_S
+from tests.server.registry.conftest import Registries
+
+_CLIENTS = Path(__file__).parent / "clients"
+_BUILT = Path(__file__).parents[3] / "build/clients"
+MLFLOW = {"new": Path(sys.executable), "old": _BUILT / "mlflow-skinny--2.8.1/bin/python"}
+WANDB = {"new": Path(sys.executable), "old": _BUILT / "wandb--0.16.6/bin/python"}
+
+
+class Clients:
+    """Runs the steps of a pair of clients as carol, whose runs go to the team `vision`."""
+
+    def __init__(self, registries: Registries, age: str, folder: Path) -> None:
+        self.registries = registries
+        self._age = age
+        self._folder = folder
+        self._served = registries.served
+
+    def mlflow(self, step: str, name: str) -> Any:
+        key = self._served.keys["carol"]
+        own = {"MLFLOW_TRACKING_URI": self._served.url, "MLFLOW_TRACKING_TOKEN": key}
+        return self._run(MLFLOW[self._age], "mlflow_client.py", step, name, own)
+
+    def wandb(self, step: str, name: str) -> Any:
+        folders = {f"WANDB_{kind}_DIR": str(self._folder / kind) for kind in ("CACHE", "DATA", "CONFIG")}
+        own = {
+            "WANDB_BASE_URL": self._served.url,
+            "WANDB_API_KEY": self._served.keys["carol"],
+            "WANDB_DIR": str(self._folder),
+            "WANDB_SILENT": "true",
+            "WANDB_ERROR_REPORTING": "false",
+            **folders,
+        }
+        return self._run(WANDB[self._age], "wandb_client.py", step, name, own)
+
+    def _run(self, python: Path, program: str, step: str, name: str, own: dict[str, str]) -> Any:
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("WANDB_", "MLFLOW_"))}
+        done = subprocess.run(
+            [str(python), str(_CLIENTS / program), step, name],
+            env={**kept, **own},
+            cwd=self._folder,
+            capture_output=True,
+            text=True,
+            timeout=3 * PATIENCE_S,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-3000:] + done.stdout[-1000:]
+        line = next(line for line in done.stdout.splitlines() if line.startswith("RESULT "))
+        return json.loads(line.removeprefix("RESULT "))
+
+
+@pytest.fixture(params=["new", "old"])
+def clients(registries: Registries, request: pytest.FixtureRequest, tmp_path: Path) -> Clients:
+    age: str = request.param
+    if not (MLFLOW[age].exists() and WANDB[age].exists()):
+        pytest.skip("scripts/old-client installs the old clients")
+    profile = {"default_entity": "vision"}
+    response = registries.served.ask("carol", "PATCH", "/api/v1/account/profile", json=profile)
+    assert response.status_code == 200, response.text
+    return Clients(registries, age, tmp_path)
+
+
+def test_all_directions(clients: Clients) -> None:
+    registries = clients.registries
+    name = f"faces-{clients._age}"
+    path = f"/model/collections/{name}"
+    registered = clients.mlflow("register", name)
+    assert registered["version"] == "1"
+
+    # MLflow → our API and wandb
+    row = registries.ok("vera", "GET", path)
+    assert (row["type"], row["newest"], row["aliases"]) == ("model", 1, {"champion": 1, "latest": 1})
+    version = registries.ok("vera", "GET", f"{path}/versions/champion")
+    assert (version["run"], version["stage"], version["properties"]) == (
+        registered["run"],
+        "Staging",
+        {"acc": "0.9"},
+    )
+    read = registries.ask("vera", "GET", f"{path}/versions/1/files/data/weights.bin")
+    assert read.text == "weights of mlflow"
+    files = {"MLmodel": "flavors: {}", "data/weights.bin": "weights of mlflow"}
+    assert clients.wandb("read", f"{name}:champion") == {"version": "v1", "type": "model", "files": files}
+
+    # wandb → our API and MLflow
+    assert clients.wandb("link", name) == {"version": "v2", "aliases": ["better", "latest"]}
+    version = registries.ok("vera", "GET", f"{path}/versions/better")
+    assert (version["version"], version["run"]) == (2, f"wandb-{name}")
+    seen = clients.mlflow("read", name)
+    assert (seen["versions"], seen["tags"]) == ([1, 2], {"task": "vision"})
+    assert seen["aliases"] == {"better": 2, "champion": 1} or set(seen["aliases"]) == {"better", "champion"}
+    assert seen["stages"] == {"1": "Staging", "2": "None"}
+    assert seen["files"] == {"weights.bin": f"weights of wandb {name}"}
+    assert (seen["found"][0], seen["run"]) == (name, f"wandb-{name}")
+
+    # our API → both
+    link = {"artifact": "team/weights", "version": "v1", "aliases": ["ours"]}
+    assert registries.ok("bob", "POST", f"{path}/versions", json=link)["version"] == 3
+    assert clients.mlflow("read", name)["files"]["model.bin"] == "model 1"
+    assert clients.wandb("read", f"{name}:ours")["files"]["model.bin"] == "model 1"
+
+    if clients._age == "new":
+        copies = clients.mlflow("copy", name)
+        assert copies == {"copies": ["1", "2"], "source": f"models:/{name}/1"}
+        assert clients.wandb("read", f"{name} copy:v2")["files"] == files
+        browsed = clients.wandb("browse", name)
+        assert browsed["collections"] == [name]
+        assert browsed["versions"] == [f"{name}:v1", f"{name}:v2", f"{name}:v3"]
+
+    # a protected alias is protected from both
+    registries.ok("alice", "PUT", "/model/admins/bob")
+    registries.ok("bob", "PUT", "/model/protected-aliases/production")
+    registries.ok("bob", "PUT", f"{path}/aliases/production", json={"version": 1})
+    errors = [*clients.mlflow("refused", name)["errors"], *clients.wandb("refused", name)["errors"]]
+    assert len(errors) == 3
+    assert all("bob may change" in error for error in errors), errors
+    assert registries.ok("vera", "GET", f"{path}")["aliases"]["production"] == 1

@@ -1,0 +1,31 @@
+import type { BucketPlace, BucketStep } from '../../base/wire';
+
+export const PROVIDERS: [BucketPlace['provider'], string][] = [
+  ['s3', 'S3, or a service like it'],
+  ['gcs', 'Google Cloud Storage'],
+  ['azure', 'Azure Blob Storage'],
+  ['folder', 'A folder of the server'],
+];
+
+export const STEPS: Record<BucketStep['step'], string> = {
+  open: 'Open',
+  write: 'Write',
+  list: 'List',
+  read: 'Read',
+  presign: 'Signed address',
+  cors: 'CORS',
+  delete: 'Delete',
+};
+
+const SCHEMES: Record<BucketPlace['provider'], string> = { s3: 's3://', gcs: 'gs://', azure: 'az://', folder: '' };
+
+/** The address of a bucket, as its own tools write it: `s3://training/files/`. */
+export const addressOf = (place: BucketPlace): string => `${SCHEMES[place.provider]}${place.bucket}/${place.prefix}`;
+
+export type Condition = 'ok' | 'failed' | 'unknown';
+
+/** Whether a bucket can be used, as far as its last check or anybody after it knows. */
+export function conditionOf(place: BucketPlace): Condition {
+  if (place.away_ms !== null || place.steps.some((step) => step.state === 'failed')) return 'failed';
+  return place.checked_ms === null ? 'unknown' : 'ok';
+}
