@@ -28,9 +28,9 @@ class ArtifactStore:
         self.entries = EntryTable(database)
         self.contents = ContentTable(database)
         self.lineage = LineageTable(database)
-        self.links = LinkTable(database)
         self.lineage_graph = LineageGraphTable(database)
         self.dependents = DependentTable(database)
+        self.links = LinkTable(database)
 
     def remove_expired(self, now_ms: int) -> int:
         """Delete expired versions, abandoned drafts and unused contents; return the number of versions."""

@@ -321,7 +321,7 @@ class CollectionTable:
 
         Raises:
             LinkedVersions: a version of the sequence is linked: it must be unlinked first.
-            ProtectedAlias: a version has an alias that `by` may not change.
+            ProtectedAlias: a version of the portfolio has an alias that `by` may not change.
         """
 
         def work(connection: Connection) -> None:

@@ -1,4 +1,7 @@
-"""`/projects/{name}`: rename and delete projects. The last routes: names may have slashes."""
+"""`/projects/{project}`: rename and delete projects. Without accounts names may have slashes.
+
+Their routes come after all others: `digits/artifacts/mnist` is no name.
+"""
 
 from __future__ import annotations
 
