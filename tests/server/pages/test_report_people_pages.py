@@ -233,7 +233,8 @@ def test_the_importance_of_parameters_is_added_to_a_report(page: Browser, desk: 
     desk.report(title="Rates")
     signed_in(page, "bob")
     page.open("/vision/digits/workspace")
-    page.evaluate("scrollTo(0, document.documentElement.scrollHeight); true")
+    importance = "document.querySelector('[aria-label=\"Importance of parameters\"] button')"
+    page.wait(f"(window.scrollTo(0, document.documentElement.scrollHeight), !!{importance})")
     click(page, "[aria-label='Importance of parameters'] button", "Add to a report")
     shown(page, "With the runs that the filter selects on the day", "dialog")
     click(page, "dialog button", "Create")
