@@ -14,8 +14,10 @@ from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import DEADLINE_S, Busy
 from runvitals.store.errors import (
+    InUse,
     LastAdministrator,
     LimitReached,
+    LinkRefused,
     MetadataStoreUnavailable,
     NameTaken,
     NoLongerValid,
@@ -38,8 +40,10 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     AmbiguousName: 409,
     CannotWrite: 403,
     ProtectedAlias: 403,
+    LinkRefused: 403,
     LastAdministrator: 409,
     LimitReached: 409,
+    InUse: 409,
     NameTaken: 409,
     NotAnAdministrator: 409,
     OtherStorage: 409,

@@ -31,6 +31,10 @@ class LimitReached(ValueError):
     """There is as much of something as is allowed: teams, members, roles, invitations of a day."""
 
 
+class InUse(Exception):
+    """Something is not deleted because something else depends on it; the text says what."""
+
+
 class SentTooOften(ValueError):
     """An invitation that was sent as often as is allowed within a day."""
 
@@ -57,6 +61,10 @@ class NotAllowed(ValueError):
 
 class ProtectedAlias(Exception):
     """An alias of a registry that only its administrators may change; the text names them."""
+
+
+class LinkRefused(Exception):
+    """A version that may not be linked out of its project; the text names who may."""
 
 
 class NotFound(LookupError):

@@ -15,7 +15,8 @@ from tests.server.accounts.routes.people import People, serving_people
 from tests.server.accounts_server import AccountsServer
 from tests.server.browser import Browser
 from tests.server.database.artifacts.making import logged
-from tests.server.pages.test_account_pages import at, fill, signed_in, violations
+from tests.server.pages.test_account_pages import at, fill, signed_in
+from tests.server.pages.test_fleet_pages import accessible
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.reports.runs import record_run
@@ -99,6 +100,14 @@ def page(shelf: Shelf, browser: Browser) -> Iterator[Browser]:  # noqa: F811
         yield browser
 
 
+def typed(page: Browser, label: str, text: str) -> None:
+    """Type into a field that has its name only for who does not see it."""
+    page.wait(
+        f"""(e => e && (e.focus(), e.value = {text!r}, e.dispatchEvent(new Event('input', {{bubbles: true}})),
+            true))(document.querySelector('[aria-label={label!r}]'))""".replace(f"{label!r}", f'"{label}"')
+    )
+
+
 def looked_at(page: Browser, name: str) -> None:
     """Check the page on a screen and on a phone, light and dark. For who wants to look: PICTURES=folder."""
     for width in (1280, 390):
@@ -111,7 +120,7 @@ def looked_at(page: Browser, name: str) -> None:
             assert wide <= width, f"{name} is {wide} pixels wide"
             if folder := os.environ.get("PICTURES"):
                 page.screenshot(Path(folder, f"{name}-{width}-{'dark' if dark else 'light'}.png"))
-            assert violations(page) == []
+            accessible(page)
     page.resize(1280, 900)
 
 
@@ -123,35 +132,30 @@ def test_a_registry_is_found_from_its_team_and_read_by_a_viewer(page: Browser, s
     shown(page, "model", "main table")
     looked_at(page, "registries")
     click(page, "main td a", "model")
-    shown(page, "digits", "main table")
+    shown(page, "classifier 00049", "main table")
     assert page.evaluate("document.querySelectorAll('main tbody tr').length") == 50
     shown(page, "50 of 61")
     looked_at(page, "registry")
     click(page, "main button", "More collections")
     page.wait("document.querySelectorAll('main tbody tr').length === 61")
-    fill(page, "Filter collections", "digits")
+    typed(page, "Filter collections", "digits")
     page.evaluate("document.querySelector('main form[role=search]').requestSubmit()")
     page.wait("document.querySelectorAll('main tbody tr').length === 1")
     click(page, "main td a", "digits")
     page.wait(f"location.pathname === '{DIGITS}'")
     shown(page, "Reads digits", "main")
     assert page.evaluate("document.title") != "evil"
-    assert (
-        page.evaluate(
-            "[...document.querySelectorAll('main button')].filter(b => /Delete|Edit/.test(b.textContent)).length"
-        )
-        == 0
-    )
+    buttons = page.evaluate("[...document.querySelectorAll('main button')].map(b => b.textContent).join()")
+    assert "Delete" not in buttons
+    assert "Edit" not in buttons
 
 
 def test_versions_are_compared_with_fields_of_their_runs(page: Browser) -> None:
     signed_in(page, "carol")
     page.open(f"{DIGITS}?columns=config.lr,summary.loss")
     shown(page, "0.3", "main tbody tr:nth-child(1)")
-    fill(page, "Columns of the run", "config.optimizer.name")
-    page.evaluate(
-        "[...document.querySelectorAll('main form')].find(f => f.textContent.includes('Add column')).requestSubmit()"
-    )
+    typed(page, "Field of the runs to show", "config.optimizer.name")
+    click(page, "main form button", "Add column")
     shown(page, "adam", "main tbody tr:nth-child(1)")
     looked_at(page, "collection")
     for version in (2, 0):
@@ -180,7 +184,7 @@ def test_a_version_shows_how_to_use_it(page: Browser) -> None:
 def test_a_protected_alias_is_requested_and_approved(page: Browser) -> None:
     signed_in(page, "carol")
     page.open(f"{DIGITS}/versions/2")
-    fill(page, "Alias", "production")
+    typed(page, "Alias", "production")
     click(page, "main form button", "Request …")
     fill(page, "Why", "It is **better**.", "dialog")
     click(page, "dialog button", "Request")
@@ -200,10 +204,10 @@ def test_a_protected_alias_is_requested_and_approved(page: Browser) -> None:
 def test_an_administrator_changes_the_rules(page: Browser, shelf: Shelf) -> None:
     signed_in(page, "bob")
     page.open(MODEL)
-    fill(page, "Alias to protect", "champion")
+    typed(page, "Alias to protect", "champion")
     click(page, "[aria-label=Rules] button", "Protect")
     shown(page, "champion", "[aria-label=Rules]")
-    fill(page, "Name of an administrator", "vera")
+    typed(page, "Name of an administrator", "vera")
     click(page, "[aria-label=Rules] button", "Add")
     shown(page, "is a viewer of the team", "[aria-label=Rules] [role=alert]")
     assert shelf.ask("vera", "GET", shelf.path)["protected_aliases"] == ["champion", "production"]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import json
+
 import httpx
 import pytest
+from sqlalchemy import select
 
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.database.tables.alerts import raised_event
 from tests.server.access.organisation import NOW, TEAM
 from tests.server.registry.conftest import Registries
 
@@ -209,3 +213,30 @@ def test_names_that_no_registry_can_have(linked: Registries, name: str) -> None:
 def test_a_registry_is_no_project(linked: Registries) -> None:
     home = linked.served.ask("carol", "GET", f"/api/v1/teams/{TEAM}/projects").json()
     assert not [row["name"] for row in home["projects"] if row["name"].startswith("wandb-registry-")]
+
+
+def test_automations_react_to_links_aliases_and_requests(linked: Registries) -> None:
+    team = f"/api/v1/teams/{TEAM}/automations"
+    mail = {"kind": "mail", "members": ["alice"]}
+    events = (
+        {"kind": "registry.link", "collection": "^watched$"},
+        {"kind": "artifact.alias", "alias": "^fresh$"},
+        {"kind": "registry.request", "alias": "^watched-gold$"},
+    )
+    for event in events:
+        new = {"name": event["kind"], "event": event, "actions": [mail]}
+        assert linked.served.ask("alice", "POST", team, json=new).status_code == 201
+    path = "/models/collections/watched"
+    linked.ok("carol", "POST", f"{path}/versions", json={"artifact": "team/weights", "aliases": ["fresh"]})
+    linked.ok("bob", "PUT", "/models/protected-aliases/watched-gold")
+    linked.ok("carol", "POST", f"{path}/requests", json={"alias": "watched-gold", "version": 0})
+    statement = select(raised_event.c.kind, raised_event.c.data)
+    raised = linked.store.write(lambda connection: connection.execute(statement).all())
+    told = {
+        (row.kind, json.loads(row.data)["collection"], json.loads(row.data).get("alias")) for row in raised
+    }
+    assert {
+        ("registry.link", "watched", None),
+        ("artifact.alias", "watched", "fresh"),
+        ("registry.request", "watched", "watched-gold"),
+    } <= told

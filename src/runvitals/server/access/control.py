@@ -333,17 +333,7 @@ class AccessControl:
         if changes and _only_reads(principal):
             self.refusals.key_out_of_scope(requester.actor, action.value, resource)
             raise HTTPException(403, f"this key may only read: {request.method} needs one that may write")
-        # The route works on the very run that was decided on: names are unique within an entity only.
-        if run_id is not None:
-            request.state.run_number = run_id
-        elif isinstance(resource, ProjectItem) and resource.kind == "report":
-            request.state.report = resource
-        elif isinstance(resource, ProjectItem):
-            request.state.run_number = resource.id
-        elif isinstance(resource, Project):
-            request.state.project_number = resource.id
-        elif isinstance(resource, Registry):
-            request.state.registry = resource
+        _note_resource(request, resource, run_id)
 
     def _may_know(
         self, requester: Requester, action: Action, or_else: str | None, resource: Resource
@@ -391,6 +381,20 @@ class AccessControl:
         until_ms = requester.session.sudo_until_ms if requester.session else None
         if until_ms is None or until_ms <= self.clock():
             raise SudoRequired()
+
+
+def _note_resource(request: Request, resource: Resource, run_id: int | None) -> None:
+    """Note what was decided on, so that the route works on that: names are unique in an entity only."""
+    if run_id is not None:
+        request.state.run_number = run_id
+    elif isinstance(resource, ProjectItem) and resource.kind == "report":
+        request.state.report = resource
+    elif isinstance(resource, ProjectItem):
+        request.state.run_number = resource.id
+    elif isinstance(resource, Project):
+        request.state.project_number = resource.id
+    elif isinstance(resource, Registry):
+        request.state.registry = resource
 
 
 class SudoRequired(DetailedError):

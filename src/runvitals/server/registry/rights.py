@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from fastapi import HTTPException
-
 from runvitals.server.access.actions import Action
-from runvitals.server.access.decisions.decision import registry_of
+from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.principals import Operator
 from runvitals.server.access.resources import Visibility
 from runvitals.server.artifacts.storage.protection import NOBODY, Changer
 from runvitals.server.artifacts.storage.rows import Collection
+from runvitals.store.errors import LinkRefused
 
 if TYPE_CHECKING:
     from runvitals.server.access.control import AccessControl
@@ -31,7 +30,7 @@ def check_source(access: AccessControl, requester: Requester, source: Collection
     """Check that a version may be linked out of its project: who reads the registry reads its files there.
 
     Raises:
-        HTTPException: 403: the project is restricted, and the requester neither owns nor administers it; the
+        LinkRefused: the project is restricted, and the requester neither owns nor administers it; the
             text names who does.
     """
     project = access.directory.project(source.project_id)
@@ -46,8 +45,7 @@ def check_source(access: AccessControl, requester: Requester, source: Collection
         if row.role == "admin"
     ]
     names = ", ".join(dict.fromkeys([*([owner] if owner else []), *admins]))
-    raise HTTPException(
-        403,
+    raise LinkRefused(
         f"the project {source.project!r} is {project.visibility.value}: who reads the registry would read "
         f"its files, so only {names or 'its administrators'} may link out of it",
     )

@@ -14,6 +14,7 @@ export const EVENTS = [
   ['artifact.version', 'A version of an artifact is logged'],
   ['artifact.alias', 'A version gets an alias'],
   ['registry.link', 'A version is linked to a registry'],
+  ['registry.request', 'A protected alias is requested'],
   ['finding.opened', 'Something is found to be wrong with a run'],
   ['finding.closed', 'What was wrong with a run is over'],
   ['finding', 'A rule fires'],
@@ -234,6 +235,7 @@ export function eventText(event: Event): string {
   if (event.kind === 'report.published') return `A report${titled} is published`;
   if (event.kind === 'report.commented') return `A report${titled} gets a comment`;
   if (event.kind === 'usage.threshold') return `The team has used ${String(event.percent)} % of its plan`;
+  if (event.kind === 'registry.request') return event.alias ? `The alias ${String(event.alias)} is requested` : 'A protected alias is requested';
   if (event.kind === 'registry.link') return event.collection ? `A version is linked to ${String(event.collection)}` : 'A version is linked';
   return event.kind;
 }
@@ -254,7 +256,7 @@ function eventOf(form: Form): Event {
     return { kind, metric, amount: numberOf(form.amount), relative: form.relative, direction, before: numberOf(form.before), ...window };
   }
   if (kind === 'metric.z_score') return { kind, metric, value: numberOf(form.value), direction, ...window };
-  if (kind === 'artifact.alias') return { kind, alias: form.alias, collection: form.collection };
+  if (kind === 'artifact.alias' || kind === 'registry.request') return { kind, alias: form.alias, collection: form.collection };
   if (kind === 'artifact.version') return { kind, collection: form.collection, type: form.type };
   if (kind === 'finding') return { kind, name: form.rule };
   if (kind === 'finding.opened' || kind === 'finding.closed') return { kind, findings: listOf(form.findings), severity: form.severity };

@@ -40,6 +40,7 @@ from runvitals.server.access.decisions.matrix import (
     Rule,
 )
 from runvitals.server.access.decisions.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
+from runvitals.server.access.decisions.registry_actions import of_registry, registry_of
 from runvitals.server.access.principals import (
     SCOPE_ACTIONS,
     Access,
@@ -98,15 +99,6 @@ _WORLD_READABLE: Final = frozenset((Visibility.ORGANISATION, Visibility.PUBLIC, 
 _ADDED_ONLY: Final = frozenset((Visibility.PRIVATE, Visibility.RESTRICTED))
 _SHARED_READS: Final = frozenset((Action.REGISTRY_READ, Action.REGISTRY_DOWNLOAD))
 _VIEWER: Final = Membership(Role.VIEWER)
-_IN_REGISTRY: Final = {
-    **dict.fromkeys(DATA_READS, Action.REGISTRY_READ),
-    Action.ARTIFACT_DOWNLOAD: Action.REGISTRY_DOWNLOAD,
-    Action.ARTIFACT_CREATE: Action.REGISTRY_LINK,
-    Action.ARTIFACT_UPDATE: Action.REGISTRY_LINK,
-    Action.ARTIFACT_DELETE: Action.REGISTRY_LINK,
-    Action.ARTIFACT_ALIAS: Action.REGISTRY_ALIAS,
-}
-"""What actions on a project mean, where it is a registry. Others do not exist there."""
 _OF_UNREAD: Final = {
     Action.PROJECT_JOIN: frozenset((Visibility.RESTRICTED,)),
     Action.PROJECT_UPDATE_VISIBILITY: _ADDED_ONLY,
@@ -130,7 +122,7 @@ def decide(
         >>> decide(alice, Action.RUN_DELETE, ProjectItem("run", 5, Project(3, team), author_id=1))
         <Decision.ALLOWED: 'allowed'>
     """
-    translated = _of_registry(action, resource)
+    translated = of_registry(action, resource)
     if translated is None:
         registry = registry_of(cast(Project, _project_of(resource)))
         return Decision.DENIED if _readable(principal, registry, policies) else Decision.HIDDEN
@@ -138,21 +130,6 @@ def decide(
     if _allows(principal, action, resource, policies):
         return Decision.ALLOWED
     return Decision.DENIED if _readable(principal, resource, policies) else Decision.HIDDEN
-
-
-def registry_of(project: Project) -> Registry:
-    """Return the registry that a project is."""
-    shared = project.visibility in _WORLD_READABLE
-    return Registry(project.id, project.entity, shared, project.deleted)
-
-
-def _of_registry(action: Action, resource: Resource) -> tuple[Action, Resource] | None:
-    """Return what an action on a project means where that is a registry; None: it has no such action."""
-    project = _project_of(resource)
-    if project is None or not project.is_registry:
-        return action, resource
-    meant = _IN_REGISTRY.get(action)
-    return None if meant is None else (meant, registry_of(project))
 
 
 def _readable(principal: Principal, resource: Resource, policies: OrganisationPolicies) -> bool:
@@ -301,23 +278,28 @@ def _entity_allows(
             and _grants(rule.org_admin, principal, resource, entity, project, policies)
         ):
             return True
-        if (
-            isinstance(resource, Registry)
-            and resource.id in principal.registries
-            and membership is not None
-            and principal.access is Access.FULL
-            and action in REGISTRY_ADMIN
-        ):
-            return True
         if action is Action.TEAM_PROFILE and not entity.hidden:
             return True
-    if isinstance(resource, Registry) and resource.shared and action in _SHARED_READS:
-        return isinstance(principal, ServiceAccount) or (
-            isinstance(principal, User) and principal.access is not Access.NONE
-        )
+    if isinstance(resource, Registry):
+        return _registry_allows(principal, action, resource, membership is not None)
     if action is Action.TEAM_PROFILE:
         return isinstance(principal, Anonymous) and policies.anonymous_read and not entity.hidden
     return project is not None and _visible_to_all(principal, action, resource, project, policies)
+
+
+def _registry_allows(principal: Principal, action: Action, registry: Registry, is_member: bool) -> bool:
+    """Return what administrators of a registry, and who may read it outside its team, may do besides."""
+    if registry.shared and action in _SHARED_READS:
+        return isinstance(principal, ServiceAccount) or (
+            isinstance(principal, User) and principal.access is not Access.NONE
+        )
+    return (
+        isinstance(principal, User)
+        and principal.access is Access.FULL
+        and is_member
+        and registry.id in principal.registries
+        and action in REGISTRY_ADMIN
+    )
 
 
 def _may_use_share(user: User, rule: Rule) -> bool:

@@ -11,9 +11,9 @@ from fastapi import HTTPException
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.model.registry_names import project_of_registry
 from runvitals.server.access.actions import Action
-from runvitals.server.access.decisions.decision import registry_of
 from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.decisions.matrix import ORGANISATION_MATRIX
+from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.principals import Principal, User
 from runvitals.server.access.resources import Account, Organisation, Project, ProjectItem, Registry, Resource
 from runvitals.server.http.errors import DetailedError

@@ -11,7 +11,7 @@ from fastapi import Depends, HTTPException, Request
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.decisions.decision import registry_of
+from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.principals import Operator, ServiceAccount, User
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Registry
@@ -155,9 +155,9 @@ class ModelRegistry:
         Raises:
             MlflowError: there is none.
         """
-        for version in self.versions_table.of_collection(model.id):
-            if version.version == number:
-                return version
+        version = self.versions_table.numbered(model.id, number)
+        if version is not None:
+            return version
         raise MlflowError(
             RESOURCE_DOES_NOT_EXIST, f"Model Version (name={model.name}, version={number}) not found"
         )

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.decisions.decision import registry_of
 from runvitals.server.access.decisions.matrix import Role
+from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.principals import Access, User
 from runvitals.server.access.requester import Requester, TheRequester

@@ -44,6 +44,14 @@ class CollectionChanges(RequestBody):
     tags: list[Alias] | None = Field(None, max_length=100)
 
 
+class VersionUser(ResponseBody):
+    """A run that used a version."""
+
+    run: str
+    run_entity: str | None
+    run_project: str | None
+
+
 class LinkSource(ResponseBody):
     """The artifact that was linked."""
 
@@ -92,7 +100,9 @@ class LinkedVersionDetail(LinkedVersionSchema):
 
     description_html: str
     card_html: str = Field(description="Its model card, from README.md among its files; empty: it has none.")
-    used_by: list[str] = Field(description="The runs that used it, as far as the requester may read them.")
+    used_by: list[VersionUser] = Field(
+        description="The runs that used it, as far as the requester may read them."
+    )
     mlflow_name: str = Field(description="As MLflow's clients name the collection.")
 
 

@@ -216,15 +216,13 @@ def _detail(
 ) -> dict[str, Any]:
     store = registry.access.metadata_store
     shown, images = shown_versions(registry, [row])[0], outside.image_links()
-    users = (
-        _run(registry, number)["run"] for number in store.artifacts.lineage.users(row.version.id, _MAX_USERS)
-    )
+    users = [_run(registry, number) for number in store.artifacts.lineage.users(row.version.id, _MAX_USERS)]
     model = next(iter(store.registered_models.of_collections([row.collection.id])), None)
     return {
         **shown,
         "description_html": html_of(shown["description"][:MAX_CHARACTERS], images),
         "card_html": html_of(_card(registry, row, request), images),
-        "used_by": [uid for uid in users if uid is not None],
+        "used_by": [user for user in users if user["run"] is not None],
         "mlflow_name": row.collection.name if model is None else model.name,
     }
 

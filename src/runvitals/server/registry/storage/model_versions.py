@@ -103,6 +103,13 @@ class ModelVersionTable:
             rows = connection.execute(statement.order_by(artifact_membership.c.number))
             return [_version(row) for row in rows]
 
+    def numbered(self, collection_id: int, number: int) -> ModelVersion | None:
+        """A version of a collection by its number; None if there is none."""
+        columns = artifact_membership.c
+        statement = _versions().where(columns.collection_id == collection_id, columns.number == number)
+        with self._database.read() as connection:
+            return next(map(_version, connection.execute(statement)), None)
+
     def of_memberships(self, ids: Sequence[int]) -> dict[int, ModelVersion]:
         """Versions by the ids of their memberships."""
         with self._database.read() as connection:

@@ -1,0 +1,34 @@
+"""What actions on a project mean where the project is a registry."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runvitals.server.access.actions import DATA_READS, Action
+from runvitals.server.access.resources import Project, ProjectItem, Registry, Resource, Visibility
+
+_SHARED: Final = frozenset((Visibility.ORGANISATION, Visibility.PUBLIC, Visibility.OPEN))
+_IN_REGISTRY: Final = {
+    **dict.fromkeys(DATA_READS, Action.REGISTRY_READ),
+    Action.ARTIFACT_DOWNLOAD: Action.REGISTRY_DOWNLOAD,
+    Action.ARTIFACT_CREATE: Action.REGISTRY_LINK,
+    Action.ARTIFACT_UPDATE: Action.REGISTRY_LINK,
+    Action.ARTIFACT_DELETE: Action.REGISTRY_LINK,
+    Action.ARTIFACT_ALIAS: Action.REGISTRY_ALIAS,
+}
+"""What actions on a project mean, where it is a registry. Others do not exist there."""
+
+
+def registry_of(project: Project) -> Registry:
+    """Return the registry that a project is."""
+    shared = project.visibility in _SHARED
+    return Registry(project.id, project.entity, shared, project.deleted)
+
+
+def of_registry(action: Action, resource: Resource) -> tuple[Action, Resource] | None:
+    """Return what an action on a project means where that is a registry; None: it has no such action."""
+    project = resource.project if isinstance(resource, ProjectItem) else resource
+    if not isinstance(project, Project) or not project.is_registry:
+        return action, resource
+    meant = _IN_REGISTRY.get(action)
+    return None if meant is None else (meant, registry_of(project))
