@@ -27,6 +27,7 @@ TITLES = {
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
     "doors": "Doors",
+    "files": "Files",
     "clients": "Clients of wandb",
     "store": "Store",
     "metadata": "Metadata store",

@@ -20,7 +20,7 @@ from runvitals.version import __version__
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from types import ModuleType
     from typing import Any
 
@@ -45,6 +45,12 @@ if TYPE_CHECKING:
     """`Run.summary` of the open run. RuntimeError if no run is open."""
     run: Run | None
     """The open run of this process, or None."""
+    link_artifact: Callable[..., Any]
+    link_model: Callable[..., Any]
+    log_code: Callable[..., Any]
+    log_model: Callable[..., Any]
+    use_model: Callable[..., Any]
+    """Those of the open run. RuntimeError if no run is open."""
 else:
     ModuleType = type(sys)
 
@@ -95,13 +101,14 @@ _MODULES = {
     "open_run": "readers.journals",
 }
 _OF_ACTIVE_RUN = ("config", "summary")
+_METHODS_OF_RUN = ("link_artifact", "link_model", "log_code", "log_model", "use_model")
 _ERRORS = ("CommError", "Error", "UsageError", "errors")
 _OF_WANDB = (
     "AlertLevel", "login", "require", "setup", "teardown", "termerror", "termlog", "termwarn", "util",
 )  # fmt: skip
 
 
-def log(data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+def log(data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None) -> None:
     """Log a row of values in the open run; see `Run.log`.
 
     Raises:
@@ -228,6 +235,10 @@ def __getattr__(name: str) -> object:
         return getattr(import_module(f"runvitals.{_MODULES[name]}"), name)
     if name in _OF_ACTIVE_RUN:
         return _of_active_run(name)
+    if name in _METHODS_OF_RUN:
+        from functools import partial
+
+        return partial(_call_run, name)
     if name == "run":
         from runvitals.sdk import start
 
@@ -241,6 +252,10 @@ def __getattr__(name: str) -> object:
 
         return getattr(functions, name)
     return _of_wandb(name)
+
+
+def _call_run(method: str, *arguments: object, **others: object) -> object:
+    return getattr(_active(), method)(*arguments, **others)
 
 
 def _of_active_run(name: str) -> object:
@@ -259,7 +274,7 @@ def _of_active_run(name: str) -> object:
 
 def __dir__() -> list[str]:
     """Return the public names, with those that are loaded on first use: for completion in shells."""
-    return sorted({*globals(), *__all__, *_ERRORS, *_OF_WANDB, "mlflow"})
+    return sorted({*globals(), *__all__, *_ERRORS, *_METHODS_OF_RUN, *_OF_WANDB, "mlflow"})
 
 
 def _of_wandb(name: str) -> object:

@@ -195,6 +195,7 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["registry", "link", EVIL, f"team/a/{EVIL}"], ["registry", "requests", f"team/{EVIL}"],
         ["sweep", EVIL], ["sweep", "--pause", EVIL], ["agent", EVIL], ["agent", EVIL, "--count", EVIL],
         ["artifact", "put", EVIL, "--name", EVIL], ["artifact", "get", EVIL], ["artifact", "ls", EVIL],
+        ["artifact", "rm", EVIL],
         ["run", "--", EVIL], [EVIL], ["whoami", EVIL], ["doctor"], ["doctor", "--json"],
     ],
     ids=lambda words: "-".join(word if word.isprintable() else "evil" for word in words),

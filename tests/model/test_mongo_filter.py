@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.model.ending import Ending
-from runvitals.model.filter import Filter
+from runvitals.model.filter import AllOf, AnyOf, Filter, Words
 from runvitals.model.mongo_filter import BadFilter, parse_filters, parse_order
 from runvitals.model.run import Run
 from runvitals.readers.journals import run_filter
@@ -232,3 +232,20 @@ def test_orders(text: str | None, by: str, descending: bool) -> None:
 def test_an_order_that_there_is_not() -> None:
     with pytest.raises(BadFilter, match="cannot order runs by 'password'"):
         parse_order("-password")
+
+
+@pytest.mark.parametrize(
+    ("search", "texts", "kind"),
+    [
+        ("resnet", ["resnet"], AnyOf),
+        ("resnet vit", ["resnet", "vit"], AnyOf),
+        ('"quick fox" "b c"', ["quick fox", "b c"], AllOf),
+    ],
+)
+def test_text_searches_words_and_phrases(search: str, texts: list[str], kind: type[AnyOf | AllOf]) -> None:
+    (term,) = parse_filters(json.dumps({"$text": {"$search": search}}))
+    assert isinstance(term.condition, kind)
+    assert [each.condition for each in term.condition.terms] == [Words(text) for text in texts]
+    for wrong in ("x", {}, {"$search": 5}, {"$search": ' "" '}):
+        with pytest.raises(BadFilter, match=r"\$search"):
+            parse_filters(json.dumps({"$text": wrong}))

@@ -177,7 +177,7 @@ def test_config_that_is_assigned_or_modified_in_place(train: Start, journals: Jo
             runvitals.summary = {"best": 1}
             second.finish()
             second.config["late"] = second.summary["late"] = 1
-            for wrong in ("text", 5, argparse.Namespace):
+            for wrong in (5, argparse.Namespace):
                 try:
                     runvitals.init(id="run3", config=wrong)
                 except TypeError:

@@ -34,7 +34,7 @@ def vision(server: AccountsServer) -> AccountsServer:
 
 def beginning(request: pytest.FixtureRequest) -> Fill:
     """Writes what the server of a test begins with: users, and a team if the test asks for `vision`."""
-    return _with_team if "vision" in request.fixturenames else _with_users
+    return with_team if "vision" in request.fixturenames else _with_users
 
 
 def _with_users(metadata_store: MetadataStore) -> None:
@@ -43,7 +43,8 @@ def _with_users(metadata_store: MetadataStore) -> None:
         new_user(metadata_store, name)
 
 
-def _with_team(metadata_store: MetadataStore) -> None:
+def with_team(metadata_store: MetadataStore) -> None:
+    """Add users, and the team vision."""
     _with_users(metadata_store)
     accounts = metadata_store.accounts
     accounts.teams.create("vision", CLI, T0, administrator=accounts.users.by_name("ada").id)

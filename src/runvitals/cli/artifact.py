@@ -1,10 +1,12 @@
-"""`runvitals artifact`: put, get and list artifacts, on a server or on this machine."""
+"""`runvitals artifact`: put, get, list and delete artifacts, on a server or on this machine."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from runvitals.cli.command_list import COMMANDS
@@ -34,14 +36,17 @@ def add(subparsers: Any) -> None:
     get.add_argument("-o", "--output", metavar="FOLDER", help="default: artifacts/NAME:vN")
     listed = commands.add_parser("ls", help="list artifacts, or the versions of one")
     listed.add_argument("name", metavar="NAME", nargs="?", help="[[entity/]project/]name; default: all")
-    for command in (put, get, listed):
+    remove = commands.add_parser("rm", help="say what depends on a version, and delete it with --yes")
+    remove.add_argument("name", metavar="NAME", help=f"{_NAME}; without an alias all versions")
+    remove.add_argument("--yes", action="store_true", help="delete it for good, with its aliases")
+    for command in (put, get, listed, remove):
         command.add_argument("--project", help="default: as in the settings")
         add_dir(command)
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Log, download or list artifacts; return 1 if a version was not logged or delivered."""
-    return {"put": _put, "get": _get, "ls": _list}[arguments.action](arguments)
+    """Log, download, list or delete artifacts; return 1 if that was not done."""
+    return {"put": _put, "get": _get, "ls": _list, "rm": _remove}[arguments.action](arguments)
 
 
 def _put(arguments: argparse.Namespace) -> int:
@@ -87,6 +92,51 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _remove(arguments: argparse.Namespace) -> int:
+    from runvitals.readers.servers.artifacts import ServerArtifacts
+
+    scope = _scope(arguments)
+    if scope.server is None:
+        raise ValueError(
+            "artifacts of this machine belong to the runs that logged them; a server deletes its own"
+        )
+    written = ArtifactAddress.parsed(arguments.name)
+    address = replace(
+        written, entity=written.entity or scope.entity, project=written.project or scope.project
+    )
+    alias = address.alias if ":" in arguments.name else None
+    with closing(ServerArtifacts.of(scope.server)) as artifacts:
+        dependents = artifacts.dependents(address, alias)
+        for line in _dependent_lines(dependents):
+            print(inert(line))
+        if not dependents["deletable"]:
+            print("runvitals: it is linked: unlink it there first", file=sys.stderr)
+            return 1
+        if not arguments.yes:
+            print("Nothing was deleted. Add --yes to delete it for good.")
+            return 0
+        artifacts.delete(address, alias)
+    print(f"deleted {inert(arguments.name)}")
+    return 0
+
+
+def _dependent_lines(dependents: dict[str, Any]) -> Iterator[str]:
+    names = {
+        "used by": [run["run"] for run in dependents["used_by"]],
+        "made from it": [f"{row['name']}:v{row['version']}" for row in dependents["made_from"]],
+        "linked as": [
+            f"{'/'.join(filter(None, (row['entity'], row['project'], row['name'])))}:v{row['version']}"
+            for row in dependents["links"]
+        ],
+        "aliases": dependents["aliases"],
+    }
+    totals = {"used by": "used_by_total", "made from it": "made_from_total", "linked as": "links_total"}
+    for title, shown in names.items():
+        total = dependents[totals[title]] if title in totals else len(shown)
+        others = [f"{total - len(shown)} more"] if total > len(shown) else []
+        yield f"{title}: {', '.join([*shown, *others]) or '-'}"
+
+
 def _row(version: ArtifactVersion) -> list[str]:
     name = f"{version.project}/{version.name}:v{version.version}"
     about = [name, version.type, ", ".join(version.aliases), str(version.files), f"{version.bytes:,}"]
@@ -109,10 +159,10 @@ def _versions(arguments: argparse.Namespace) -> Iterator[ArtifactVersion]:
         return
     from runvitals.readers.servers.artifacts import ServerArtifacts
 
-    artifacts = ServerArtifacts.of(scope.server)
-    names = [address.name] if address else [row["name"] for row in artifacts.names(project, entity)]
-    for name in names:
-        yield from artifacts.versions(ArtifactAddress(entity, project, name))
+    with closing(ServerArtifacts.of(scope.server)) as artifacts:
+        names = [address.name] if address else [row["name"] for row in artifacts.names(project, entity)]
+        for name in names:
+            yield from artifacts.versions(ArtifactAddress(entity, project, name))
 
 
 def _scope(arguments: argparse.Namespace) -> Any:

@@ -13,7 +13,7 @@ COMMANDS: Final = {
     "findings": "say what is wrong with a run, why, what it costs, and what to do",
     "export": "export all samples of a run as CSV or JSON lines",
     "files": "list or copy the files that a run saved or logged",
-    "artifact": "put, get and list artifacts: versions of files",
+    "artifact": "put, get, list and delete artifacts: versions of files",
     "registry": "list, download and link models and other versions in the registries of a server",
     "report": "write a report of a server to a file: HTML, Markdown or PDF",
     "sweep": "make a sweep, a search for the best parameters, or control one",

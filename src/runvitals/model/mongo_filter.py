@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable, Mapping
 from datetime import datetime, timezone
 from typing import Any, Final
@@ -24,6 +25,7 @@ from runvitals.model.filter import (
     Predicate,
     Term,
     TextPattern,
+    Words,
 )
 from runvitals.model.run_sort import RunSort
 from runvitals.model.state import STATES
@@ -108,6 +110,7 @@ _ORDERED_BY: Final[Mapping[str, str]] = {
     "user": "author",
     "username": "author",
 }
+_PHRASE: Final = re.compile(r'"([^"]*)"')
 _MAX_NUMBER_MS: Final = 2.0**53
 
 
@@ -194,9 +197,26 @@ class _Translation:
                 raise BadFilter(f"invalid {name}: expected a list of conditions")
             parts = tuple(Term(AllOf(self.terms(part, depth + 1))) for part in value)
             return Term(AllOf(parts)) if name == "$and" else Term(AnyOf(parts), negated=name == "$nor")
+        if name == "$text":
+            return self._search(value)
         if name.startswith("$"):
-            raise BadFilter(f"unknown operator {name[:60]!r}; expected $and, $or, $nor, $not or a field")
+            raise BadFilter(
+                f"unknown operator {name[:60]!r}; expected $and, $or, $nor, $not, $text or a field"
+            )
         return self._field(name, value, depth)
+
+    def _search(self, value: Any) -> Term:
+        """Return the term of `$text`: all phrases in quotes, or without any one of the words."""
+        text = value.get("$search") if isinstance(value, dict) else None
+        if not isinstance(text, str) or not text.strip('" '):
+            raise BadFilter('invalid $text: expected an object such as {"$search": "resnet"}')
+        phrases = [phrase for phrase in _PHRASE.findall(text) if phrase.strip()]
+        texts = phrases or text.replace('"', " ").split()
+        self._conditions += len(texts)
+        if self._conditions > MAX_CONDITIONS:
+            raise BadFilter(f"the filter has too many conditions; expected at most {MAX_CONDITIONS}")
+        terms = tuple(Term(Words(phrase)) for phrase in texts)
+        return Term(AllOf(terms) if phrases else AnyOf(terms))
 
     def _field(self, name: str, value: Any, depth: int) -> Term:
         if depth > MAX_DEPTH:

@@ -77,6 +77,11 @@ class RecordedRun(WandbRun):
         self._watching: Watching | None = None
         self._alerted_s: dict[str, float] = {}
 
+    def resume_at(self, step: int) -> None:
+        """Continue the run that earlier processes logged; the next row has this step."""
+        self.step = step
+        self._about["resumed"] = True
+
     # -- process lifecycle
 
     def _at_exit(self) -> None:
@@ -121,6 +126,8 @@ class RecordedRun(WandbRun):
         if self._stop is not None:
             message["stopped"] = self._stop.requested
             self._stop.restore()
+        if self._media is not None:
+            self._media.save_rest(max(self.step - 1, 0), self._now_ms)
         self._sections.write_inner_changes({"config": self._config, "summary": self._summary})
         self._serial.run(lambda: self._close_journal(message))
 

@@ -99,6 +99,11 @@ class Run(RunArtifacts):
         return job_type
 
     @property
+    def resumed(self) -> bool:
+        """Whether the run existed before this process opened it."""
+        return bool(self._about.get("resumed"))
+
+    @property
     def offline(self) -> bool:
         """Whether `mode` keeps the run on this machine."""
         return bool(self._about["mode"] != "online")
@@ -137,7 +142,9 @@ class Run(RunArtifacts):
     def summary(self, entries: Mapping[str, Any]) -> None:
         self._summary.replace(entries)
 
-    def log(self, data: Mapping[str, Any], step: int | None = None, commit: bool | None = None) -> None:
+    def log(
+        self, data: Mapping[str, Any] | None = None, step: int | None = None, commit: bool | None = None
+    ) -> None:
         """Log a row of values. Costs one `write()`, about 10 µs; never waits for the disk or the monitor.
 
         A value that cannot be recorded does not stop the training: a short text replaces it, a warning is
@@ -163,7 +170,7 @@ class Run(RunArtifacts):
             return
         self._must_be_open("log")
         media: list[tuple[str, object]] = []
-        row = self._values.row(data, media)
+        row = {} if data is None else self._values.row(data, media)
         step = self.step if step is None else self._checked_step(step)
         self.step = step if commit is False else min(step + 1, STEP)
         now_ms = self._now_ms()
@@ -194,7 +201,8 @@ class Run(RunArtifacts):
         Args:
             name: a metric name, or a pattern in which `*` matches any characters. An exact name takes
                 precedence over patterns, and a longer pattern over a shorter one.
-            summary: `last`, `min`, `max`, `mean`, or `none`.
+            summary: `last`, `min`, `max`, `mean`, or `none`; `best` is `max` if the goal is `maximize`,
+                else `min`.
             x: the logged metric that its charts have as their x-axis, instead of the step.
             hidden: whether it has no chart unless somebody asks for it. Default: as a pattern says.
             goal: `minimize` or `maximize`: which values are better, where runs are compared.
@@ -234,30 +242,32 @@ class Run(RunArtifacts):
             base: the files are named relative to this folder. Default: the working directory if it contains
                 them, otherwise the last folder of the pattern before a wildcard.
             base_path: W&B's name for `base`.
-            policy: `now`. W&B's `live` is accepted, and saves the files as they are now too.
+            policy: `now`; or `end`: when the run is finished. W&B's `live` saves them now and at the end.
 
         Returns:
-            The names of the files that were saved. Files that cannot be read are left out, counted, and a
+            The names of the files that were saved now. Files that cannot be read are left out, counted, and a
             warning is printed once.
 
         Raises:
-            ValueError: `base` does not contain the files, or the policy is `end` or unknown.
+            ValueError: `base` does not contain the files, or the policy is unknown.
             RuntimeError: the run is finished.
 
         Example:
             >>> run.save("checkpoints/*.pt")  # returns ['checkpoints/1.pt']
         """
-        if policy not in ("now", "live"):
-            raise ValueError(
-                f"save(): policy {policy!r} is not supported; files are copied as they are now, so call "
-                "save() when they are complete"
-            )
+        if policy not in ("now", "live", "end"):
+            raise ValueError(f"save(): unknown policy {policy!r}; expected now, end or live")
         if self.disabled:
             return []
         self._must_be_open("save")
         folder = base if base_path is None else base_path
         base_text = None if folder is None else os.fspath(folder)
-        return self._media_recorder().save(os.fspath(pattern), base_text, max(self.step - 1, 0), self._now_ms)
+        recorder = self._media_recorder()
+        if policy != "now":
+            recorder.save_later(os.fspath(pattern), base_text)
+        if policy == "end":
+            return []
+        return recorder.save(os.fspath(pattern), base_text, max(self.step - 1, 0), self._now_ms)
 
     def files(self) -> list[SavedFile]:
         """Return the files saved so far by all processes of the run on this machine, by name."""

@@ -80,6 +80,8 @@ def metric_definition(
             raise TypeError(f"define_metric(): {what} must be a string, not {type(text).__name__}")
         if fault := name_fault(text):
             raise ValueError(f"define_metric(): {fault}")
+    if summary == "best":
+        summary = "max" if goal == "maximize" else "min"
     if summary not in KINDS:
         raise ValueError(
             f"define_metric({name!r}): unknown summary {summary!r}; expected one of {', '.join(KINDS)}"

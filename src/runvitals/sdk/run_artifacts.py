@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from runvitals.sdk.recorded_run import RecordedRun
@@ -148,6 +148,81 @@ class RunArtifacts(RecordedRun):
         self._media_recorder().artifact(artifact.collection_name, lambda _: [item], step, self._now_ms)
         self._ensure_monitor()
         return artifact
+
+    def log_model(
+        self,
+        path: str | os.PathLike[str],
+        name: str | None = None,
+        aliases: Sequence[str] | None = None,
+    ) -> Artifact:
+        """Record a version of a model; see `log_artifact`."""
+        return self.log_artifact(path, name, "model", aliases)
+
+    def use_model(self, name: str) -> str:
+        """Record that the run uses a model, and download it.
+
+        Returns:
+            The path of its file; of its folder, if it has several.
+
+        Raises:
+            UnknownArtifact: there is none (a LookupError).
+            ServerError: the server rejected the request or is unreachable.
+        """
+        artifact = self.use_artifact(name)
+        folder = artifact.download()
+        files = [os.path.join(parent, file) for parent, _, names in os.walk(folder) for file in names]
+        return files[0] if len(files) == 1 else folder
+
+    def link_model(
+        self,
+        path: str | os.PathLike[str],
+        registered_model_name: str,
+        name: str | None = None,
+        aliases: Sequence[str] | None = None,
+    ) -> dict[str, Any]:
+        """Record a version of a model, and link it to a collection of the registry `model`.
+
+        Raises:
+            ValueError: see `link_artifact`.
+            ServerError: the server rejected the request or is unreachable.
+        """
+        artifact = self.log_model(path, name)
+        return self.link_artifact(artifact, f"model/{registered_model_name}", aliases)
+
+    def log_code(
+        self,
+        root: str | os.PathLike[str] = ".",
+        name: str | None = None,
+        include_fn: Callable[..., bool] | None = None,
+        exclude_fn: Callable[..., bool] | None = None,
+    ) -> Artifact | None:
+        """Record the source files in a folder as an artifact of the type `code`.
+
+        Args:
+            root: the folder.
+            name: of the artifact; default: `source-PROJECT`.
+            include_fn, exclude_fn: called with the path of each file, or also with the root: whether it is
+                code, by default if it ends in `.py`; and whether it is left out.
+
+        Returns:
+            The artifact; None if there are no files.
+        """
+        from runvitals.sdk.artifacts.source_files import source_files
+
+        folder = os.path.abspath(os.fspath(root))
+        return self._log_files(source_files(folder, include_fn, exclude_fn), folder, name)
+
+    def _log_files(self, files: Sequence[str], folder: str, name: str | None) -> Artifact | None:
+        from runvitals.sdk.artifacts.artifact import Artifact
+
+        if not files:
+            return None
+        artifact = Artifact(
+            name or f"source-{self.project}".replace("/", "-").replace(":", "-")[:128], "code"
+        )
+        for path in files:
+            artifact.add_file(path, os.path.relpath(path, folder).replace(os.sep, "/"))
+        return self.log_artifact(artifact)
 
     def _artifact_scope(self) -> ArtifactScope:
         from runvitals.sdk.artifacts.lookup import ArtifactScope

@@ -62,7 +62,8 @@ def init(
 
     Args:
         project, name, tags, notes, group, job_type: describe the run, for search and grouping.
-        config: hyper-parameters: a mapping, or an object with attributes such as `argparse.Namespace`.
+        config: hyper-parameters: a mapping, an object with attributes such as `argparse.Namespace`, or the
+            path of a YAML or JSON file.
         id: run id; default: `RUNVITALS_RUN_ID`, else eight letters and digits, derived from the launcher's
             job or random. A run without a name gets its job's name, or one such as `brave-otter-417`.
         resume: `allow` (default: continue the run with this id if it exists), `must`, or `never`. True and
@@ -203,7 +204,9 @@ def _choose_entries(
     if config is None:
         return None
     if isinstance(config, (str, os.PathLike)):
-        raise TypeError("init(): config is a path; read the file, and pass what it contains")
+        from runvitals.sdk.config_file import read_config  # few scripts have such a file
+
+        config = read_config(config)
     entries = config if isinstance(config, Mapping) else pairs(config)
     if without is None and only is None:
         return entries
@@ -272,7 +275,8 @@ def _begin(resolved_values: Mapping[str, Any]) -> Run:
     attachment = Attachment(values, identity, directory, about)
     name = values["name"] or (before.name if before is not None else about.get("default_name"))
     run = Run({**values, "name": name}, identity.run_id, identity.ranks, attachment)
-    run.step = 0 if before is None else before.next_step
+    if before is not None:
+        run.resume_at(before.next_step)
     spawned_worker.remember(run.id, directory)
     _hook()
     if not values["quiet"] and not run.rank:

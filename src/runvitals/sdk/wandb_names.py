@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_LINKS = "an alias; W&B's own client links artifacts on a server of runvitals, too"
 _CHARTS = "log a Table, or a figure of matplotlib or plotly itself"
-_SWEEPS = "the page of the project on the server; the id is run.sweep_id"
 _CONTROLLER = "runvitals.sweep() and runvitals.agent(); the server chooses the parameters"
 _BOOSTING = "call log() in a callback of the library, or in the training loop"
 _FRAMEWORK = "callbacks of frameworks are in runvitals.callbacks"
@@ -26,10 +25,6 @@ ABSENT: dict[str, dict[str, str]] = {
         "Classes": "draw classes into the image",
         "JoinedTable": "log a joined Table",
         "PartitionedTable": "log one Table",
-        "link_artifact": _LINKS,
-        "log_model": "log_artifact(path, name, type='model')",
-        "use_model": "use_artifact(name).file()",
-        "link_model": _LINKS,
         "restore": "download the file with runvitals.Client: client.run(id).files() and download()",
         "keras": _FRAMEWORK,
         "integration": _FRAMEWORK,
@@ -53,19 +48,10 @@ ABSENT: dict[str, dict[str, str]] = {
     "run": {
         "upsert_artifact": "log_artifact()",
         "finish_artifact": "log_artifact()",
-        "link_artifact": _LINKS,
         "logged_artifacts": "the Artifacts tab of the run's page",
         "used_artifacts": "the Artifacts tab of the run's page",
-        "log_model": "log_artifact(path, name, type='model')",
-        "use_model": "use_artifact(name).file()",
-        "link_model": _LINKS,
-        "log_code": "save('**/*.py'); the git commit and changes are recorded anyway",
         "restore": "download the file with runvitals.Client: client.run(id).files() and download()",
         "mark_preempting": "nothing: the state of a run whose process was ended is known from its signal",
-        "get_project_url": "url",
-        "project_url": "url",
-        "resumed": "step, which is above 0 in a run that continues",
-        "sweep_url": _SWEEPS,
         "settings": "the attributes of the run; `runvitals settings` shows all settings",
         "start_time": "`runvitals.open_run(run.id).facts.started_ms`",
         "to_html": "url",
@@ -112,11 +98,27 @@ def of_run(name: str, run_id: str, project: str, entity: str | None, url: Callab
         return url
     if name == "project_name":
         return lambda: project
-    if name == "sweep_id":
+    if name in ("project_url", "get_project_url"):
+        address = _project_url(project, entity, url())
+        return address if name == "project_url" else lambda: address
+    if name in ("sweep_id", "sweep_url", "get_sweep_url"):
         from runvitals.sdk import sweep_parameters
 
-        return sweep_parameters.sweep_of(run_id)
+        sweep = sweep_parameters.sweep_of(run_id)
+        if name == "sweep_id":
+            return sweep
+        of_project = _project_url(project, entity, url())
+        page = f"{of_project}/sweeps?sweep={sweep}" if sweep and of_project and entity else None
+        return page if name == "sweep_url" else lambda: page
     raise absence_error("run", name)
+
+
+def _project_url(project: str, entity: str | None, run_url: str | None) -> str | None:
+    """Return the page of a project; None without a server."""
+    if run_url is None:
+        return None
+    server = run_url.rpartition("/runs/")[0]
+    return f"{server}/{entity}/{quote(project)}" if entity else f"{server}/projects/{quote(project)}"
 
 
 def api_absence_error(owner: str, name: str) -> AttributeError:

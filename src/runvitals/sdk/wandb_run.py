@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 ABSENT = (
-    "display", "finish_artifact", "get_project_url", "join", "link_artifact", "link_model",
-    "log_code", "log_model", "logged_artifacts", "mark_preempting", "plot_table",
-    "project_url", "restore", "resumed", "settings", "start_time", "status", "sweep_url", "to_html",
-    "upsert_artifact", "use_model", "used_artifacts", "write_logs",
+    "display", "finish_artifact", "join", "logged_artifacts", "mark_preempting", "plot_table",
+    "restore", "settings", "start_time", "status", "to_html",
+    "upsert_artifact", "used_artifacts", "write_logs",
 )  # fmt: skip
 """Their errors say what to use instead: `wandb_names.ABSENT`."""
 
@@ -36,6 +35,10 @@ class WandbRun:
     get_url: Any = WandbRunName("get_url")
     project_name: Any = WandbRunName("project_name")
     sweep_id: Any = WandbRunName("sweep_id")
+    sweep_url: Any = WandbRunName("sweep_url")
+    get_sweep_url: Any = WandbRunName("get_sweep_url")
+    project_url: Any = WandbRunName("project_url")
+    get_project_url: Any = WandbRunName("get_project_url")
 
 
 for _name in ABSENT:

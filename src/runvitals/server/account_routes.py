@@ -46,8 +46,10 @@ ACCOUNT_ROUTERS: Final = (
         "/organisation",
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
+    _feature(
+        "artifacts", "search artifacts lineage deletions", "/artifacts", "/entities/", "/projects/", "/runs/"
+    ),
     _feature("buckets", "buckets team_storage", "/organisation/buckets", "/teams/"),
-    _feature("artifacts", "search artifacts", "/artifacts", "/entities/", "/projects/"),
     _feature(
         "registry",
         "registries collections versions requests",

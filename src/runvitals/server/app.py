@@ -43,6 +43,8 @@ from runvitals.store.errors import MetadataStoreUnavailable
 log = logging.getLogger("runvitals.server")
 _COMMON_ROUTES = RouterModule("routes", ("/api/v1/",))
 """Of the page of this machine and of a shared server."""
+_PROJECTS_BY_NAME = RouterModule("projects.routes", ("/api/v1/projects/",), ("projects_by_name",), "/api/v1")
+"""The last, because the name of a project may have a `/`, as other paths have."""
 
 
 def application(
@@ -64,12 +66,14 @@ def application(
     app.openapi = partial(_document, app)  # type: ignore[method-assign]  # as FastAPI's documentation has it
     use_plain_names(app)
     app.state.services = services
-    app.router.routes.append(_imported_routes(_COMMON_ROUTES, tuple(REFUSALS) if routers else ()))
+    refusals = tuple(REFUSALS) if routers else ()
+    app.router.routes.append(_imported_routes(_COMMON_ROUTES, refusals))
     for router in routers:
         if isinstance(router, RouterModule):
             app.router.routes.append(_imported_routes(router, tuple(SHARED_ERRORS)))
         else:
             app.router.routes.extend(checked_routes(router, tuple(SHARED_ERRORS)))
+    app.router.routes.append(_imported_routes(_PROJECTS_BY_NAME, refusals))
     app.router.routes.extend(_last_routes.routes)
     app.mount("/", page.Page(static))
     app.add_middleware(BoundedResponses, memory=services.response_memory)

@@ -14,6 +14,7 @@ from runvitals.server.http.request_body import ClientDisconnected
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import DEADLINE_S, Busy
 from runvitals.store.errors import (
+    InUse,
     LastAdministrator,
     LimitReached,
     LinkRefused,
@@ -42,6 +43,7 @@ STATUSES: Final[Mapping[type[Exception], int]] = {
     LinkRefused: 403,
     LastAdministrator: 409,
     LimitReached: 409,
+    InUse: 409,
     NameTaken: 409,
     NotAnAdministrator: 409,
     OtherStorage: 409,

@@ -31,6 +31,10 @@ class LimitReached(ValueError):
     """There is as much of something as is allowed: teams, members, roles, invitations of a day."""
 
 
+class InUse(Exception):
+    """Something is not deleted because something else depends on it; the text says what."""
+
+
 class SentTooOften(ValueError):
     """An invitation that was sent as often as is allowed within a day."""
 

@@ -20,7 +20,6 @@ from runvitals.model.ending import Ending
 from runvitals.readers.servers import ServerError
 from runvitals.readers.servers.sweeps import agent as agents
 from runvitals.readers.servers.sweeps.agent import AgentLoop, SweepFailed
-from runvitals.readers.servers.sweeps.functions import read_configuration
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import (
     AssignedRun,
@@ -28,6 +27,7 @@ from runvitals.readers.servers.sweeps.training import (
     ProgramTraining,
     command_line,
 )
+from runvitals.sdk.config_file import read_mapping
 from runvitals.server.runs.storage.sections import SectionUpdate
 from runvitals.server.runs.storage.writer_registration import WriterRegistration
 from runvitals.server.runs.storage.writers import WriterEnd
@@ -308,6 +308,6 @@ def test_files_that_are_no_configuration(tmp_path: Path) -> None:
     ):
         (tmp_path / name).write_text(text)
         with pytest.raises(ValueError, match=problem):
-            read_configuration(tmp_path / name)
+            read_mapping(tmp_path / name, "the configuration of a sweep, with method and parameters")
     with pytest.raises(ValueError, match="invalid sweep"):
         SweepAddress.parsed("a/b/c/d", None, "default")

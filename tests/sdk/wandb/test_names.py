@@ -66,8 +66,8 @@ def test_a_key_that_the_server_does_not_accept(tmp_path: Path) -> None:
 def test_absent_names_of_a_run_are_not_attributes() -> None:
     run = runvitals.init(mode="disabled", reinit=True)
     assert [name for name in wandb_names.ABSENT["run"] if hasattr(run, name)] == []
-    name = "log_model"
-    with pytest.raises(AttributeError, match=r"wandb.Run.log_model; instead: log_artifact\("):
+    name = "upsert_artifact"
+    with pytest.raises(AttributeError, match=r"wandb.Run.upsert_artifact; instead: log_artifact\("):
         getattr(run, name)("x")
     assert sorted(wandb_run.ABSENT) == sorted(wandb_names.ABSENT["run"])
     assert (run.path, run.get_url(), run.project_name(), run.sweep_id) == (
@@ -180,8 +180,29 @@ def test_configuration_without_some_keys() -> None:
     assert run.config == {"a": 1}
     run = runvitals.init(mode="disabled", reinit=True, config={"a": 1, "b": 2}, config_include_keys=["b"])
     assert run.config == {"b": 2}
-    with pytest.raises(TypeError, match="config is a path"):
-        runvitals.init(mode="disabled", reinit=True, config="config.yaml")
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("config.json", '{"lr": 0.1, "layers": [1]}'),
+        ("config.yaml", "lr: 0.1\nlayers: [1]\n"),
+        (
+            "config-defaults.yaml",
+            "wandb_version: 1\nlr:\n  desc: rate\n  value: 0.1\nlayers:\n  value: [1]\n",
+        ),
+    ],
+)
+def test_configuration_from_a_file(tmp_path: Path, name: str, text: str) -> None:
+    (tmp_path / name).write_text(text)
+    run = runvitals.init(mode="disabled", reinit=True, config=str(tmp_path / name))
+    assert run.config == {"lr": 0.1, "layers": [1]}
+
+
+def test_a_file_that_is_no_configuration(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("- 1\n")
+    with pytest.raises(ValueError, match="expected names and values"):
+        runvitals.init(mode="disabled", reinit=True, config=str(tmp_path / "config.yaml"))
 
 
 def test_update_of_config_with_allow_val_change() -> None:
@@ -208,11 +229,60 @@ def test_arguments_of_media_that_do_not_exist(make: Any, why: str) -> None:
         make()
 
 
-def test_save_at_the_end_is_refused() -> None:
-    run = runvitals.init(mode="disabled", reinit=True)
-    with pytest.raises(ValueError, match="call save"):
-        run.save("x", policy="end")
-    assert run.save("x", base_path=".", policy="live") == []
+def test_files_are_saved_when_the_run_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "live.txt").write_text("first")
+    run = runvitals.init(mode="offline", dir=str(tmp_path / "data"), reinit=True, settings={"quiet": True})
+    with pytest.raises(ValueError, match="unknown policy 'never'; expected now, end or live"):
+        run.save("x", policy="never")
+    with pytest.raises(ValueError, match="is not in the base"):
+        run.save("/x/y", base_path=".", policy="end")
+    assert run.save("*.txt", policy="live") == ["live.txt"]
+    assert run.save("later/*.pt", policy="end") == []
+    (tmp_path / "later").mkdir()
+    (tmp_path / "later" / "model.pt").write_text("weights")
+    (tmp_path / "live.txt").write_text("last")
+    run.finish()
+    ended = runvitals.open_run(run.id, str(tmp_path / "data"))
+    contents = {file.name: Path(str(file.path)).read_text() for file in ended.files()}
+    assert contents == {"live.txt": "last", "later/model.pt": "weights"}
+
+
+def test_code_and_models_are_artifacts(tmp_path: Path) -> None:
+    source = tmp_path / "source"
+    (source / "package" / "__pycache__").mkdir(parents=True)
+    for name in ("train.py", "package/a.py", "package/__pycache__/a.py", "notes.txt"):
+        (source / name).write_text("x = 1\n")
+    run = runvitals.init(mode="offline", dir=str(tmp_path / "data"), reinit=True, settings={"quiet": True})
+    code = run.log_code(str(source))
+    assert code is not None
+    assert sorted(file.path for file in code.wait().files()) == ["package/a.py", "train.py"]
+    assert run.log_code(str(source), include_fn=lambda path: path.endswith(".rs")) is None
+    model = run.log_model(str(source / "notes.txt"), name="weights")
+    assert (model.name.partition(":")[0], model.type) == ("weights", "model")
+    run.finish()
+
+
+def test_a_run_says_whether_it_was_resumed(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"mode": "offline", "dir": str(tmp_path), "settings": {"quiet": True}}
+    run = runvitals.init(id="a", reinit=True, **how)
+    assert not run.resumed
+    run.log({"loss": 1})
+    run.log()
+    run.finish()
+    run = runvitals.init(id="a", resume="must", **how)
+    assert (run.resumed, run.step) == (True, 2)
+    run.finish()
+
+
+def test_the_best_value_is_the_summary(tmp_path: Path) -> None:
+    run = runvitals.init(mode="offline", dir=str(tmp_path), reinit=True, settings={"quiet": True})
+    run.define_metric("acc", summary="best", goal="maximize")
+    run.define_metric("loss", summary="best")
+    for value in (1, 3, 2):
+        run.log({"acc": value, "loss": value})
+    run.finish()
+    assert dict(runvitals.open_run(run.id, str(tmp_path)).summary) == {"acc": 3, "loss": 1}
 
 
 def test_columns_of_a_table() -> None:

@@ -14,6 +14,7 @@ from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sweeps.sources import from_json
 from runvitals.server.sweeps.storage.rows import NewSweep
 from tests.server.access.organisation import NOW, ServedOrganisation
+from tests.server.database.artifacts.making import logged
 
 Undo = Callable[[ServedOrganisation], None]
 _numbers = itertools.count()
@@ -143,6 +144,12 @@ def _reports_restored(served: ServedOrganisation) -> None:
         served.accounts.reports.restore(number)
 
 
+def _new_artifact(served: ServedOrganisation) -> dict[str, str]:
+    store, name = served.metadata_store, f"artifact-{next(_numbers)}"
+    logged(store, store.projects.id("team"), {"a": name.encode()}, name)
+    return {"artifact": name}
+
+
 def _shows_address(response: httpx.Response) -> bool:
     return response.status_code == 200 and "dan@lab.example" in response.text
 
@@ -213,6 +220,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "artifact:read": Call("GET", _ARTIFACT),
     "artifact:download": Call("GET", f"{_ARTIFACT}/content?path=weights.bin"),
+    "artifact:delete": Call("DELETE", f"{_PROJECT}/artifacts/{{artifact}}", prepare=_new_artifact),
     "report:read": Call("GET", "/reports/{report}"),
     "report:create": Call("POST", f"{_PROJECT}/reports", {"title": "Report {number}", "publish": True}),
     "report:update": Call("PATCH", "/reports/{report}", {"revision": "1", "description": "cell"}),
@@ -283,6 +291,5 @@ ELSEWHERE: Final = {
     "artifact:create": _ARTIFACTS,
     "artifact:update": _ARTIFACTS,
     "artifact:alias": _ARTIFACTS,
-    "artifact:delete": _ARTIFACTS,
 }
 """Permissions that only routes for the clients of other systems need, and where these are tested."""

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from runvitals.server.audit.storage.audit import CLI
+from tests.patience import eventually
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.accounts_server import AccountsServer
 from tests.server.browser import Browser, keep_picture
 from tests.server.pages.test_account_pages import at, fill, signed_in
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_project_pages import choose_field
+from tests.server.pages.test_report_pages import type_into
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.reports.documents import panels, text
 from tests.server.reports.runs import record_run
@@ -236,3 +238,28 @@ def test_the_importance_of_parameters_is_added_to_a_report(page: Browser, desk: 
     shown(page, "With the runs that the filter selects on the day", "dialog")
     click(page, "dialog button", "Create")
     page.wait("document.querySelector('.ProseMirror [data-kind=importance]')")
+
+
+def test_people_and_runs_are_mentioned_from_a_menu(page: Browser, desk: Desk) -> None:
+    report = desk.report(title="Rates", blocks=[text("aaaa", "Ask")])
+    signed_in(page, "bob")
+    page.open(path_of(report, editing=True))
+    page.wait("document.querySelector('.ProseMirror p')")
+    type_into(page, 0, " @ve")
+    shown(page, "@vera", ".editor [role=listbox]")
+    page.press("Enter")
+    page.call("Input.insertText", text="about @run-1")
+    shown(page, "run-1", ".editor [role=listbox]")
+    keep_picture(page, "mentions")
+    page.press("ArrowDown")
+    page.press("ArrowUp")
+    page.press("Enter")
+    page.call("Input.insertText", text="or @nothing-of-this-name")
+    page.wait("!document.querySelector('.editor [role=listbox]')")
+    page.press("Escape")
+    written = "Ask @vera about [run-1](/vision/digits/runs/run-1) or @nothing-of-this-name"
+    eventually(lambda: desk.blocks(report["id"])[0]["text"] == written)
+    click(page, ".bar button", "Publish")
+    shown(page, "Ask @vera about run-1", "article")
+    links = "[...document.querySelectorAll('article .markdown a')].map(a => a.pathname)"
+    assert page.evaluate(links) == ["/vera", "/vision/digits/runs/run-1"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 import httpx
@@ -14,6 +15,7 @@ from tests.server.accounts_server import AccountsServer
 from tests.server.reports.documents import LOSS, REPORTS, panel, publish, run_set
 
 DAY = 86_400_000
+_UNKNOWN: Final = "999999"
 OPEN_TO_GUESTS: Final = {
     "/api/v1/reports/{report}",
     "/api/v1/reports/{report}/files/{digest}",
@@ -271,3 +273,49 @@ def test_a_guest_of_a_project_reads_no_reports_of_another(rates: AccountsServer)
     rates.ask(None, "GET", f"{report}/panels/panel1/data", headers=guest)
     rates.ask(None, "GET", elsewhere, 404, headers=guest)
     rates.ask(None, "GET", f"{elsewhere}/panels/panel1/data", 404, headers=guest)
+
+
+def test_others_learn_nothing_of_a_report(rates: AccountsServer) -> None:
+    """Members of another team, nobody, and guests of another report or of a revoked link."""
+    rates.accounts.members.add("audio", "mallory", "admin", CLI, rates.clock())
+    report = publish(rates, panel(title="A secret title"))
+    number = report.partition("/")[2]
+    rates.ask("bob", "PUT", f"{report}/follow", 204)
+    comment = rates.ask("bob", "POST", f"{report}/comments", 201, json={"text": "A secret remark"})["id"]
+    other = link(rates, hidden_report(rates), "olga")
+    revoked = link(rates, report)
+    [row] = rates.ask("bob", "GET", f"{report}/links")["links"]
+    rates.ask("bob", "DELETE", f"{report}/links/{row['id']}", 204)
+    draft = str(rates.ask("bob", "POST", REPORTS, 201, json={"title": "A secret draft"})["id"])
+    values = {"panel": "panel1", "comment": str(comment), "name": "mallory", "emoji": "👍"}
+    values |= dict.fromkeys(("digest", "sha256"), "0" * 64)
+    body = {"revision": 1, "text": "x", "role": "edit", "title": "x"}
+    mallory = {"cookie": cookie_of(rates, "mallory")}
+    routes = [route for route in declared_routes(rates.app.api.routes) if "{report}" in route.path]
+    assert len(routes) > 30
+    for route in routes:
+        path = route.path
+        for name in route.parameters:
+            path = path.replace(f"{{{name}}}", "{report}" if name == "report" else values.get(name, "1"))
+        queries = ["?draft=1", "?x0=0&x1=1&points=2", "?keys=secret&runs=run-2"] if "data" in path else []
+        for query in ("", *queries):
+            for headers, status in ((mallory, 404), ({}, 401), (other, 404), (revoked, 401)):
+                answers = []
+                for target in (number, draft, _UNKNOWN):
+                    url = rates.url + path.replace("{report}", target) + query
+                    response = ask(rates, route.method, url, headers, json=body)
+                    # 422: the route has no such parameter, whatever the report.
+                    assert response.status_code in (status, 405, *([422] if query else [])), (url, headers)
+                    answers.append(re.sub(r"\d+", "N", response.text))
+                assert len(set(answers)) == 1, answers  # as if there were no such report
+    for headers in (mallory, {}):
+        for path in (f"{REPORTS}?text=secret", "reports?text=secret", "reports?of=team&entity=vision"):
+            response = ask(rates, "GET", path, headers)
+            assert response.status_code in (200, 401, 404), path
+            assert response.status_code != 200 or response.json()["reports"] == [], path
+
+
+def cookie_of(server: AccountsServer, name: str) -> str:
+    """The session of a user, as a header has it."""
+    with server.client(name) as client:
+        return "; ".join(f"{cookie.name}={cookie.value}" for cookie in client.cookies.jar)

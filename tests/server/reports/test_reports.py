@@ -126,3 +126,15 @@ def test_a_purged_project_takes_its_reports_with_it(digits: AccountsServer) -> N
     with pytest.raises(UnknownReport):
         digits.accounts.reports.get(report["id"])
     assert digits.accounts.report_comments.of_report(report["id"]) == []
+
+
+def test_names_of_readers_become_links(digits: AccountsServer) -> None:
+    blocks = [text("aaaa", "Ask @eve and @mallory, not @nobody")]
+    path = f"reports/{create(digits, blocks=blocks, publish=True)['id']}"
+    shown = digits.ask("eve", "GET", path)["html"]["aaaa"]
+    assert '<a href="/eve"' in shown
+    assert 'href="/mallory"' not in shown  # may not read it
+    assert 'href="/nobody"' not in shown
+    url = digits.ask("bob", "POST", f"{path}/links", 201, json={})["url"]
+    guest = {"x-runvitals-link": url.partition("#")[2]}
+    assert "<a" not in digits.ask(None, "GET", path, headers=guest)["html"]["aaaa"]

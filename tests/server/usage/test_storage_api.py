@@ -8,12 +8,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.server.usage.storage.figures import StorageRow
 from runvitals.store.samples.interface import SampleBatch
 from tests.server.accounts_server import AccountsServer, accounts_server
+from tests.server.database.artifacts.making import T0, logged
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +83,28 @@ def test_what_was_deleted_is_in_the_trash_and_can_come_back(server: AccountsServ
     assert (project["bytes"], project["trash"]) == (1770, 165)
     runs = server.ask("ada", "GET", "storage/vision/digits")["runs"]
     assert [(run["run"], run["in_trash"]) for run in runs] == [("large", False), ("small", True)]
+    goes = [run["purged_ms"] for run in runs]
+    assert (goes[0], goes[1]) == (None, server.clock() + 30 * DAY_MS)
     server.ask("ada", "POST", "runs/bulk", json={**change, "do": "restore"})
     (project,) = server.ask("ada", "GET", "storage/vision")["projects"]
     assert project["trash"] == 0
+
+
+def test_what_artifacts_take_and_their_time_to_live(server: AccountsServer) -> None:
+    store = server.metadata_store
+    project_id = store.projects.id("digits")
+    logged(store, project_id, {"a": b"12345678"}, "kept")
+    logged(store, project_id, {"a": b"1234"}, "short-lived", ttl_s=3600)
+    linked = logged(store, project_id, {"a": b"12"}, "linked", ttl_s=3600)
+    store.artifacts.links.link(linked.id, project_id, "best", [], T0)
+    listing = server.ask("bob", "GET", "storage/vision/digits/artifacts")
+    figures = ("name", "versions", "bytes", "expiring_bytes", "expires_ms", "may")
+    assert [tuple(row[name] for name in figures) for row in listing["artifacts"]] == [
+        ("kept", 1, 8, 0, None, ["artifact:delete"]),
+        ("short-lived", 1, 4, 4, T0 + 3_600_000, ["artifact:delete"]),
+        ("linked", 1, 2, 0, None, ["artifact:delete"]),
+    ]
+    hidden = server.ask("carol", "GET", "storage/vision/digits/artifacts", 404)
+    missing = server.ask("carol", "GET", "storage/vision/none/artifacts", 404)
+    assert hidden["error"] == missing["error"].replace("none", "digits")
+    server.ask("olga", "GET", "storage/vision/digits/artifacts", 404)

@@ -28,7 +28,7 @@ export function earlyAddresses(path: string, query: URLSearchParams): string[] {
   if (tab === null || tab === 'system' || tab === 'charts') found.push(`${run}/headline${ofEntity}`, `${run}/plan${ofEntity}`);
   if (tab === 'charts') found.push(`${run}/history/names${ofEntity}`);
   if (tab !== 'system') return found;
-  if (!query.has('from') && !query.has('window') && !query.has('replay')) {
+  if (!query.has('from') && !query.has('window') && !query.has('replay') && !query.has('logx')) {
     for (const request of EARLY_REQUESTS) {
       const keys = request.map((key) => `keys=${encodeURIComponent(key)}`).join('&');
       found.push(`${run}/metrics${ofEntity}${ofEntity ? '&' : '?'}${keys}&max_points=${CARD_POINTS}`);

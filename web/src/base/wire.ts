@@ -168,6 +168,26 @@ export interface components {
             /** @default member */
             role: string;
         };
+        /** @description The versions of an artifact. Content that several of them have counts in each. */
+        ArtifactBytes: {
+            name: string;
+            type: string;
+            versions: number;
+            bytes: number;
+            /** @description Of versions with a time to live. */
+            expiring_bytes: number;
+            /** @description When the first of them is deleted. */
+            expires_ms: number | null;
+            newest_ms: number;
+            /** @description `artifact:delete` if the requester may delete it. */
+            may: string[];
+        };
+        /** @description A page of artifacts of a project, the largest first. */
+        ArtifactBytesPage: {
+            artifacts: components["schemas"]["ArtifactBytes"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A page of versions, the newest first. */
         ArtifactsPage: {
             artifacts: components["schemas"]["Artifact"][];
@@ -2883,6 +2903,8 @@ export interface components {
             started_ms: number;
             last_ms: number;
             in_trash: boolean;
+            /** @description When it leaves the trash for good. */
+            purged_ms: number | null;
             samples: number;
             console: number;
             media: number;
@@ -3663,6 +3685,15 @@ export interface components {
         VerifiedEmail: {
             email: string;
         };
+        /** @description Where a version is: in the artifact under which it was logged, or to which it was linked. */
+        VersionName: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            version: number;
+            aliases: string[];
+        };
         /** @description A run that used a version. */
         VersionUser: {
             run: string;
@@ -4043,6 +4074,29 @@ export interface components {
             people: number;
             /** @description In how many teams. */
             teams: number;
+        };
+        /**
+         * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
+         *
+         *     What the requester may not read is counted and not shown.
+         */
+        Dependents: {
+            /** @description The runs that used it, the newest first. */
+            used_by: components["schemas"]["RunNode"][];
+            used_by_total: number;
+            /** @description The versions that these runs made. */
+            made_from: components["schemas"]["VersionNode"][];
+            made_from_total: number;
+            /** @description Where it is linked: it must be unlinked there first. */
+            links: components["schemas"]["VersionName"][];
+            /** @description 100: as many, or more. */
+            links_total: number;
+            /** @description Those that go with it. */
+            aliases: string[];
+            /** @description It is not linked. */
+            deletable: boolean;
+            /** @description `artifact:delete` if the requester may delete it. */
+            may: string[];
         };
         /** @description How much one metric differs: the series of it that differs most, and how many differ alike. */
         Difference: {
@@ -4426,6 +4480,33 @@ export interface components {
             };
             /** @description The team or user that has the project. */
             entity: string | null;
+        };
+        /** @description Which node was made from which: a version by a run, or a run used a version. */
+        LineageEdge: {
+            /** @description The index of a node. */
+            source: number;
+            target: number;
+        };
+        /** @description A run or a version. Both are null for one that the requester may not read, or that is in the trash. */
+        LineageNode: {
+            /** @enum {string} */
+            kind: "run" | "version";
+            /** @description Steps from the first node; negative: what it was made from. */
+            generation: number;
+            run: components["schemas"]["RunNode"] | null;
+            version: components["schemas"]["VersionNode"] | null;
+            /** @description It was made from something that is not among the nodes. */
+            more_before: boolean;
+            /** @description Something that is not among the nodes was made from it. */
+            more_after: boolean;
+        };
+        /** @description What a run or version was made from, and what was made from it, as a graph. */
+        Lineage: {
+            /** @description That of the path first, then by generation. */
+            nodes: components["schemas"]["LineageNode"][];
+            edges: components["schemas"]["LineageEdge"][];
+            /** @description There are more nodes within these generations than are shown. */
+            truncated: boolean;
         };
         /** @description A version in a collection of a registry. */
         LinkedVersion: {
@@ -5143,6 +5224,17 @@ export interface components {
             /** @description The `after` of the next page; None on the last. */
             next: string | null;
         };
+        /** @description A run as a node. */
+        RunNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            run: string;
+            name: string;
+            group: string;
+            job_type: string;
+            started_ms: number;
+        };
         /** @description A page of runs. */
         RunPage: {
             runs: components["schemas"]["ListedRun"][];
@@ -5505,6 +5597,22 @@ export interface components {
             id: string;
             text: string;
         };
+        /** @description A version of an artifact as a node. */
+        VersionNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            version: number;
+            aliases: string[];
+            type: string;
+            bytes: number;
+            created_ms: number;
+            /** @description It was deleted: who made and used it is still known. */
+            deleted: boolean;
+            /** @description Where it is linked, as far as the requester may read it. */
+            links: components["schemas"]["VersionName"][];
+        };
         /** @description A saved view. */
         View: {
             id: number;
@@ -5568,6 +5676,8 @@ export type AliasTarget = components['schemas']['AliasTarget'];
 export type Answer = components['schemas']['Answer'];
 export type AppriseDestinationsPage = components['schemas']['AppriseDestinationsPage'];
 export type Approval = components['schemas']['Approval'];
+export type ArtifactBytes = components['schemas']['ArtifactBytes'];
+export type ArtifactBytesPage = components['schemas']['ArtifactBytesPage'];
 export type ArtifactsPage = components['schemas']['ArtifactsPage'];
 export type Assignment = components['schemas']['Assignment'];
 export type AuditPage = components['schemas']['AuditPage'];
@@ -5926,6 +6036,7 @@ export type UsualColumns = components['schemas']['UsualColumns'];
 export type ValidationError = components['schemas']['ValidationError'];
 export type VerificationSent = components['schemas']['VerificationSent'];
 export type VerifiedEmail = components['schemas']['VerifiedEmail'];
+export type VersionName = components['schemas']['VersionName'];
 export type VersionUser = components['schemas']['VersionUser'];
 export type ViewChanges = components['schemas']['ViewChanges'];
 export type Visibility = components['schemas']['Visibility'];
@@ -5957,6 +6068,7 @@ export type CostCentreAssignment = components['schemas']['CostCentreAssignment']
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
 export type CustomRole = components['schemas']['CustomRole'];
+export type Dependents = components['schemas']['Dependents'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
 export type Email = components['schemas']['Email'];
@@ -5986,6 +6098,9 @@ export type InboxItem = components['schemas']['InboxItem'];
 export type Issuer = components['schemas']['Issuer'];
 export type Key = components['schemas']['Key'];
 export type Latest = components['schemas']['Latest'];
+export type LineageEdge = components['schemas']['LineageEdge'];
+export type LineageNode = components['schemas']['LineageNode'];
+export type Lineage = components['schemas']['Lineage'];
 export type LinkedVersion = components['schemas']['LinkedVersion'];
 export type ListedProject = components['schemas']['ListedProject'];
 export type ListedRun = components['schemas']['ListedRun'];
@@ -6036,6 +6151,7 @@ export type Rule = components['schemas']['Rule'];
 export type RunAuthor = components['schemas']['RunAuthor'];
 export type RunGroup = components['schemas']['RunGroup'];
 export type RunGroups = components['schemas']['RunGroups'];
+export type RunNode = components['schemas']['RunNode'];
 export type RunPage = components['schemas']['RunPage'];
 export type RunPlan = components['schemas']['RunPlan'];
 export type RunRow = components['schemas']['RunRow'];
@@ -6063,6 +6179,7 @@ export type TeamSettings = components['schemas']['TeamSettings'];
 export type Undecided = components['schemas']['Undecided'];
 export type Use = components['schemas']['Use'];
 export type Verdict = components['schemas']['Verdict'];
+export type VersionNode = components['schemas']['VersionNode'];
 export type View = components['schemas']['View'];
 export type Views = components['schemas']['Views'];
 export type Webhook = components['schemas']['Webhook'];

@@ -76,6 +76,30 @@ class ServerArtifacts:
         for row in _rows(self._connection, _path(address), address, "artifacts"):
             yield responses.to_dataclass(ArtifactVersion, row)
 
+    def dependents(self, address: ArtifactAddress, alias: str | None) -> dict[str, Any]:
+        """Return what breaks if a version is deleted, or all of a name without an alias.
+
+        Raises:
+            UnknownArtifact: there is none.
+            ServerError: the server rejected the request or is unreachable.
+        """
+        path = f"{_project_path(address).removesuffix('artifacts')}artifact-dependents"
+        found: dict[str, Any] = _get(
+            self._connection, path, address, [("name", address.name), ("alias", alias)]
+        )
+        return found
+
+    def delete(self, address: ArtifactAddress, alias: str | None) -> None:
+        """Delete a version with its aliases, or all of a name without an alias.
+
+        Raises:
+            ServerError: the server rejected the request, as it does for what is linked, or is unreachable.
+        """
+        path = _path(address)
+        if alias is not None:
+            path = f"{path}/{quote(alias, safe='')}?with_aliases=true"
+        self._connection.send("DELETE", path, None)
+
 
 class ServerArtifact:
     """A version of an artifact on a server: an `ArtifactSource`."""

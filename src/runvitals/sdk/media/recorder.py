@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterable
 from functools import partial
 
@@ -10,9 +11,10 @@ from runvitals.journal import frames
 from runvitals.model import media
 from runvitals.model.limits import DEPTH, MEDIA_ITEMS, RECORD_BYTES
 from runvitals.model.values import Sanitizer
+from runvitals.sdk.data_folder import working_folder
 from runvitals.sdk.media.base import Item
 from runvitals.sdk.media.run_files import RunFiles
-from runvitals.sdk.media.saved_files import matching_files
+from runvitals.sdk.media.saved_files import check_base, matching_files
 from runvitals.sdk.media.values import to_media
 from runvitals.sdk.training_journal import TrainingJournal
 
@@ -57,6 +59,7 @@ class MediaRecorder:
         self._journal = journal
         self._fault = fault
         self._write = write
+        self._saved_later: dict[tuple[str, str | None], None] = {}
 
     def log(self, name: str, value: object, step: int, now_ms: int) -> None:
         """Record a value of `log` that `is_media` has accepted. It never raises."""
@@ -85,6 +88,23 @@ class MediaRecorder:
                 self._record(name, media.FILE, [item], step, now_ms())
                 saved.append(name)
         return saved
+
+    def save_later(self, pattern: str, base: str | None) -> None:
+        """Remember files that `save_rest` saves, from the folder that is the working directory now.
+
+        Raises:
+            ValueError: see `matching_files`.
+        """
+        check_base(pattern, base)
+        folder = working_folder()
+        absolute = os.path.join(folder, os.path.expanduser(pattern))
+        self._saved_later[absolute, None if base is None else os.path.join(folder, base)] = None
+
+    def save_rest(self, step: int, now_ms: Callable[[], int]) -> None:
+        """Record the files of `save_later`, as they are now."""
+        for pattern, base in self._saved_later:
+            self.save(pattern, base, step, now_ms)
+        self._saved_later = {}
 
     def artifact(
         self, name: str, parts: Callable[[RunFiles], Iterable[Item]], step: int, now_ms: Callable[[], int]

@@ -16,6 +16,7 @@ from runvitals.base.private_folders import make_private
 from runvitals.journal import paths
 from runvitals.model.limits import FILE_BYTES, RUN_FILES_BYTES
 from runvitals.model.media_types import HEAD_BYTES, media_type
+from runvitals.sdk.media.shared_contents import SharedContents
 
 _BUFFER_BYTES = 1024 * 1024
 _ZEROS = bytes(_BUFFER_BYTES)
@@ -30,7 +31,7 @@ class RunFiles:
     """The folder `files` of a run. Thread-safe.
 
     A file is complete and on the disk before it has its name, so whoever finds it may read it. The same
-    content is stored once.
+    content is stored once, and a large one once for all runs of the data folder.
 
     Args:
         folder: the run's folder.
@@ -42,6 +43,7 @@ class RunFiles:
 
     def __init__(self, folder: str, file_bytes: int = FILE_BYTES, run_bytes: int = RUN_FILES_BYTES) -> None:
         self._folder = folder
+        self._shared = SharedContents(folder)
         self._file_bytes = file_bytes
         self._run_bytes = run_bytes
         self._stored_bytes = 0
@@ -112,7 +114,11 @@ class RunFiles:
             if os.path.exists(path):
                 os.unlink(draft)
                 return about
-            os.replace(draft, path)
+            if self._shared.link(about["sha256"], about["bytes"], path):
+                os.unlink(draft)
+            else:
+                os.replace(draft, path)
+                self._shared.note(about["sha256"], about["bytes"], path)
             paths.sync_folder(folder)
         except BaseException:
             with contextlib.suppress(FileNotFoundError):

@@ -28,14 +28,7 @@ def matching_files(pattern: str, base: str | None, fault: Callable[[str], None])
     Raises:
         ValueError: `base` does not contain the files.
     """
-    pattern = os.path.normpath(os.path.join(working_folder(), os.path.expanduser(pattern)))
-    fixed = _fixed_folder(pattern)
-    if base is None:
-        here = _current_folder()
-        base = here if here is not None and _contains(here, fixed) else fixed
-    base = os.path.normpath(os.path.join(working_folder(), os.path.expanduser(base)))
-    if not _contains(base, fixed):
-        raise ValueError(f"save(): {fixed} is not in the base {base}")
+    pattern, fixed, base = _folders(pattern, base)
     real_base, real_fixed = os.path.realpath(base), os.path.realpath(fixed)
     count = 0
     for path in sorted(glob.iglob(pattern, recursive=True)):
@@ -62,6 +55,28 @@ def matching_files(pattern: str, base: str | None, fault: Callable[[str], None])
         else:
             count += 1
             yield os.path.relpath(path, base).replace(os.sep, "/"), real
+
+
+def check_base(pattern: str, base: str | None) -> None:
+    """Check that a base contains the files of a pattern.
+
+    Raises:
+        ValueError: it does not.
+    """
+    _folders(pattern, base)
+
+
+def _folders(pattern: str, base: str | None) -> tuple[str, str, str]:
+    """Return the whole pattern, its last folder before a wildcard, and the base."""
+    pattern = os.path.normpath(os.path.join(working_folder(), os.path.expanduser(pattern)))
+    fixed = _fixed_folder(pattern)
+    if base is None:
+        here = _current_folder()
+        base = here if here is not None and _contains(here, fixed) else fixed
+    base = os.path.normpath(os.path.join(working_folder(), os.path.expanduser(base)))
+    if not _contains(base, fixed):
+        raise ValueError(f"save(): {fixed} is not in the base {base}")
+    return pattern, fixed, base
 
 
 def _fixed_folder(pattern: str) -> str:

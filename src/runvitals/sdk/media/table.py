@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from math import isfinite
 from typing import Any
 
@@ -101,6 +101,11 @@ class Table(Media):
         """
         position = self.columns.index(name)
         return [row[position] for row in self._rows]
+
+    def iterrows(self) -> Iterator[tuple[int, list[Any]]]:
+        """Yield the number of each row, and its values."""
+        for number, row in enumerate(self._rows):
+            yield number, list(row)
 
     @property
     def data(self) -> list[list[Any]]:

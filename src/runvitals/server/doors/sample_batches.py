@@ -26,6 +26,10 @@ Points = Mapping[str, Mapping[int, float]]
 """By key and time in ms."""
 
 
+FOREIGN: Final = "foreign."
+"""The beginning of the keys of others that would otherwise be metrics of ours, perhaps in another unit."""
+
+
 def folded_key(name: str, attributes: Mapping[str, str]) -> str:
     """Return a key for a metric with attributes, as Prometheus writes them.
 

@@ -124,8 +124,6 @@ def deep_json(levels: int) -> bytes:
         text(1, text(2, text(2, text(5, b"\x0a\x7fab")))),
         text(1, text(2, text(2, text(5, b"\x0a")))),
         text(1, text(2, text(2, text(5, text(1, uint(3, 7)))))),
-        text(1, text(2, text(2, text(9, text(1, text(6, b"12345678") + text(7, b"12345678" * 3)))))),
-        text(1, text(2, text(2, text(10, text(1, uint(6, 1 << 40)))))),
         text(1, text(2, text(2, text(1, b"\xff")))),
     ],
 )
@@ -133,6 +131,19 @@ def test_hostile_protobuf_is_invalid(body: bytes) -> None:
     with pytest.raises(HttpRejection) as raised:
         protobuf_decoding.decode(body)
     assert raised.value.status == 400
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        text(1, text(2, text(2, text(9, text(1, text(6, b"12345678") + text(7, b"12345678" * 3)))))),
+        text(1, text(2, text(2, text(10, text(1, uint(6, 1 << 40)))))),
+    ],
+)
+def test_wrong_buckets_are_a_fault_of_their_point(body: bytes) -> None:
+    (resource,) = protobuf_decoding.decode(body)
+    (point,) = resource.metrics[0].histograms
+    assert (point.fault != "", point.buckets) == (True, {})
 
 
 @pytest.mark.parametrize(

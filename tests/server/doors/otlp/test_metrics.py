@@ -6,6 +6,7 @@ import gzip
 import zlib
 from typing import Any
 
+import httpx
 import pytest
 import zstandard
 from google.protobuf import json_format
@@ -17,6 +18,7 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
 from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 
 from runvitals.server.doors.otlp import series
+from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.otlp.conftest import Receiving
 from tests.server.doors.otlp.messages import DELTA, NO_VALUE, gauge, histogram, request, total
 
@@ -181,6 +183,56 @@ def test_a_point_without_a_value_is_a_gap(receiving: Receiving, now_ns: int) -> 
     ]
     send(receiving, "gaps", gauge("queue", "1", *points))
     assert of(receiving, "gaps", "queue") == [1.0, None, None, 3.0]
+
+
+def test_names_and_attributes_in_queries(receiving: Receiving, now_ns: int) -> None:
+    points = [
+        {"time_unix_nano": now_ns, "as_double": float(value), "attributes": {"http.route": route}}
+        for value, route in ((1, "/a"), (2, "/b"))
+    ]
+    one = {"time_unix_nano": now_ns, "as_double": 5.0}
+    message = request(
+        {"runvitals.run": "names", "host.name": "node1"},
+        gauge("requests.open", "1", *points),
+        total("energy.j", "J", {"start_time_unix_nano": 5, **one}),
+    )
+    assert receiving.post(message.SerializeToString()).status_code == 200
+
+    def queried(query: str) -> list[tuple[dict[str, str], str]]:
+        url = f"{receiving.served.url}/prometheus/api/v1/query"
+        result = httpx.get(url, params={"query": query}, timeout=PATIENCE_S).json()["data"]["result"]
+        return [(series["metric"], series["value"][1]) for series in result]
+
+    eventually(lambda: queried('requests_open{run="names"}'))
+    ((labels, value),) = queried('requests_open{http_route="/b",run="names"}')
+    assert (labels["host"], value) == ("node1", "2")
+    assert [value for _, value in queried('sum(requests_open{run="names"})')] == ["3"]
+    assert [value for _, value in queried('energy_j{run="names"}')] == ["5"]
+    assert queried('runvitals_energy_joules_total{run="names"}') == []
+
+
+@pytest.mark.parametrize("kind", ["protobuf", "json"])
+def test_a_wrong_histogram_does_not_stop_the_others(receiving: Receiving, now_ns: int, kind: str) -> None:
+    about = {"time_unix_nano": now_ns, "count": 3, "sum": 3.0}
+    message = request(
+        {"runvitals.run": f"wrong-{kind}", "host.name": "node1"},
+        histogram("few", "1", {**about, "explicit_bounds": [1.0, 2.0], "bucket_counts": [3]}),
+        histogram("unordered", "1", {**about, "explicit_bounds": [2.0, 1.0], "bucket_counts": [1, 1, 1]}),
+        gauge("right", "1", {"time_unix_nano": now_ns, "as_double": 1.0}),
+    )
+    body = message.SerializeToString()
+    if kind == "json":
+        body = json_format.MessageToJson(message, use_integers_for_enums=True).encode()
+    content_type = "application/json" if kind == "json" else "application/x-protobuf"
+    response = receiving.post(body, content_type=content_type)
+    answer = ExportMetricsServiceResponse()
+    if kind == "json":
+        json_format.Parse(response.text, answer)
+    else:
+        answer.ParseFromString(response.content)
+    assert (response.status_code, answer.partial_success.rejected_data_points) == (200, 2)
+    assert "2 bounds" in answer.partial_success.error_message
+    assert "ascend" in answer.partial_success.error_message
 
 
 def test_ranks_and_services_of_a_host_are_told_apart(receiving: Receiving, now_ns: int) -> None:

@@ -99,6 +99,15 @@ QUERIES = [
     *(f"{name}({of})" for name in ("year", "month", "hour", "minute", "day_of_week", "day_of_month",
                                    "day_of_year", "days_in_month")
       for of in ("", "vector(1709164799.9)", "m * 1e7")),
+    *(f"{name}(unset[{over}])"
+      for name in ("count_over_time", "max_over_time", "min_over_time", "avg_over_time", "sum_over_time",
+                   "last_over_time", "changes", "stddev_over_time", "present_over_time", "resets", "rate")
+      for over in ("1m", "3m")),
+    "rate(hits_total[1m])", "sum by (instance) (rate(hits_total[2m]))", "count(hits_total)",
+    "max without (prometheus_replica) (increase(hits_total[3m]))", 'hits_total{instance=~".*:917[1-3]"}',
+    "unset", "unset + 1", "sum(unset)", "max(unset)", "count(unset)", "unset == unset", "1 + on() 2",
+    *(f"histogram_quantile({fraction}, {of})" for fraction in (-1, 1.5, "NaN")
+      for of in ("h_bucket", "h_bucket{le!='+Inf'}", "h_bucket{le='+Inf'}", "h_bucket * 0")),
     *(f"{name}({of})" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "asin", "acos", "atan",
                                    "asinh", "acosh", "atanh", "deg", "rad") for of in ("m / 100",)),
 ]  # fmt: skip
@@ -136,6 +145,13 @@ def written() -> list[Series]:
     for job in "abc":
         info = {"__name__": "info", "host": "n1", "job": job, "color": f"color-{job}"}
         series.append((info, [(t, 1.0) for t in at]))
+    targets = [(port, replica) for port in range(9171, 9179) for replica in "ab"]
+    for number, (port, replica) in enumerate(targets):
+        target = {"host": "n1", "instance": f"n1:{port}", "job": "exporter", "prometheus_replica": replica}
+        grown = [(t + 17 * number, 1000.0 * number + tick * (number + 1)) for tick, t in enumerate(at)]
+        series.append(({"__name__": "hits_total", **target}, grown))
+    unset = [(t, math.nan if tick % 7 in (2, 3) else float(tick % 5)) for tick, t in enumerate(at)]
+    series.append(({"__name__": "unset", "host": "n1"}, unset))
     return series
 
 
@@ -245,6 +261,7 @@ def test_series_and_labels(both: Both) -> None:
         "bottomk(1e19, m)", "holt_winters(m[2m], 0, 0.5)", "holt_winters(m[2m], 0.5, 1)",
         "holt_winters(m[2m])",
         "label_replace(m, 'job', '', 'job', '.*')", "label_join(m, 'a b', '')",
+        "1 + on(a) 2", "m + on(job) 1", "1 / ignoring(job) m", "1 == bool on(a) 2",
     ],
 )  # fmt: skip
 def test_what_prometheus_refuses_we_refuse_with_its_kind_of_error(both: Both, query: str) -> None:
@@ -320,7 +337,10 @@ def test_grafana_knows_what_this_is(both: Both) -> None:
     assert asked(both.ours, "status/buildinfo", {})["application"] == "runvitals"
     metadata = asked(both.ours, "metadata", {"metric": "runvitals_gpu_power_watts"})
     assert metadata["runvitals_gpu_power_watts"][0]["type"] == "gauge"
-    for method, path in (("GET", "targets"), ("POST", "format_query")):
+    assert asked(both.ours, "format_query", {"query": "sum(up)"}) == "sum(up)"
+    for path in ("status/flags", "status/config", "status/runtimeinfo", "status/tsdb", "targets"):
+        assert isinstance(asked(both.ours, path, {}), dict), path
+    for method, path in (("GET", "alertmanagers"), ("POST", "admin/tsdb/snapshot")):
         response = httpx.request(method, f"{both.ours}/{path}", timeout=PATIENCE_S)
         assert (response.status_code, response.json()["errorType"]) == (404, "not_found")
         assert f"{path} is not supported" in response.json()["error"]

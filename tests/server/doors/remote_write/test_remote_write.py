@@ -126,6 +126,46 @@ def test_exporters_on_one_host_have_series_of_their_own(served: Served) -> None:
         assert values(served, "host-n6", key) == expected
 
 
+def node(name: str, port: int, run: str = "two", **labels: str) -> dict[str, str]:
+    return {"__name__": name, "instance": f"n1:{port}", "job": "node", "runvitals_run": run, **labels}
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_two_exporters_of_a_metric_of_ours_are_told_apart(served: Served, together: bool) -> None:
+    run, begun_ms, ticks = f"two-{together}", NOW_MS - 60_000, range(0, 60_000, 15_000)
+    series = [
+        (node("node_load1", port, run), [(begun_ms + tick + port, load + tick / 1000) for tick in ticks])
+        for port, load in ((9100, 0.5), (9101, 700.0))
+    ]
+    for part in [series] if together else [[one] for one in series]:
+        assert post(served.url, version_1(part)).status_code == 204
+    first, second = (dict(samples) for _, samples in series)
+    assert values(served, run, "system.load1") == first
+    assert values(served, run, 'node_load1{instance="n1:9101",job="node"}') == second
+
+
+def test_labels_that_change_go_on_with_the_metric(served: Served) -> None:
+    """As those of a pod that was replaced: Prometheus ends the former series when it scrapes the next one."""
+    run = "replaced"
+    before = node("node_load1", 9100, run, pod="a"), [(NOW_MS - 30_000, 1.0), (NOW_MS - 15_000, STALE)]
+    after = node("node_load1", 9100, run, pod="b"), [(NOW_MS - 15_000, 2.0), (NOW_MS, 3.0)]
+    for part in (before, after):
+        assert post(served.url, version_1([part])).status_code == 204
+    loads = {NOW_MS - 30_000: 1.0, NOW_MS - 15_000: 2.0, NOW_MS: 3.0}
+    assert values(served, run, "system.load1") == loads
+
+
+def test_derived_metrics_of_two_exporters_are_not_mixed(served: Served) -> None:
+    run = "derived"
+    for port, total in ((9100, 100.0), (9101, 1000.0)):
+        part = [
+            (node(f"node_memory_{name}_bytes", port, run), [(NOW_MS + tick, value) for tick in (-15_000, 0)])
+            for name, value in (("MemTotal", total), ("MemAvailable", 25.0), ("MemFree", 10.0))
+        ]
+        assert post(served.url, version_1(part)).status_code == 204
+    assert set(values(served, run, "memory_percent").values()) == {75.0}
+
+
 def test_without_a_run_the_host_has_one(served: Served) -> None:
     labels = {"__name__": "node_load1", "instance": "n7:9100", "job": "node"}
     assert post(served.url, version_1([(labels, [(NOW_MS, 1.5)])])).status_code == 204

@@ -143,7 +143,7 @@ def read(lab: Lab, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def test_who_and_where(read: dict[str, Any]) -> None:
-    assert read["viewer"] == ["ada", "ada", ["vision"]]
+    assert read["viewer"] == ["ada", "ada", ["ada", "vision"]]
     assert read["projects"] == ["digits"]
     assert read["project"][0] == "digits"
     assert read["users"] == ["ada"]

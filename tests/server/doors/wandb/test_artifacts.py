@@ -210,7 +210,10 @@ def test_the_client_sees_the_lineage(seen: Any) -> None:
 
 def test_the_client_deletes_versions_and_collections(owners: Owners, seen: Any) -> None:
     read = seen["read"]
-    assert "has the aliases gold, kept, latest: delete them first" in read["errors"][0]
+    assert (
+        "cannot be deleted: it is linked as ada/digits/best datasets:v0 (gold, latest): unlink it there"
+        in (read["errors"][0])
+    )
     assert "'mnist:v99' not found" in read["errors"][1]
     assert "'none:latest' not found" in read["errors"][2]
     assert read["after_delete"] == "v2"

@@ -187,3 +187,25 @@ def test_an_id_that_no_database_has_is_not_valid(number: str) -> None:
     text = base64.b64encode(f"Agent:{number}".encode()).decode()
     with pytest.raises(InvalidArgument, match="invalid id"):
         number_of("Agent", text)
+
+
+def test_files_of_the_run_that_a_client_begins_or_resumes(door: Door) -> None:
+    door.begin()
+    mutation = """mutation M($name: String) { upsertBucket(input: {name: $name, modelName: "digits",
+        entityName: "main"}) { bucket { fileCount files { edges { node { name } } } } } }"""
+    query = """query Q($name: String!) { model(name: "digits", entityName: "main") { bucket(name: $name,
+        missingOk: true) { fileCount files { edges { node { name } } } } } }"""
+    none = {"fileCount": 0, "files": {"edges": []}}
+    assert door.graphql(mutation, name=door.run)["data"]["upsertBucket"]["bucket"] == none
+    assert door.graphql(query, name=door.run)["data"]["model"]["bucket"] == none
+
+
+def test_each_run_of_a_page_has_a_cursor_that_is_a_text(door: Door) -> None:
+    for name in (door.run, f"{door.run}-second"):
+        door.begin(name=name)
+    query = """query Q($first: Int, $after: String) { project(name: "digits", entityName: "main") {
+        runs(first: $first, after: $after) { edges { cursor } pageInfo { endCursor hasNextPage } } } }"""
+    runs = door.graphql(query, first=50)["data"]["project"]["runs"]
+    assert all(isinstance(edge["cursor"], str) for edge in runs["edges"])
+    inside = door.graphql(query, first=50, after=runs["edges"][0]["cursor"])
+    assert "after='inside'" in inside["errors"][0]["message"]

@@ -87,6 +87,9 @@ const REPORTS: Source = {
     })),
 };
 
+/** What texts mention. */
+export const MENTIONED: readonly Source[] = [PEOPLE, RUNS, ARTIFACTS];
+
 /** `shared`, `accounts`: what the server is; the local page has runs, projects and hosts only. */
 export function sourcesOf({ shared, accounts }: { shared: boolean; accounts: boolean }): Source[] {
   return [RUNS, PROJECTS, HOSTS, ...(shared ? [ARTIFACTS, REPORTS] : []), ...(accounts ? [PEOPLE] : [])];

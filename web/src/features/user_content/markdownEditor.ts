@@ -13,14 +13,16 @@ import { NodeSelection, Plugin, TextSelection, type Command } from '@milkdown/ki
 import type { EditorView } from '@milkdown/kit/prose/view';
 import { $prose } from '@milkdown/kit/utils';
 
-/** What `/` inserts. */
+/** What `/` or `@` inserts. */
 export interface BlockChoice {
   title: string;
+  note?: string | undefined;
   insert: (editor: MarkdownEditor) => void;
 }
 
-/** The list of elements under the cursor; `words` are what follows the `/`. Coordinates are of the window. */
+/** The list under the cursor, of elements or of what is mentioned; `words` are what follows the mark. Coordinates are of the window. */
 export interface SlashMenu {
+  mark: '/' | '@';
   words: string;
   left: number;
   top: number;
@@ -43,7 +45,7 @@ export interface EditorEvents {
   menuKey: (key: string) => boolean;
 }
 
-const AFTER_SLASH = /(?:^|\s)\/([\p{L}\d ]{0,20})$/u;
+const AFTER_MARK = /(?:^|\s)(?:(\/)([\p{L}\d ]{0,20})|(@)([^\s@]{0,60}))$/u;
 
 export class MarkdownEditor {
   readonly view: EditorView;
@@ -133,13 +135,20 @@ export class MarkdownEditor {
     return this.move(view.state.selection.$from.index(0), event.key === 'ArrowUp' ? -1 : 1);
   }
 
+  /** The mark before the cursor, and the words between. */
+  #marked(): Pick<SlashMenu, 'mark' | 'words'> | null {
+    const { $from } = this.view.state.selection;
+    const found = AFTER_MARK.exec($from.parent.textBetween(0, $from.parentOffset, undefined, '\ufffc'));
+    return found && (found[1] ? { mark: '/', words: found[2] ?? '' } : { mark: '@', words: found[4] ?? '' });
+  }
+
   #menu(): SlashMenu | null {
     const { $from, empty } = this.view.state.selection;
     if (!empty || $from.parent.type.name !== 'paragraph') return null;
-    const found = AFTER_SLASH.exec($from.parent.textBetween(0, $from.parentOffset, undefined, '\ufffc'));
-    if (!found) return null;
+    const marked = this.#marked();
+    if (!marked) return null;
     const { left, bottom } = this.view.coordsAtPos($from.pos);
-    return { words: found[1] ?? '', left, top: bottom };
+    return { ...marked, left, top: bottom };
   }
 
   /** Where a block is; null if there is none. */
@@ -198,11 +207,11 @@ export class MarkdownEditor {
     this.view.dragging = { slice, move: true };
   }
 
-  /** Insert what was chosen from the list, in place of the `/` and what follows. */
+  /** Insert what was chosen from the list, in place of the mark and what follows. */
   choose(choice: BlockChoice): void {
     const { $from } = this.view.state.selection;
-    const found = AFTER_SLASH.exec($from.parent.textBetween(0, $from.parentOffset, undefined, '\ufffc'));
-    if (found) this.view.dispatch(this.view.state.tr.delete($from.pos - (found[1] ?? '').length - 1, $from.pos));
+    const marked = this.#marked();
+    if (marked) this.view.dispatch(this.view.state.tr.delete($from.pos - marked.words.length - 1, $from.pos));
     choice.insert(this);
     this.view.focus();
   }
@@ -217,6 +226,13 @@ export class MarkdownEditor {
 
   insert(node: Node): void {
     this.view.dispatch(this.view.state.tr.replaceSelectionWith(node).scrollIntoView());
+  }
+
+  /** Insert a text, as a link if it leads somewhere, and go on after it. */
+  write(text: string, href: string | null): void {
+    const { schema, tr } = this.view.state;
+    const marks = href === null ? [] : [schema.marks.link!.create({ href })];
+    this.view.dispatch(tr.replaceSelectionWith(schema.text(text, marks), false).insertText(' ').removeStoredMark(schema.marks.link!).scrollIntoView());
   }
 
   table(): void {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -12,9 +11,13 @@ from runvitals.readers.servers.sweeps import responses
 from runvitals.readers.servers.sweeps.agent import AgentLoop
 from runvitals.readers.servers.sweeps.server_sweeps import ServerSweeps, SweepAddress
 from runvitals.readers.servers.sweeps.training import FunctionTraining, ProgramTraining
+from runvitals.sdk.config_file import read_mapping
 from runvitals.sdk.start import resolve_settings
 
 Configuration = Mapping[str, Any] | str | os.PathLike[str]
+_EXPECTED = "the configuration of a sweep, with method and parameters"
+_made: dict[str, SweepAddress] = {}
+"""The sweeps that this process made, by their ids: `agent` finds their projects."""
 
 
 def sweep(
@@ -48,7 +51,7 @@ def sweep(
         ... )
         >>> runvitals.agent(sweep, train, project="digits", count=20)
     """
-    configuration = sweep if isinstance(sweep, Mapping) else read_configuration(sweep)
+    configuration = sweep if isinstance(sweep, Mapping) else read_mapping(sweep, _EXPECTED)
     settings = resolve_settings({})
     project_path = (
         entity or configuration.get("entity") or settings["entity"],
@@ -60,6 +63,7 @@ def sweep(
     finally:
         sweeps.close()
     address = SweepAddress(*project_path, str(created["id"]))
+    _made[address.sweep] = address
     notify(f"made sweep {created['id']}: {page_url(sweeps.url, address)}")
     notify(f"start its runs with `runvitals agent {address}`")
     return address.sweep
@@ -78,7 +82,8 @@ def agent(
         sweep_id: `id`, `project/id` or `entity/project/id`.
         function: called for each run; it calls `init()` and finds the parameters in `run.config`. Without
             one, the `program` of the configuration is started in a process of its own.
-        entity, project: of the sweep, where `sweep_id` does not say; default: as in the settings.
+        entity, project: of the sweep, where `sweep_id` does not say; default: those of a sweep that this
+            process made, else as in the settings.
         count: how many runs at most.
 
     Raises:
@@ -90,7 +95,12 @@ def agent(
     if function is not None and not callable(function):
         raise TypeError(f"agent(): expected a function without arguments, not {function!r}")
     settings = resolve_settings({})
-    address = SweepAddress.parsed(sweep_id, entity or settings["entity"], project or settings["project"])
+    made = _made.get(sweep_id)
+    address = SweepAddress.parsed(
+        sweep_id,
+        entity or (settings["entity"] if made is None else made.entity),
+        project or (settings["project"] if made is None else made.project),
+    )
     sweeps = ServerSweeps.of(_server(settings))
     try:
         configuration = responses.configuration(sweeps.read(address))
@@ -109,46 +119,6 @@ def control(sweep_id: str, order: str, entity: str | None, project: str | None) 
         return sweeps.control(address, order)
     finally:
         sweeps.close()
-
-
-def read_configuration(path: str | os.PathLike[str]) -> Mapping[str, Any]:
-    """Return the configuration in a file.
-
-    Raises:
-        ValueError: it is not JSON or YAML, or PyYAML is not installed.
-        OSError: it cannot be read.
-    """
-    name = os.fspath(path)
-    with open(name, encoding="utf-8") as file:
-        text = file.read()
-    try:
-        configuration = json.loads(text) if name.endswith(".json") else _yaml(name).safe_load(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"{name} is not valid: {' '.join(str(error).split())[:300]}") from None
-    if not isinstance(configuration, Mapping):
-        raise ValueError(f"{name}: expected the configuration of a sweep, with method and parameters")
-    return configuration
-
-
-def _yaml(name: str) -> Any:
-    try:
-        import yaml
-    except ImportError:
-        raise ValueError(f"{name}: YAML needs PyYAML (pip install pyyaml); JSON works without") from None
-    return _Yaml(yaml)
-
-
-class _Yaml:
-    """PyYAML, with its errors as `ValueError`."""
-
-    def __init__(self, module: Any) -> None:
-        self._module = module
-
-    def safe_load(self, text: str) -> Any:
-        try:
-            return self._module.safe_load(text)
-        except self._module.YAMLError as error:
-            raise ValueError(str(error)) from None
 
 
 def page_url(server: str, address: SweepAddress) -> str:

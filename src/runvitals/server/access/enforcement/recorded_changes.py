@@ -54,11 +54,15 @@ class RecordedChanges:
         """Move the project that `check_route` found to the trash; returns how many runs it has.
 
         None: there are no accounts, and so projects have no trash.
+
+        Raises:
+            LinkedVersions: another project has a version that is linked to it.
         """
         requester = requester_of(request)
         if isinstance(requester.principal, Operator):
             return None
         project_id: int = request.state.project_number
+        self._metadata_store.artifacts.dependents.check_project(project_id)
         projects = self._metadata_store.accounts.owned_projects
         runs = projects.trash(project_id, requester.actor, self._clock())
         self._access.rights_changed()

@@ -20,8 +20,8 @@ from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.service_parameters import TheAccess, received_files
 from runvitals.server.services import shared_services_of
 
-_OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
-_PLAIN: Final = "/projects/{project:path}/artifacts"
+OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
+PLAIN: Final = "/projects/{project:path}/artifacts"
 _MAX_USERS: Final = 1000
 _SIGNED_S: Final = 300
 """How long an address in a bucket can be used."""
@@ -69,8 +69,8 @@ def the_version(project: TheProjectNumber, name: Name, alias: Alias, access: The
 TheVersion = Annotated[CollectionVersion, Depends(the_version)]
 
 
-@router.get(_OWNED, response_model=models.CollectionsPage, dependencies=READS)
-@router.get(_PLAIN, response_model=models.CollectionsPage, dependencies=READS)
+@router.get(OWNED, response_model=models.CollectionsPage, dependencies=READS)
+@router.get(PLAIN, response_model=models.CollectionsPage, dependencies=READS)
 def collections(
     project: TheProjectNumber,
     page: ThePage,
@@ -85,8 +85,8 @@ def collections(
     return {"collections": shown, "total": total, "next": str(end) if rows and end < total else None}
 
 
-@router.get(_OWNED + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
-@router.get(_PLAIN + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
+@router.get(OWNED + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
+@router.get(PLAIN + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
 def versions(
     request: Request,
     project: TheProjectNumber,
@@ -115,16 +115,16 @@ def versions(
     }
 
 
-@router.get(_OWNED + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
-@router.get(_PLAIN + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
+@router.get(OWNED + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
+@router.get(PLAIN + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
 def version(request: Request, version: TheVersion, access: TheAccess) -> Any:
     """A version by alias or number, with the runs that used it."""
     users = access.metadata_store.artifacts.lineage.users(version.version.id, _MAX_USERS)
     return _to_response(request, version, users)
 
 
-@router.get(_OWNED + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
-@router.get(_PLAIN + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
+@router.get(OWNED + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
+@router.get(PLAIN + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
 def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
     """The files and references of a version, by path."""
     after = page.after or ""
@@ -138,8 +138,8 @@ def files(version: TheVersion, page: ThePage, access: TheAccess) -> Any:
     }
 
 
-@router.get(_OWNED + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
-@router.get(_PLAIN + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
+@router.get(OWNED + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
+@router.get(PLAIN + "/{name}/{alias}/content", response_class=Response, dependencies=DOWNLOADS)
 def content(
     request: Request,
     version: TheVersion,

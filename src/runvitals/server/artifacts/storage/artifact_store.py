@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from runvitals.server.artifacts.storage.collections import CollectionTable
+from runvitals.server.artifacts.storage.dependents import DependentTable
 from runvitals.server.artifacts.storage.entries import ContentTable, EntryTable
 from runvitals.server.artifacts.storage.lineage import LineageTable
+from runvitals.server.artifacts.storage.lineage_graph import LineageGraphTable
 from runvitals.server.artifacts.storage.links import LinkTable
 from runvitals.server.artifacts.storage.versions import VersionTable
 from runvitals.server.database.database import Database
@@ -17,7 +19,7 @@ class ArtifactStore:
     """Versions of files that runs make and use: `MetadataStore.artifacts`. Thread-safe.
 
     Attributes:
-        collections, versions, entries, contents, lineage, links: the tables.
+        collections, versions, entries, contents, lineage, lineage_graph, dependents, links: the tables.
     """
 
     def __init__(self, database: Database) -> None:
@@ -26,6 +28,8 @@ class ArtifactStore:
         self.entries = EntryTable(database)
         self.contents = ContentTable(database)
         self.lineage = LineageTable(database)
+        self.lineage_graph = LineageGraphTable(database)
+        self.dependents = DependentTable(database)
         self.links = LinkTable(database)
 
     def remove_expired(self, now_ms: int) -> int:

@@ -18,6 +18,7 @@ from runvitals.model.artifact_names import (
     is_version,
 )
 from runvitals.model.names import plain_text
+from runvitals.server.artifacts.storage.dependents import check_unlinked
 from runvitals.server.artifacts.storage.protection import (
     NOBODY,
     Changer,
@@ -36,6 +37,7 @@ from runvitals.server.artifacts.storage.rows import (
     CollectionVersion,
     UnknownArtifact,
 )
+from runvitals.server.artifacts.storage.sizes import CollectionSize, collection_sizes
 from runvitals.server.database.database import Database, add_rows, among, put_rows
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
@@ -90,6 +92,10 @@ class CollectionTable:
             total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
             page = statement.order_by(artifact_collection.c.name, artifact_collection.c.id)
             return read_collections(connection, page.offset(skip).limit(limit)), int(total)
+
+    def sizes(self, project_id: int) -> list[CollectionSize]:
+        """What the artifacts of a project take, the largest first."""
+        return collection_sizes(self._database, project_id)
 
     def portfolios(self, project_ids: Iterable[int], limit: int) -> list[Collection]:
         """The portfolios of some projects that have versions, by name; at most `limit`."""
@@ -311,17 +317,16 @@ class CollectionTable:
         return self._database.write(work)
 
     def delete(self, collection_id: int, now_ms: int = 0, by: Changer = NOBODY) -> None:
-        """Delete a collection; a sequence with its versions, which portfolios lose too.
+        """Delete a collection; a sequence with its versions.
 
         Raises:
-            ProtectedAlias: a version has an alias that `by` may not change.
+            LinkedVersions: a version of the sequence is linked: it must be unlinked first.
+            ProtectedAlias: a version of the portfolio has an alias that `by` may not change.
         """
 
         def work(connection: Connection) -> None:
-            columns = artifact_membership.c
-            own = select(artifact_version.c.id).where(artifact_version.c.collection_id == collection_id)
-            lost = or_(columns.collection_id == collection_id, columns.version_id.in_(own))
-            check_members(connection, lost, by)
+            check_unlinked(connection, artifact_version.c.collection_id == collection_id)
+            check_members(connection, artifact_membership.c.collection_id == collection_id, by)
             record_change(connection, collection_id, "registry.unlink", now_ms, by)
             connection.execute(delete(artifact_collection).where(artifact_collection.c.id == collection_id))
 

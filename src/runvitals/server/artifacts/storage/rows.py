@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from runvitals.model.artifacts import ArtifactVersion
 from runvitals.model.artifacts import UnknownArtifact as UnknownArtifact
+from runvitals.store.errors import InUse
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +143,44 @@ class NewVersion:
     distributed_id: str | None = None
 
 
+MAX_LINKS: Final = 100
+"""The most links that are read of something to be deleted."""
+MAX_NAMED_LINKS: Final = 10
 NO_MANIFEST: Final = -1
 """The number of files of a draft that has no valid manifest yet, in the database."""
 
 
 class ArtifactConflict(ValueError):
     """A change that the state of an artifact does not allow; the text says why."""
+
+
+class LinkedVersions(InUse):
+    """A deletion of versions that collections have to which they were linked.
+
+    Attributes:
+        links: where they are linked, as far as one text can name it; the requester may not read all of them.
+    """
+
+    def __init__(self, links: Sequence[CollectionVersion]) -> None:
+        self.links = tuple(links)
+        super().__init__(self.text(()))
+
+    def text(self, shown: Sequence[CollectionVersion]) -> str:
+        """Return why it is refused.
+
+        Args:
+            shown: the links that the requester may read.
+        """
+        names = [f"as {_link_text(link)}" for link in shown[:MAX_NAMED_LINKS]]
+        if others := len(self.links) - len(names):
+            more = "more " if names else ""
+            names.append(f"in {others} {more}{'place' if others == 1 else 'places'}")
+        return f"it is linked {', '.join(names)}: unlink it there first"
+
+
+def _link_text(link: CollectionVersion) -> str:
+    place = link.collection.project
+    if link.collection.entity is not None:
+        place = f"{link.collection.entity}/{place}"
+    aliases = f" ({', '.join(link.aliases)})" if link.aliases else ""
+    return f"{place}/{link.collection.name}:v{link.number}{aliases}"

@@ -18,8 +18,8 @@ from runvitals.model.artifact_names import (
 )
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.collections import add_member, ensure_collection, set_aliases
+from runvitals.server.artifacts.storage.dependents import check_unlinked
 from runvitals.server.artifacts.storage.manifest import Contents
-from runvitals.server.artifacts.storage.protection import NOBODY, check_members
 from runvitals.server.artifacts.storage.reading import read_version, read_versions
 from runvitals.server.artifacts.storage.rows import (
     NO_MANIFEST,
@@ -186,17 +186,17 @@ class VersionTable:
         Raises:
             UnknownArtifact: there is none.
             ArtifactConflict: it has aliases, and they are not to be deleted with it.
-            ProtectedAlias: it has a protected alias in a registry: it must be unlinked there first.
+            LinkedVersions: it is linked: it must be unlinked first.
         """
 
         def work(connection: Connection) -> Version:
             _lock(connection, version_id)
+            check_unlinked(connection, artifact_version.c.id == version_id)
             aliases = _aliases_of(connection, version_id)
             if aliases and not with_aliases:
                 raise ArtifactConflict(
                     f"the artifact has the aliases {', '.join(aliases[:10])}: delete them first, or with it"
                 )
-            check_members(connection, artifact_membership.c.version_id == version_id, NOBODY)
             _remove(connection, version_id, now_ms)
             return read_version(connection, version_id)
 

@@ -15,6 +15,8 @@ from runvitals.server.access.control import AccessControl
 from runvitals.server.access.principals import Operator, ServiceAccount, User
 from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.access.resources import Project
+from runvitals.server.artifacts.link_refusal import refusal
+from runvitals.server.artifacts.storage.rows import LinkedVersions
 from runvitals.server.doors.mlflow.errors import (
     INVALID_STATE,
     RESOURCE_ALREADY_EXISTS,
@@ -273,12 +275,20 @@ class Experiments:
         self._table.set_tags(experiment.id, tags)
 
     def trash(self, experiment: StoredExperiment) -> None:
-        """Move an experiment and its runs to the trash."""
+        """Move an experiment and its runs to the trash.
+
+        Raises:
+            HTTPException: 409: versions of its artifacts are linked in other projects.
+        """
         if experiment.deleted_ms is not None:
             raise unknown_experiment(self.id_of(experiment))
         if self.is_operator:
             self._table.trash(experiment.id, self._access.clock())
             return
+        try:
+            self._access.metadata_store.artifacts.dependents.check_project(experiment.id)
+        except LinkedVersions as error:
+            raise refusal(self._access, self._requester, "the experiment", error) from None
         self._access.accounts.owned_projects.trash(experiment.id, self._requester.actor, self._access.clock())
         self._access.rights_changed()
 

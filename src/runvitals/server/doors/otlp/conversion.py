@@ -235,6 +235,9 @@ class Conversion:
         point: HistogramPoint,
         into: _Points,
     ) -> None:
+        if point.fault:
+            self.reject(point.fault)
+            return
         histogram_series = self._histogram_series(metric, resource, series, point)
         if histogram_series is None:
             return

@@ -222,7 +222,7 @@ def _histogram(sent: _HistogramPoint | _ExponentialPoint) -> HistogramPoint:
         None if sent.sum is None else _float(sent.sum),
         None if sent.min is None else _float(sent.min),
         None if sent.max is None else _float(sent.max),
-        buckets,
+        *buckets,
     )
 
 

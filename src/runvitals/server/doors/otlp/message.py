@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, Final, Literal
 
-from runvitals.server.http.request_errors import HttpRejection, malformed, too_large
+from runvitals.server.http.request_errors import HttpRejection, too_large
 
 GAUGE: Final = "gauge"
 SUM: Final = "sum"
@@ -37,7 +38,13 @@ are many."""
 
 @dataclass(frozen=True, slots=True)
 class HistogramPoint:
-    """The counts of values within bounds. `attributes`: encoded, see `Resource`. `count` None: a gap."""
+    """The counts of values within bounds.
+
+    Args:
+        attributes: encoded, see `Resource`.
+        count: None: a gap.
+        fault: what is wrong with the buckets.
+    """
 
     attributes: Hashable
     start_ns: int
@@ -47,6 +54,7 @@ class HistogramPoint:
     min: float | None
     max: float | None
     buckets: Buckets
+    fault: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,31 +130,30 @@ def too_many_resources() -> HttpRejection:
     return too_large(f"more than {MAX_RESOURCES:,} resources in one request")
 
 
-def explicit_buckets(bounds: list[float], counts: list[int]) -> dict[tuple[float, float], int]:
-    """Return the buckets of a histogram with explicit bounds.
-
-    Raises:
-        HttpRejection: 400: the counts do not belong to the bounds.
+def explicit_buckets(bounds: list[float], counts: list[int]) -> tuple[Buckets, str]:
+    """Return the buckets of a histogram with explicit bounds, and what is wrong with them.
 
     Example:
         >>> explicit_buckets([1.0], [2, 0])
-        {(-inf, 1.0): 2}
+        ({(-inf, 1.0): 2}, '')
     """
     if not counts:
-        return {}
+        return {}, ""
     if len(counts) != len(bounds) + 1 or len(counts) > MAX_BUCKETS:
-        raise malformed(
+        return {}, (
             f"a histogram with {len(counts)} counts and {len(bounds)} bounds; expected one count more than "
             f"bounds, and at most {MAX_BUCKETS}"
         )
+    if any(not low < high for low, high in pairwise(bounds)):
+        return {}, "a histogram whose bounds do not ascend"
     edges = [float("-inf"), *bounds, float("inf")]
-    return {(edges[i], edges[i + 1]): count for i, count in enumerate(counts) if count}
+    return {(edges[i], edges[i + 1]): count for i, count in enumerate(counts) if count}, ""
 
 
 def exponential_buckets(
     scale: int, zeros: int, positive: tuple[int, list[int]], negative: tuple[int, list[int]]
-) -> dict[tuple[float, float], int]:
-    """Return the buckets of an exponential histogram.
+) -> tuple[Buckets, str]:
+    """Return the buckets of an exponential histogram, and what is wrong with them.
 
     Bucket i is from base^i to base^(i+1), base = 2^(2^-scale).
 
@@ -155,19 +162,19 @@ def exponential_buckets(
 
     Example:
         >>> exponential_buckets(0, 1, (1, [5]), (0, []))
-        {(0.0, 0.0): 1, (2.0, 4.0): 5}
+        ({(0.0, 0.0): 1, (2.0, 4.0): 5}, '')
     """
     if len(positive[1]) + len(negative[1]) > MAX_BUCKETS:
-        raise malformed(f"a histogram with more than {MAX_BUCKETS} buckets")
+        return {}, f"a histogram with more than {MAX_BUCKETS} buckets"
     if not -10 <= scale <= 20:
-        raise malformed(f"an exponential histogram of scale {scale}; expected -10 to 20")
+        return {}, f"an exponential histogram of scale {scale}; expected -10 to 20"
     buckets: dict[tuple[float, float], int] = {(0.0, 0.0): zeros} if zeros else {}
     for sign, (offset, counts) in ((1.0, positive), (-1.0, negative)):
         for number, count in enumerate(counts, offset):
             if count:
                 low, high = sorted((sign * _edge(scale, number), sign * _edge(scale, number + 1)))
                 buckets[low, high] = count
-    return buckets
+    return buckets, ""
 
 
 def _edge(scale: int, number: int) -> float:

@@ -235,7 +235,7 @@ def _histogram(message: bytes) -> HistogramPoint:
             high = read_double(_eight(value))
     observations = None if flags & NO_VALUE else count
     buckets = explicit_buckets(bounds, counts)
-    return HistogramPoint(b"".join(rest), start, time, observations, total, low, high, buckets)
+    return HistogramPoint(b"".join(rest), start, time, observations, total, low, high, *buckets)
 
 
 def _exponential(message: bytes) -> HistogramPoint:
@@ -268,7 +268,7 @@ def _exponential(message: bytes) -> HistogramPoint:
             high = read_double(_eight(value))
     observations = None if flags & NO_VALUE else count
     buckets = exponential_buckets(scale, zeros, sides[8], sides[9])
-    return HistogramPoint(b"".join(rest), start, time, observations, total, low, high, buckets)
+    return HistogramPoint(b"".join(rest), start, time, observations, total, low, high, *buckets)
 
 
 def _side(message: bytes) -> tuple[int, list[int]]:

@@ -16,14 +16,14 @@ from typing import Final, NamedTuple
 
 from cachetools import LRUCache
 
-from runvitals.model.metrics import otel
+from runvitals.model.metrics import DEFINITIONS, otel
 from runvitals.model.names import sanitized_name
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Input, possible
 from runvitals.server.doors.otlp.exporter_series import translation
 from runvitals.server.doors.otlp.message import Buckets, Resource, SentMetric
 from runvitals.server.doors.routing import Route, RoutingRules, device
-from runvitals.server.doors.sample_batches import MAX_KEYS, KeyLists, folded_key
+from runvitals.server.doors.sample_batches import FOREIGN, MAX_KEYS, KeyLists, folded_key
 from runvitals.server.doors.sending_interval import SendingInterval
 from runvitals.server.ingest.envelope import WriterDescription
 
@@ -302,7 +302,10 @@ class ResourceSeries:
                 return NumberSeries(
                     exporters.key, exporters.factor, exporters.highest, exporters.inputs, limits
                 )
-        return NumberSeries(folded_key(metric.name, {**attributes, **self._folded}), 1.0)
+        key = folded_key(metric.name, {**attributes, **self._folded})
+        if not self._is_ours and DEFINITIONS.find(key) is not None:
+            key = folded_key(FOREIGN + metric.name, {**attributes, **self._folded})
+        return NumberSeries(key, 1.0)
 
     def _with_device_number(self, metric: SentMetric, attributes: Mapping[str, str]) -> Mapping[str, str]:
         """Return the attributes with the number of the device, where the rules find one."""

@@ -218,10 +218,10 @@ def _bound(text: str) -> float | None:
 
 def _quantile(fraction: float, bounds: list[float], counts: Floats) -> float:
     total = float(counts[-1])
-    if math.isnan(fraction) or len(bounds) < 2 or not math.isinf(bounds[-1]) or total == 0:
-        return math.nan
     if fraction < 0 or fraction > 1:
         return -math.inf if fraction < 0 else math.inf
+    if math.isnan(fraction) or len(bounds) < 2 or not math.isinf(bounds[-1]) or total == 0:
+        return math.nan
     rank = fraction * total
     bucket = int(np.searchsorted(counts, rank))
     if bucket >= len(bounds) - 1:

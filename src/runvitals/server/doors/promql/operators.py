@@ -48,6 +48,8 @@ def combine(node: Binary, left: ScalarValues | Vector, right: ScalarValues | Vec
     Raises:
         QueryError: the operands do not fit.
     """
+    if node.matching.labels and (isinstance(left, ScalarValues) or isinstance(right, ScalarValues)):
+        raise QueryError("parse error: vector matching only allowed between instant vectors")
     if node.operator in SETS:
         if isinstance(left, ScalarValues) or isinstance(right, ScalarValues):
             raise QueryError("parse error: set operator not allowed in binary scalar expression")

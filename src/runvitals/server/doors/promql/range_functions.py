@@ -172,10 +172,16 @@ def quantile(fraction: float, values: Floats) -> float:
     return float(np.quantile(values, fraction))
 
 
+def _changes(values: Floats) -> int:
+    """Count how often a value differs from the one before; NaN does not differ from NaN."""
+    missing = np.isnan(values)
+    return int(((values[1:] != values[:-1]) & ~(missing[1:] & missing[:-1])).sum())
+
+
 OVER_TIME: Final[dict[str, Window]] = {
     "avg_over_time": lambda t, v, _: float(v.mean()),
-    "min_over_time": lambda t, v, _: float(v.min()),
-    "max_over_time": lambda t, v, _: float(v.max()),
+    "min_over_time": lambda t, v, _: float(np.fmin.reduce(v)),  # NaN if all are
+    "max_over_time": lambda t, v, _: float(np.fmax.reduce(v)),
     "sum_over_time": lambda t, v, _: float(v.sum()),
     "count_over_time": lambda t, v, _: float(len(v)),
     "last_over_time": lambda t, v, _: float(v[-1]),
@@ -183,7 +189,7 @@ OVER_TIME: Final[dict[str, Window]] = {
     "stddev_over_time": lambda t, v, _: float(v.std()),
     "stdvar_over_time": lambda t, v, _: float(v.var()),
     "quantile_over_time": lambda t, v, fraction: quantile(fraction, v),
-    "changes": lambda t, v, _: float((np.diff(v) != 0).sum()),
+    "changes": lambda t, v, _: float(_changes(v)),
     "resets": lambda t, v, _: float((np.diff(v) < 0).sum()),
 }
 KEEPS_NAME: Final = "last_over_time"

@@ -17,6 +17,7 @@ from runvitals.base.deadline import TooSlow
 from runvitals.server.access.permission import needs
 from runvitals.server.doors.promql import queries
 from runvitals.server.doors.promql.lexer import duration_ms
+from runvitals.server.doors.promql.parser import parse
 from runvitals.server.doors.promql.series_source import SeriesSource
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.error_table import meaning_of
@@ -199,6 +200,52 @@ async def build_info(request: Request) -> Response:
     return _success_response(
         {"version": "2.42.0", "application": "runvitals", "revision": runvitals.__version__}
     )
+
+
+@router.get("/status/flags", include_in_schema=False, dependencies=[needs("authenticated")])
+async def flags() -> Response:
+    """Return no flags: this is not Prometheus, but Grafana asks for them."""
+    return _success_response({})
+
+
+@router.get("/status/config", include_in_schema=False, dependencies=[needs("authenticated")])
+async def config() -> Response:
+    """Return an empty configuration: nothing is scraped."""
+    return _success_response({"yaml": ""})
+
+
+@router.get("/status/runtimeinfo", include_in_schema=False, dependencies=[needs("authenticated")])
+async def runtime_info() -> Response:
+    """Return what Grafana shows of a server; nothing about the process."""
+    return _success_response({"reloadConfigSuccess": True, "storageRetention": ""})
+
+
+@router.get("/status/tsdb", include_in_schema=False, dependencies=[needs("authenticated")])
+async def tsdb() -> Response:
+    """Return no statistics of the store, of whose series each requester may read others."""
+    names = ("seriesCountByMetricName", "labelValueCountByLabelName", "memoryInBytesByLabelName")
+    head = {"numSeries": 0, "numLabelPairs": 0, "chunkCount": 0, "minTime": 0, "maxTime": 0}
+    lists: dict[str, Any] = {key: [] for key in (*names, "seriesCountByLabelValuePair")}
+    return _success_response({"headStats": head, **lists})
+
+
+@router.get("/targets", include_in_schema=False, dependencies=[needs("authenticated")])
+async def targets() -> Response:
+    """Return no targets: nothing is scraped."""
+    return _success_response({"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}})
+
+
+@router.get("/format_query", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.post("/format_query", include_in_schema=False, dependencies=[needs("authenticated")])
+async def format_query(request: Request) -> Response:
+    """Return a valid query as it is, without surrounding spaces; or what is wrong with it."""
+
+    def checked(source: SeriesSource, parameters: Parameters) -> Any:
+        text = _required(parameters, "query")
+        parse(text)
+        return text.strip()
+
+    return await _respond(request, checked)
 
 
 @router.api_route(

@@ -15,6 +15,7 @@ import numpy as np
 
 from runvitals.base import deadline
 from runvitals.base.buckets import Grid
+from runvitals.model.batch_format import GAP_BITS
 from runvitals.model.filter import Filter, Predicate, ReadableRuns
 from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.metrics.prometheus import LOG, LOG_STEP, free_label, to_prometheus
@@ -23,7 +24,8 @@ from runvitals.model.state import MONITOR, RUNNING
 from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.syntax import Matcher, QueryError
 from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
-from runvitals.server.doors.routing import writer_host
+from runvitals.server.doors.routing import label_name, writer_host
+from runvitals.server.doors.sample_batches import FOREIGN
 from runvitals.server.http.workers import Workers
 from runvitals.server.library.stored.lanes import Lane, lanes
 from runvitals.server.metadata_store import MetadataStore
@@ -34,18 +36,26 @@ MAX_RUNS: Final = 2000
 MAX_SERIES: Final = 20_000
 MAX_SAMPLES: Final = 5_000_000
 _THREADS: Final = 2
-_EXTERNAL = re.compile(r"([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{(.*)\})?", re.DOTALL)
-_LABEL = re.compile(r'([a-zA-Z_][a-zA-Z0-9_]*)="((?:[^"\\]|\\.)*)",?', re.DOTALL)
+_EXTERNAL = re.compile(r"([^{}]+)(?:\{(.*)\})?", re.DOTALL)
+_LABEL = re.compile(r'([^=,{}"]+)="((?:[^"\\]|\\.)*)",?', re.DOTALL)
+_NOT_IN_NAME = re.compile(r"[^a-zA-Z0-9_:]")
+_DOORS: Final = ("0", "otlp")
+"""The last parts of the names of writers whose series have names of their own: of remote write and OTLP."""
 _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 class SelectedSeries(NamedTuple):
-    """A series: its labels, its place in the store, and the factor to its unit."""
+    """A series: its labels, its place in the store, and the factor to its unit.
+
+    Args:
+        has_nan: whether NaN is a value, as in Prometheus; otherwise it is a gap.
+    """
 
     labels: Labels
     lane: int
     metric: int
     factor: float
+    has_nan: bool = False
 
 
 Match = Callable[[str], bool]
@@ -107,7 +117,10 @@ class SeriesSource:
                 raise QueryError(text, "execution")
             for samples in self._store.read([lane], list(lane_series), t0, t1).series:
                 series = lane_series[samples.metric]
-                there = ~np.isnan(samples.values)
+                is_gap = (
+                    samples.values.view(np.int64) == GAP_BITS if series.has_nan else np.isnan(samples.values)
+                )
+                there = ~is_gap
                 if there.any():
                     values = samples.values[there] * series.factor
                     gaps = None if there.all() else samples.t[~there]
@@ -154,11 +167,13 @@ class SeriesSource:
                 of_lane["rank"] = "" if lane.rank is None else str(lane.rank)
                 if lane.rank is None:
                     of_lane["process"] = _process(lane.writers[0].writer) if lane.writers else ""
-            external = any(writer.writer == f"monitor.{writer_host(lane.host)}.0" for writer in lane.writers)
+            names = {f"monitor.{writer_host(lane.host)}.{door}" for door in _DOORS}
+            external = any(writer.writer in names for writer in lane.writers)
             for key, metric in lane.sampled.items():
-                name, labels, factor = _external(key) if external and _is_external(key) else _own(key)
+                is_external = external and _is_external(key)
+                name, labels, factor = _external(key) if is_external else _own(key)
                 pairs = sorted_labels({**dict(labels), **of_lane, NAME: name})
-                yield SelectedSeries(pairs, lane.id, metric, factor)
+                yield SelectedSeries(pairs, lane.id, metric, factor, is_external)
             for key, metric in lane.logged.items():
                 if key == STEP:
                     step = sorted_labels({**of_lane, NAME: LOG_STEP.sample})
@@ -196,13 +211,14 @@ def _is_external(key: str) -> bool:
 
 @lru_cache(16_384)
 def _external(key: str) -> _Named:
-    """Return name and labels of a key that remote write made of them."""
+    """Return name and labels of a key that remote write or OTLP made of them, as Prometheus spells them."""
     match = _EXTERNAL.fullmatch(key)
     if match is None:
         return _own(key)
     pairs = _LABEL.findall(match[2] or "")
-    labels = ((free_label(name), _ESCAPED.sub(_unescape, value)) for name, value in pairs)
-    return match[1], tuple(labels), 1.0
+    labels = ((free_label(label_name(name)), _ESCAPED.sub(_unescape, value)) for name, value in pairs)
+    name = _NOT_IN_NAME.sub("_", match[1].removeprefix(FOREIGN))
+    return f"_{name}" if name[0].isdigit() else name, tuple(labels), 1.0
 
 
 def _unescape(match: re.Match[str]) -> str:

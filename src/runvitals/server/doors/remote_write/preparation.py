@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from runvitals.base.buckets import Floats, Integers
+from runvitals.model.batch_format import GAP
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.recording import records
 from runvitals.server.doors.remote_write.message import SentSamples
@@ -23,6 +24,9 @@ MAX_UNSENT: Final = 10_000
 
 Outputs = tuple[Target, int, dict[str, float]]
 """Where and when derived metrics were computed, and their values by key."""
+
+_STALE: Final = np.uint64(0x7FF0000000000002)
+"""The NaN by which Prometheus marks the end of a series."""
 
 
 @dataclass
@@ -91,9 +95,9 @@ def prepare(
         unsent: derived metrics of earlier requests that could not be stored.
     """
     series, t = samples.series, samples.t
-    sent_values = np.where(
-        np.isnan(samples.values), np.nan, samples.values
-    )  # Prometheus' markers are signals
+    table.separate(series, t, samples.values)
+    sent_values = np.where(np.isnan(samples.values), np.nan, samples.values)  # its markers are signals
+    ends = samples.values.view(np.uint64) == _STALE
     old, new = t < oldest_ms, t > newest_ms
     skipped = table.is_skipped[series]
     values = np.minimum(sent_values, table.highest[series])
@@ -105,7 +109,9 @@ def prepare(
     outputs = [*unsent, *_derive(series, t, values, table, usable & table.has_inputs[series])]
     stored = usable & (table.column[series] != NOT_STORED)
     numbers = series[stored]
-    grouped = _group(table, numbers, t[stored], values[stored] * table.factor[numbers])
+    scaled = values[stored] * table.factor[numbers]
+    scaled[ends[stored]] = GAP
+    grouped = _group(table, numbers, t[stored], scaled)
     _add_outputs(grouped, outputs)
     targets = list({id(rows.target): rows.target for rows in grouped.values()}.values())
     parts = [part for rows in grouped.values() for part in _envelopes(rows)]

@@ -8,10 +8,13 @@ from math import inf
 from typing import Final
 
 import numpy as np
+from numpy.typing import NDArray
 
+from runvitals.base.buckets import Floats, Integers
 from runvitals.base.protobuf import Malformed
 from runvitals.server.doors.exporters import translate
 from runvitals.server.doors.exporters.translation import Input, Translation
+from runvitals.server.doors.remote_write.rivals import Rivals
 from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import Target
 from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, address_of, device, route_of
@@ -63,6 +66,7 @@ class SeriesTable:
         self.has_blanks = np.zeros(1024, np.bool_)
         self.has_inputs = np.zeros(1024, np.bool_)
         self.is_skipped = np.zeros(1024, np.bool_)
+        self._rivals = Rivals()
 
     def __len__(self) -> int:
         return self._weight
@@ -101,7 +105,21 @@ class SeriesTable:
             )
             if mapping.inputs:
                 self.inputs[number] = mapping.inputs
+        if ours is not None:
+            self._rivals.add(number, number_of_target, ours, labels)
         return number
+
+    def separate(self, series: NDArray[np.int64], t: Integers, values: Floats) -> None:
+        """Give series keys of their own that are sent beside others of the same key: of a second exporter."""
+        for number, labels in self._rivals.of_samples(series, t, values):
+            mapping = self._other(labels, int(self.target[number]))
+            self.is_skipped[number] = mapping is None
+            target = self.targets[self.target[number]]
+            self.column[number] = NOT_STORED if mapping is None else target.column(str(mapping.key))
+            self.factor[number], self.highest[number] = 1.0, inf
+            self.least[number], self.most[number] = -inf, inf
+            self.has_blanks[number] = self.has_inputs[number] = False
+            self.inputs.pop(number, None)
 
     def _target_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of the run and host that labels name, a new one if need be."""

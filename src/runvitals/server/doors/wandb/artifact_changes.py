@@ -25,6 +25,7 @@ from runvitals.server.doors.wandb.artifact_requests import (
     checked_int64,
     collection_for,
     collection_named,
+    delete_unlinked,
     project_named,
     record_change,
     tag_names,
@@ -74,7 +75,7 @@ def delete_artifact(_: None, info: Info, input: Input) -> dict[str, Any]:
     row = version_for(context, input["artifact_id"], Action.ARTIFACT_DELETE)
     (node,) = artifact_nodes(context, [row])
     with_aliases = bool(input.get("delete_aliases"))
-    valid(artifacts_of(context).versions.delete, row.id, context.now_ms(), with_aliases)
+    delete_unlinked(context, artifacts_of(context).versions.delete, row.id, context.now_ms(), with_aliases)
     record_change(
         context,
         project_of(context, row.collection),
@@ -205,7 +206,7 @@ def delete_portfolio(_: None, info: Info, input: Input) -> dict[str, Any]:
 def _delete_collection(context: GraphQLContext, id: str) -> dict[str, Any]:
     row = collection_for(context, id, Action.ARTIFACT_DELETE)
     by = changer(context, project_of(context, row))
-    valid(artifacts_of(context).collections.delete, row.id, context.now_ms(), by)
+    delete_unlinked(context, artifacts_of(context).collections.delete, row.id, context.now_ms(), by)
     record_change(context, project_of(context, row), "artifact.delete", row.name)
     return {"artifactCollection": collection_node(context, replace(row, versions=0), "DELETED")}
 

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 ARTIFACT_READS: Final = Resolvers("artifacts")
 _MAX_USERS: Final = 1000
 _MAX_NAMES: Final = 500
-_ORDERS: Final = ("createdAt", "created_at", "versionIndex", "version")
+_ORDERS: Final = ("createdAt", "created_at", "versionIndex", "version_index", "version")
 """All the same: versions are numbered as they are made."""
 
 # By id

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from fastapi import HTTPException
 
 from runvitals.server.access.actions import Action
+from runvitals.server.artifacts.link_refusal import refusal
 from runvitals.server.artifacts.storage.protection import Changer
-from runvitals.server.artifacts.storage.rows import Collection, UnknownArtifact, Version
+from runvitals.server.artifacts.storage.rows import Collection, LinkedVersions, UnknownArtifact, Version
 from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, not_found, project_of, require
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
@@ -100,6 +101,19 @@ def valid(function: Any, *args: Any, **kwargs: Any) -> Any:
         raise HTTPException(403, str(error)) from None
     except ValueError as error:
         raise InvalidArgument(str(error)) from None
+
+
+def delete_unlinked(context: GraphQLContext, delete: Callable[..., Any], *args: Any) -> None:
+    """Delete versions, which the store refuses while they are linked.
+
+    Raises:
+        InvalidArgument, HTTPException: with the text of the refusal.
+    """
+    try:
+        valid(delete, *args)
+    except LinkedVersions as error:
+        refused = refusal(context.access, context.requester, "the artifact", error)
+        raise InvalidArgument(str(refused.detail)) from None
 
 
 def record_change(context: GraphQLContext, project: ProjectNode, action: str, name: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
@@ -15,11 +15,20 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.base.numbers import parse_integer
 from runvitals.base.regular_expressions import finder
 from runvitals.model.logged_media import SavedFile
+from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.doors.wandb.context import GraphQLContext
+from runvitals.server.doors.wandb.context import GraphQLContext, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
-from runvitals.server.doors.wandb.run_nodes import RunNode, find_project, find_run, iso_time
+from runvitals.server.doors.wandb.run_nodes import (
+    RunNode,
+    find_project,
+    find_run,
+    iso_time,
+    project_of,
+    run_nodes,
+    run_to_change,
+)
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.router import Router
 from runvitals.server.library.run_library import OpenedContent, RunView
@@ -36,14 +45,15 @@ _MAX_NUMBER: Final = 2**53
 
 
 @FILE_READS.field("Run", "fileCount")
-async def file_count(node: RunNode, info: Info) -> int:
+async def file_count(run: RunNode | Mapping[str, Any], info: Info) -> int:
     """Return how many files the run saved."""
+    node = await _readable(run, info.context)
     return len(await _saved_files(info.context, node.row))
 
 
 @FILE_READS.field("Run", "files")
 async def files(
-    node: RunNode,
+    run: RunNode | Mapping[str, Any],
     info: Info,
     names: list[str] | None = None,
     after: str | None = None,
@@ -51,6 +61,7 @@ async def files(
     pattern: str | None = None,
 ) -> dict[str, Any]:
     """Return a page of the files."""
+    node = await _readable(run, info.context)
     begin = parse_integer(after, _MAX_NUMBER) if after else 0
     if begin is None:
         raise InvalidArgument("invalid after: expected the `endCursor` of a previous page")
@@ -112,6 +123,19 @@ async def download(request: Request, entity: str, project: str, name: str, file:
         raise HTTPException(404, f"the run {name!r} has no file {file!r}")
     saved, opened_content = result
     return content_response(request, opened_content, saved.sha256, download=saved.name)
+
+
+async def _readable(run: RunNode | Mapping[str, Any], context: GraphQLContext) -> RunNode:
+    """Return a run that the requester may read; mutations and `bucket` return it as an object with its id."""
+    if isinstance(run, RunNode):
+        return run
+    number = number_of("Run", run["id"])
+
+    def read() -> RunNode:
+        row = run_to_change(context, number, Action.RUN_READ)
+        return run_nodes(context, project_of(context, row), [row], frozenset())[0]
+
+    return await run_in_threadpool(read)
 
 
 async def _saved_files(context: GraphQLContext, row: RunRow) -> list[SavedFile]:

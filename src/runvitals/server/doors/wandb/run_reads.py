@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from runvitals.server.doors.wandb.context import Info
 
 RUN_READS: Final = Resolvers("run_reads")
+_INSIDE: Final = "inside"
+"""The cursor of runs after which no page begins: clients expect a text."""
 MAX_PAGE: Final = 1000
 
 
@@ -70,7 +72,7 @@ def runs(
     first: int | None = None,
     after: str | None = None,
 ) -> dict[str, Any]:
-    """Return a page of the runs that match a filter. Only the last one of a page has a cursor."""
+    """Return a page of the runs that match a filter. A page begins after the last one of another only."""
     return page_of_runs(info, node, _read_filter(info.context, node, filters), order, first, after)
 
 
@@ -88,7 +90,7 @@ def page_of_runs(
         raise InvalidArgument(str(error)) from None
     end = None if page.next is None else bound.bind(context.request, page.next)
     nodes = run_nodes(context, node, page.runs, selected_fields(info))
-    cursors = [*[None] * (len(nodes) - 1), end]
+    cursors = [*[_INSIDE] * (len(nodes) - 1), end or _INSIDE]
     return {
         "edges": [
             {"node": run_node, "cursor": cursor} for run_node, cursor in zip(nodes, cursors, strict=False)

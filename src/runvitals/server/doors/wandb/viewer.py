@@ -20,7 +20,7 @@ VIEWER: Final = Resolvers("viewer")
 OLDEST_CLIENT: Final = "0.16.0"
 NEWEST_CLIENT: Final = "99.0.0"
 """The newest client that may connect: none is refused because it is new."""
-FEATURES: Final = ("ARTIFACT_REGISTRY_SEARCH",)
+FEATURES: Final = ("ARTIFACT_REGISTRY_SEARCH", "FILESTREAM_GZIP", "UPDATE_RUN_STATE")
 """The names of the optional abilities of wandb's servers that this one has."""
 
 
@@ -50,7 +50,7 @@ def viewer(_: None, info: Info) -> UserNode:
     if isinstance(principal, User):
         row, address = accounts.users.get(principal.id), accounts.emails.primary(principal.id)
         names = accounts.entity_names([*principal.teams, *filter(None, [principal.home])])
-        teams = [EntityNode(number, names[number]) for number in principal.teams if number in names]
+        teams = [EntityNode(number, name) for number, name in names.items()]  # and the own entity
         return UserNode(
             node_id("User", principal.id),
             row.name,

@@ -52,10 +52,15 @@ class StoredRunPlace:
     last_ms: int
     author_id: int | None
     service_account_id: int | None
-    in_trash: bool
+    trashed_ms: int | None
     console_bytes: int
     files: int
     media: int
+
+    @property
+    def in_trash(self) -> bool:
+        """Whether it, or its project, is in the trash."""
+        return self.trashed_ms is not None
 
 
 def _in_trash() -> ColumnElement[bool]:
@@ -107,7 +112,7 @@ def run_storage(database: Database, entity_id: int | None, project_id: int) -> l
             run.c.last_ms,
             run.c.author_id,
             run.c.service_account_id,
-            _in_trash().label("in_trash"),
+            func.coalesce(project.c.deleted_ms, run.c.deleted_ms).label("trashed_ms"),
             func.coalesce(console_kept.c.bytes, 0).label("console_bytes"),
             func.coalesce(sizes.c.files, 0).label("files"),
             func.coalesce(sizes.c.media, 0).label("media"),

@@ -18,6 +18,8 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Project, Visibility
+from runvitals.server.artifacts.link_refusal import refusal
+from runvitals.server.artifacts.storage.rows import LinkedVersions
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
@@ -212,7 +214,14 @@ def change_project(
 def delete_project(
     project: TheProject, access: TheAccess, requester: TheRequester, request: Request
 ) -> dict[str, Any]:
-    """Move a project to the trash with all its runs. It can be restored until `purged_ms`."""
+    """Move a project to the trash with all its runs. It can be restored until `purged_ms`.
+
+    While other projects have versions that are linked to theirs, these must be unlinked first: 409.
+    """
+    try:
+        access.metadata_store.artifacts.dependents.check_project(project.id)
+    except LinkedVersions as error:
+        raise refusal(access, requester, "the project", error) from None
     now_ms = access.clock()
     runs = access.accounts.owned_projects.trash(project.id, requester.actor, now_ms)
     access.rights_changed()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 from runvitals.model.errors import UnknownProject
@@ -11,6 +11,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
+from runvitals.server.reports.audience import mentioned_readers
 from runvitals.server.reports.document import Document
 from runvitals.server.reports.report_ids import slug_of
 from runvitals.server.reports.routes.panel_readers import shown_to_readers
@@ -105,15 +106,29 @@ def whole(
         "description": document["description"],
         "shown_revision": revision,
         "blocks": document["blocks"],
-        "html": html_of_blocks(document, images),
+        "html": html_of_blocks(document, images, _mentions(access, requester, row, document)),
         "may": may,
     }
 
 
-def html_of_blocks(document: Document, images: ImageLinks) -> dict[str, str]:
+def _mentions(
+    access: AccessControl, requester: Requester, row: ReportRow, document: Document
+) -> Collection[str]:
+    """Return the names in the text of users who may read the report; a guest sees no links to them."""
+    if requester.user_id is None:
+        return ()
+    texts = (block["text"] for block in document["blocks"] if block["kind"] == "text")
+    names = set[str]().union(*map(markdown.mentions_of, texts))
+    return mentioned_readers(access.accounts, access.directory, row, names)
+
+
+def html_of_blocks(document: Document, images: ImageLinks, mentions: Collection[str] = ()) -> dict[str, str]:
     """Return the HTML of the blocks of text, by their ids.
 
     What would take too long, such as thousands of brackets, is shown as it was written.
+
+    Args:
+        mentions: names that become links.
     """
     left = _MAX_MARKUP
     rendered = {}
@@ -123,7 +138,7 @@ def html_of_blocks(document: Document, images: ImageLinks) -> dict[str, str]:
             left -= _markup(text)
             is_shown = left >= 0 and len(text) <= markdown.MAX_CHARACTERS
             rendered[block["id"]] = (
-                markdown.html_of(text, images) if is_shown else f"<pre>{html.escape(text)}</pre>\n"
+                markdown.html_of(text, images, mentions) if is_shown else f"<pre>{html.escape(text)}</pre>\n"
             )
     return rendered
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 from fastapi import Path, Query, Request
@@ -18,6 +19,7 @@ from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.library.measured_library import KINDS, RunStorage
+from runvitals.server.runs.routes.project_parameters import trash_ms
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.routes.own_usage import ProjectBytes
@@ -70,6 +72,7 @@ class RunBytes(ResponseBody):
     started_ms: int
     last_ms: int
     in_trash: bool
+    purged_ms: int | None = Field(description="When it leaves the trash for good.")
     samples: int
     console: int
     media: int
@@ -86,6 +89,28 @@ class RunBytesPage(ResponseBody):
     next: str | None
 
 
+class ArtifactBytes(ResponseBody):
+    """The versions of an artifact. Content that several of them have counts in each."""
+
+    name: str
+    type: str
+    versions: int
+    bytes: int
+    expiring_bytes: int = Field(description="Of versions with a time to live.")
+    expires_ms: int | None = Field(description="When the first of them is deleted.")
+    newest_ms: int
+    may: list[str] = Field(description="`artifact:delete` if the requester may delete it.")
+
+
+class ArtifactBytesPage(ResponseBody):
+    """A page of artifacts of a project, the largest first."""
+
+    artifacts: list[ArtifactBytes]
+    total: int
+    next: str | None
+
+
+_ARTIFACT_ACTIONS = frozenset((Action.ARTIFACT_DELETE,))
 _RUN_ACTIONS = frozenset((Action.RUN_DELETE,))
 
 
@@ -156,6 +181,23 @@ async def runs(
     return {**listed, "runs": runs}
 
 
+@router.get(
+    "/storage/{entity}/{project}/artifacts",
+    response_model=ArtifactBytesPage,
+    dependencies=[needs("filtered artifact:read")],
+)
+def artifacts(
+    entity: EntityName, project: ProjectName, access: TheAccess, requester: TheRequester, page: ThePage
+) -> dict[str, Any]:
+    """List the bytes of a project's artifacts, and what their time to live will take."""
+    owned = _project(access, requester, entity, project)
+    item = ProjectItem("artifact", 0, owned)
+    access.require(requester, Action.ARTIFACT_READ, item, f"project {f'{entity}/{project}'!r}", changes=False)
+    may = access.may_list(requester, item, _ARTIFACT_ACTIONS)
+    sizes = access.metadata_store.artifacts.collections.sizes(owned.id)
+    return page_in_order("artifacts", [{**asdict(size), "may": may} for size in sizes], page)
+
+
 def _entity(access: AccessControl, requester: Requester, name: str) -> Entity:
     """The team or user of the path, if the requester may see what it stores."""
     owner, what = access.directory.entity_named(name), f"team or user {name!r}"
@@ -194,6 +236,7 @@ def _project(access: AccessControl, requester: Requester, entity: str, name: str
 def _with_rights(
     access: AccessControl, requester: Requester, project: Project, stored: list[RunStorage]
 ) -> list[dict[str, Any]]:
+    kept_ms = trash_ms(access)
     return [
         {
             "run": run.place.uid,
@@ -201,6 +244,7 @@ def _with_rights(
             "started_ms": run.place.started_ms,
             "last_ms": run.place.last_ms,
             "in_trash": run.place.in_trash,
+            "purged_ms": None if run.place.trashed_ms is None else run.place.trashed_ms + kept_ms,
             **run.by_kind,
             "bytes": run.bytes,
             "may": access.may_list(

@@ -1,0 +1,162 @@
+"""Deletes artifacts and their versions, and answers what breaks if one does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Final
+
+from fastapi import HTTPException, Query, Request
+
+from runvitals.server.access.actions import Action
+from runvitals.server.access.control import AccessControl
+from runvitals.server.access.permission import needs
+from runvitals.server.access.requester import Requester, TheRequester, requester_of
+from runvitals.server.access.resources import ProjectItem
+from runvitals.server.artifacts.lineage_walk import NodeKey
+from runvitals.server.artifacts.link_refusal import link_json, readable_links, refusal
+from runvitals.server.artifacts.routes.artifacts import (
+    OWNED,
+    PLAIN,
+    READS,
+    Name,
+    TheProjectNumber,
+    TheVersion,
+    the_version,
+)
+from runvitals.server.artifacts.routes.deletion_models import DependentsSchema
+from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes
+from runvitals.server.artifacts.storage.dependents import Dependents
+from runvitals.server.artifacts.storage.rows import (
+    ArtifactConflict,
+    Collection,
+    LinkedVersions,
+)
+from runvitals.server.http.router import Router
+from runvitals.server.service_parameters import TheAccess
+
+_DELETES: Final = [needs("artifact:delete")]
+_ACTIONS: Final = frozenset((Action.ARTIFACT_DELETE,))
+
+router = Router()
+
+
+@router.get(
+    "/entities/{entity}/projects/{project}/artifact-dependents",
+    response_model=DependentsSchema,
+    dependencies=READS,
+)
+@router.get(
+    "/projects/{project:path}/artifact-dependents", response_model=DependentsSchema, dependencies=READS
+)
+def dependents(
+    request: Request,
+    project: TheProjectNumber,
+    access: TheAccess,
+    name: Annotated[str, Query(description="The name of an artifact.", max_length=256)],
+    alias: Annotated[
+        str | None,
+        Query(description="An alias, or a version such as `v3`; without it all versions.", max_length=256),
+    ] = None,
+) -> Any:
+    """What breaks if a version, or an artifact with all its versions, is deleted."""
+    store = access.metadata_store.artifacts
+    if alias is not None:
+        version = the_version(project, name, alias, access)
+        return _shown(
+            access, request, project, store.dependents.of_version(version.version.id), version.aliases
+        )
+    collection = _collection(access, project, name)
+    if collection.kind == "portfolio":
+        return _shown(
+            access, request, project, Dependents((), 0, (), 0, ()), store.collections.aliases(collection.id)
+        )
+    aliases = store.collections.aliases(collection.id)
+    return _shown(access, request, project, store.dependents.of_collection(collection.id), aliases)
+
+
+@router.delete(OWNED + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
+@router.delete(PLAIN + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
+def delete_version(
+    version: TheVersion,
+    access: TheAccess,
+    requester: TheRequester,
+    with_aliases: Annotated[bool, Query(description="Also if it has aliases, such as `latest`.")] = False,
+) -> None:
+    """Delete a version for good. One that is linked must be unlinked first: 409 says where it is."""
+    row, now_ms = version.version, access.clock()
+    if version.collection.kind == "portfolio":
+        raise HTTPException(409, "a linked version is unlinked, or deleted where it was logged")
+    try:
+        access.metadata_store.artifacts.versions.delete(row.id, now_ms, with_aliases)
+    except LinkedVersions as error:
+        raise refusal(access, requester, "the artifact", error) from None
+    except ArtifactConflict as error:
+        raise HTTPException(409, str(error)) from None
+    _record(access, requester, version.collection, f"{version.collection.name}:v{version.number}")
+
+
+@router.delete(OWNED + "/{name}", status_code=204, dependencies=_DELETES)
+@router.delete(PLAIN + "/{name}", status_code=204, dependencies=_DELETES)
+def delete_collection(
+    project: TheProjectNumber, name: Name, access: TheAccess, requester: TheRequester
+) -> None:
+    """Delete an artifact with all its versions, none of which may be linked: 409 says which are."""
+    collection = _collection(access, project, name)
+    try:
+        access.metadata_store.artifacts.collections.delete(collection.id)
+    except LinkedVersions as error:
+        raise refusal(access, requester, "the artifact", error) from None
+    _record(access, requester, collection, collection.name)
+
+
+def _collection(access: AccessControl, project: int, name: str) -> Collection:
+    collection = access.metadata_store.artifacts.collections.named(project, name)
+    if collection is None:
+        raise HTTPException(404, f"there is no artifact {name!r} in the project")
+    return collection
+
+
+def _shown(
+    access: AccessControl, request: Request, project: int, dependents: Dependents, aliases: Iterable[str]
+) -> dict[str, Any]:
+    nodes = ReadableNodes(access, request)
+    readable = nodes.readable_of(
+        [
+            *(NodeKey("run", number) for number in dependents.runs),
+            *(NodeKey("version", number) for number in dependents.versions),
+        ]
+    )
+    links = readable_links(access, requester_of(request), dependents.links)
+    return {
+        "used_by": [nodes.run(number) for number in dependents.runs if NodeKey("run", number) in readable],
+        "used_by_total": dependents.run_count,
+        "made_from": [
+            nodes.version(number) for number in dependents.versions if NodeKey("version", number) in readable
+        ],
+        "made_from_total": dependents.version_count,
+        "links": [link_json(link) for link in links],
+        "links_total": len(dependents.links),
+        "aliases": list(aliases),
+        "deletable": not dependents.links,
+        "may": _may(access, requester_of(request), project),
+    }
+
+
+def _may(access: AccessControl, requester: Requester, project: int) -> list[str]:
+    if access.mode() != "accounts":
+        return sorted(_ACTIONS)
+    return access.may_list(requester, ProjectItem("artifact", 0, access.directory.project(project)), _ACTIONS)
+
+
+def _record(access: AccessControl, requester: Requester, collection: Collection, name: str) -> None:
+    entity = collection.entity
+    owner = None if entity is None else access.directory.entity_named(entity)
+    if entity is not None and owner is not None:
+        access.accounts.audit.record(
+            access.clock(),
+            requester.actor,
+            "artifact.delete",
+            entity=(owner.id, entity),
+            project=collection.project,
+            before={"artifact": name},
+        )

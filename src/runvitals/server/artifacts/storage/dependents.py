@@ -1,0 +1,119 @@
+"""What depends on versions: the runs that used them, what these made, and where they are linked."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from sqlalchemy import ColumnElement, Connection, Select, func, select
+
+from runvitals.server.artifacts.storage.reading import read_memberships
+from runvitals.server.artifacts.storage.rows import MAX_LINKS, CollectionVersion, LinkedVersions
+from runvitals.server.database.database import Database
+from runvitals.server.database.tables.artifacts import (
+    artifact_collection,
+    artifact_membership,
+    artifact_use,
+    artifact_version,
+)
+
+MAX_SHOWN: Final = 100
+"""The most runs, and the most versions, that are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Dependents:
+    """What depends on some versions.
+
+    Args:
+        runs: the newest that used one, by number; `run_count`: how many there are.
+        versions: the newest that these runs made, by number; `version_count`: how many there are.
+        links: where they are linked.
+    """
+
+    runs: tuple[int, ...]
+    run_count: int
+    versions: tuple[int, ...]
+    version_count: int
+    links: tuple[CollectionVersion, ...]
+
+
+class DependentTable:
+    """Reads what depends on versions.
+
+    Example:
+        >>> metadata_store.artifacts.dependents.of_version(7).run_count
+        3
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def of_version(self, version_id: int) -> Dependents:
+        """Return what depends on a version."""
+        return self._read(artifact_version.c.id == version_id)
+
+    def of_collection(self, collection_id: int) -> Dependents:
+        """Return what depends on any version that was logged to a collection."""
+        return self._read(artifact_version.c.collection_id == collection_id)
+
+    def check_project(self, project_id: int) -> None:
+        """Check that a project may be deleted.
+
+        Raises:
+            LinkedVersions: another project has a version to which it was linked.
+        """
+        with self._database.read() as connection:
+            of_project = artifact_version.c.collection_id.in_(
+                select(artifact_collection.c.id).where(artifact_collection.c.project_id == project_id)
+            )
+            check_unlinked(connection, of_project, artifact_collection.c.project_id != project_id)
+
+    def _read(self, which: ColumnElement[bool]) -> Dependents:
+        version, use = artifact_version.c, artifact_use.c
+        theirs = select(version.id).where(which, version.state == "committed")
+        users = select(use.run_id).where(use.version_id.in_(theirs)).distinct()
+        made = select(version.id).where(
+            version.run_id.in_(users), version.state == "committed", version.id.not_in(theirs)
+        )
+        with self._database.read() as connection:
+            runs, run_count = _newest(connection, users, use.run_id)
+            versions, version_count = _newest(connection, made, version.id)
+            return Dependents(runs, run_count, versions, version_count, tuple(read_links(connection, which)))
+
+
+def check_unlinked(connection: Connection, *which: ColumnElement[bool]) -> None:
+    """Check that some versions may be deleted.
+
+    Args:
+        which: conditions on `artifact_version`, and on the collections to which they may not be linked.
+
+    Raises:
+        LinkedVersions: a collection has one to which it was linked.
+    """
+    links = read_links(connection, *which)
+    if links:
+        raise LinkedVersions(links)
+
+
+def read_links(connection: Connection, *which: ColumnElement[bool]) -> list[CollectionVersion]:
+    """Return where versions are linked, the oldest links first.
+
+    Args:
+        which: conditions on `artifact_version` and on the collection to which it is linked.
+    """
+    statement = (
+        select(artifact_membership)
+        .join(artifact_collection, artifact_collection.c.id == artifact_membership.c.collection_id)
+        .join(artifact_version, artifact_version.c.id == artifact_membership.c.version_id)
+        .where(artifact_collection.c.kind == "portfolio", *which)
+        .order_by(artifact_membership.c.id)
+    )
+    return read_memberships(connection, statement.limit(MAX_LINKS))
+
+
+def _newest(
+    connection: Connection, numbers: Select[Any], column: ColumnElement[int]
+) -> tuple[tuple[int, ...], int]:
+    total = connection.execute(select(func.count()).select_from(numbers.subquery())).scalar_one()
+    return tuple(connection.execute(numbers.order_by(column.desc()).limit(MAX_SHOWN)).scalars()), int(total)

@@ -1,0 +1,67 @@
+"""What the artifacts of a project take, and what their time to live will take of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from sqlalchemy import and_, case, func, select
+
+from runvitals.server.database.database import Database
+from runvitals.server.database.tables.artifacts import (
+    artifact_collection,
+    artifact_membership,
+    artifact_version,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class CollectionSize:
+    """The versions that were logged to a collection. Content that several have counts in each of them.
+
+    Args:
+        expiring_bytes: of versions that are deleted after some time, the first of them at `expires_ms`.
+        newest_ms: when the newest version was logged.
+    """
+
+    name: str
+    type: str
+    versions: int
+    bytes: int
+    expiring_bytes: int
+    expires_ms: int | None
+    newest_ms: int
+
+
+def collection_sizes(database: Database, project_id: int) -> list[CollectionSize]:
+    """Return the artifacts of a project, the largest first. What is linked does not expire."""
+    version, collection = artifact_version.c, artifact_collection.c
+    others = artifact_collection.alias()
+    linked = (
+        select(artifact_membership.c.id)
+        .join(others, others.c.id == artifact_membership.c.collection_id)
+        .where(artifact_membership.c.version_id == version.id, others.c.kind == "portfolio")
+        .exists()
+    )
+    expires = case((and_(version.ttl_s > 0, ~linked), version.created_ms + version.ttl_s * 1000))
+    total = func.coalesce(func.sum(version.bytes), 0)
+    statement = (
+        select(
+            collection.name,
+            collection.type,
+            func.count(),
+            total,
+            func.coalesce(func.sum(case((expires.is_not(None), version.bytes))), 0),
+            func.min(expires),
+            func.max(version.created_ms),
+        )
+        .join(artifact_version, version.collection_id == collection.id)
+        .where(collection.project_id == project_id, version.state == "committed")
+        .group_by(collection.id, collection.name, collection.type)
+        .order_by(total.desc(), collection.name)
+    )
+    with database.read() as connection:
+        rows = connection.execute(statement)
+        return [
+            CollectionSize(name, kind, int(count), int(size), int(expiring), first, newest)
+            for name, kind, count, size, expiring, first, newest in rows
+        ]

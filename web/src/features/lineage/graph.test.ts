@@ -1,0 +1,94 @@
+import { describe, expect, it } from 'vitest';
+import { graphOf, matching, nameOf, pathBetween, stepsText } from './graph';
+import { layoutOf, nearestTo } from './layout';
+import { graphSvg } from './picture';
+import type { Lineage, LineageNode } from '../../base/wire';
+
+const run = (id: string, generation: number, group = ''): LineageNode => ({
+  kind: 'run',
+  generation,
+  run: { entity: 'vision', project: 'digits', run: id, name: '', group, job_type: '', started_ms: 1 },
+  version: null,
+  more_before: false,
+  more_after: false,
+});
+const version = (name: string, number: number, generation: number): LineageNode => ({
+  kind: 'version',
+  generation,
+  run: null,
+  version: { entity: 'vision', project: 'digits', name, version: number, aliases: ['best'], type: 'model', bytes: 1, created_ms: 1, deleted: false, links: [] },
+  more_before: false,
+  more_after: true,
+});
+const hidden: LineageNode = { kind: 'run', generation: 1, run: null, version: null, more_before: false, more_after: false };
+
+/** A data set that `count` runs of a group used, each of which made a version. */
+function wide(count: number): Lineage {
+  const nodes = [version('data', 0, 0)];
+  const edges = [];
+  for (let i = 0; i < count; i++) {
+    const at = nodes.push(run(`r${i}`, 1, 'search'), version('model', i, 2)) - 2;
+    edges.push({ source: 0, target: at }, { source: at, target: at + 1 });
+  }
+  return { nodes, edges, truncated: false };
+}
+
+describe('the graph', () => {
+  it('collapses versions of a name and runs of a group, until they are shown apart', () => {
+    const lineage = wide(150);
+    expect(graphOf(lineage, false).nodes).toHaveLength(301);
+    const graph = graphOf(lineage, true);
+    expect(graph.nodes.map(({ title, detail }) => [title, detail])).toEqual([['data:v0', 'model · best'], ['search', '150 runs'], ['model', '150 versions']]);
+    expect(graph.edges).toEqual([[0, 1], [1, 2]]);
+    expect(graphOf(lineage, true, new Set([graph.nodes[1]!.id])).nodes).toHaveLength(152);
+  });
+
+  it('names what may not be read by its kind only', () => {
+    const graph = graphOf({ nodes: [version('data', 0, 0), hidden], edges: [{ source: 0, target: 1 }], truncated: false }, false);
+    expect([graph.nodes[1]!.title, graph.nodes[1]!.nameless]).toEqual(['Some run', true]);
+  });
+
+  it('finds words in names, of collapsed nodes too', () => {
+    const graph = graphOf(wide(3), true);
+    expect(matching(graph, 'MODEL v2')).toEqual([2]);
+    expect(matching(graph, 'r1')).toEqual([1]);
+    expect(matching(graph, ' ')).toEqual([]);
+    expect(matching(graph, 'none')).toEqual([]);
+  });
+
+  it('finds the shortest path, along the arrows first', () => {
+    const graph = graphOf(wide(2), false);
+    const names = (path: number[] | null): string[] | undefined => path?.map((at) => nameOf(graph.nodes[at]!.members[0]!));
+    expect(names(pathBetween(graph, 0, 4))).toEqual(['data:v0', 'r1', 'model:v1']);
+    expect(names(pathBetween(graph, 4, 0))).toEqual(['model:v1', 'r1', 'data:v0']);
+    expect(names(pathBetween(graph, 2, 4))).toEqual(['model:v0', 'r0', 'data:v0', 'r1', 'model:v1']);
+    expect(pathBetween({ nodes: graph.nodes, edges: [] }, 0, 1)).toBeNull();
+    expect(pathBetween(graph, 1, 1)).toEqual([1]);
+  });
+
+  it('says how far a generation is', () => {
+    expect([-2, -1, 0, 1].map(stepsText)).toEqual(['2 steps before', '1 step before', 'The start', '1 step after']);
+  });
+});
+
+describe('the drawing', () => {
+  it('has layers from left to right, also of a circle', () => {
+    const graph = graphOf(wide(2), false);
+    const layout = layoutOf(graph);
+    const [data, first, made] = layout.places;
+    expect(data!.x < first!.x && first!.x < made!.x).toBe(true);
+    expect(layout.lines[0]).toMatch(/^M[\d.]+ [\d.]+C/);
+    expect(nearestTo(layout.places, 0, 1, 0)).not.toBeNull();
+    expect(nearestTo(layout.places, 0, -1, 0)).toBeNull();
+    expect(layoutOf({ nodes: graph.nodes.slice(0, 2), edges: [[0, 1], [1, 0]] }).lines).toHaveLength(2);
+    expect(layoutOf({ nodes: graph.nodes.slice(0, 1), edges: [] }).places).toHaveLength(1);
+  });
+
+  it('is an SVG document, in which names are text', () => {
+    const graph = graphOf({ nodes: [version('<script>&', 0, 0)], edges: [], truncated: false }, false);
+    const colors = { background: '#fff', text: '#000', soft: '#555', grid: '#eee', warning: '#aa0', error: '#a00' };
+    const svg = graphSvg(graph, layoutOf(graph), colors);
+    expect(svg).toContain('&#60;script&#62;&#38;:v0');
+    expect(svg).not.toContain('<script');
+  });
+});
