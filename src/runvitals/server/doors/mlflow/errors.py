@@ -11,6 +11,7 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
+from runvitals.server.artifacts.storage.rows import LinkedVersions
 from runvitals.server.error_table import meaning_of
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
@@ -63,6 +64,7 @@ REFUSALS: Final = (
     NotAllowed,
     NotFound,
     ProtectedAlias,
+    LinkedVersions,
     TooSlow,
     Busy,
 )
