@@ -73,6 +73,7 @@ NARROWER: Final = (
     "POST /api/v1/runs/{run}/links",
     "DELETE /api/v1/runs/{run}/links/{link}",
     "POST /api/v1/runs/{run}/files",
+    "POST /api/v1/runs/{run}/small-files",
     "PUT /api/v1/runs/{run}/files/{sha256}",
     "GET /api/v1/entities/{entity}/projects/{project}/members",
     "PATCH /api/v1/entities/{entity}/projects/{project}",

@@ -22,7 +22,7 @@ Fields = dict[int, list[Any]]
 
 
 @dataclass(slots=True)
-class LoggedValue:
+class EventValue:
     """A value that was logged under a tag.
 
     Args:
@@ -50,7 +50,7 @@ class LoggedEvent:
     step: int
     begins: bool = False
     start_step: int | None = None
-    values: list[LoggedValue] = field(default_factory=list)
+    values: list[EventValue] = field(default_factory=list)
     config: dict[str, Any] = field(default_factory=dict)
     status: int = 0
     unknown: list[str] = field(default_factory=list)
@@ -124,13 +124,13 @@ def _read_value(value: Fields, event: LoggedEvent) -> None:
     plugin = _message(_message(value[9][-1]).get(1, [b""])[-1]) if 9 in value else {}
     name = _text(plugin, 1)
     if 2 in value:
-        event.values.append(LoggedValue(tag, "number", struct.unpack("<f", value[2][-1])[0]))
+        event.values.append(EventValue(tag, "number", struct.unpack("<f", value[2][-1])[0]))
     elif 4 in value:
-        event.values.append(LoggedValue(tag, "image", _message(value[4][-1]).get(4, [b""])))
+        event.values.append(EventValue(tag, "image", _message(value[4][-1]).get(4, [b""])))
     elif 6 in value:
-        event.values.append(LoggedValue(tag, "audio", _message(value[6][-1]).get(4, [b""])))
+        event.values.append(EventValue(tag, "audio", _message(value[6][-1]).get(4, [b""])))
     elif 5 in value:
-        event.values.append(LoggedValue(tag, "histogram", _old_histogram(_message(value[5][-1]))))
+        event.values.append(EventValue(tag, "histogram", _old_histogram(_message(value[5][-1]))))
     elif name == "hparams":
         _read_hparams(_message(plugin[2][-1]) if 2 in plugin else {}, event)
     elif 8 in value:
@@ -140,20 +140,20 @@ def _read_value(value: Fields, event: LoggedEvent) -> None:
 def _read_tensor(tag: str, plugin: str, tensor: Fields, event: LoggedEvent) -> None:
     if plugin == "text":
         texts = [text.decode("utf-8", "replace") for text in tensor.get(8, ())]
-        event.values.append(LoggedValue(tag, "text", "\n\n".join(texts)))
+        event.values.append(EventValue(tag, "text", "\n\n".join(texts)))
     elif plugin == "images":  # width, height, then the pictures
-        event.values.append(LoggedValue(tag, "image", tensor.get(8, [])[2:]))
+        event.values.append(EventValue(tag, "image", tensor.get(8, [])[2:]))
     elif plugin == "audio":  # pairs of a sound and its label
-        event.values.append(LoggedValue(tag, "audio", tensor.get(8, [])[::2]))
+        event.values.append(EventValue(tag, "audio", tensor.get(8, [])[::2]))
     elif plugin == "histograms":
         bars = _numbers(tensor)
         counts = [bars[at + 2] for at in range(0, len(bars) - 2, 3)]
         edges = [*(bars[at] for at in range(0, len(bars) - 2, 3)), *(bars[-2:-1])]
-        event.values.append(LoggedValue(tag, "histogram", (counts, edges)))
+        event.values.append(EventValue(tag, "histogram", (counts, edges)))
     elif plugin in ("scalars", ""):
         numbers = _numbers(tensor)
         if len(numbers) == 1:
-            event.values.append(LoggedValue(tag, "number", numbers[0]))
+            event.values.append(EventValue(tag, "number", numbers[0]))
         else:
             event.unknown.append("tensors")
     else:

@@ -14,7 +14,7 @@ from runvitals.model.run_state import State
 from runvitals.readers.importers.histograms import coarse
 from runvitals.readers.importers.report import ImportReport
 from runvitals.readers.importers.run_draft import RunDescription, RunDraft
-from runvitals.readers.importers.tensorboard.event_file import EventFile, LoggedEvent, LoggedValue
+from runvitals.readers.importers.tensorboard.event_file import EventFile, EventValue, LoggedEvent
 from runvitals.readers.importers.tensorboard.sessions import Sessions, number_sessions
 
 _MARK = "tfevents"
@@ -172,7 +172,7 @@ class _Importer:
             draft.row(*self._at, self._row)
             self._row = {}
 
-    def _keep_media(self, draft: RunDraft, event: LoggedEvent, value: LoggedValue) -> None:
+    def _keep_media(self, draft: RunDraft, event: LoggedEvent, value: EventValue) -> None:
         items: list[dict[str, Any]]
         if value.kind == "text":
             items = [{**draft.store(value.value.encode()), "type": "text/plain"}]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 
-from runvitals.readers.importers.tensorboard.event_file import EventFile, LoggedEvent, LoggedValue
+from runvitals.readers.importers.tensorboard.event_file import EventFile, EventValue, LoggedEvent
 
 
 @dataclass(slots=True)
@@ -77,11 +77,11 @@ class Sessions:
         self._replacing: dict[tuple[int, str], list[tuple[int, int]]] = {}
         self._replaced: tuple[int, int, int] | None = None
 
-    def current(self, path: str, number: int, event: LoggedEvent) -> list[LoggedValue]:
+    def current(self, path: str, number: int, event: LoggedEvent) -> list[EventValue]:
         """Return the values of an event that no later session replaced."""
         return [value for value in event.values if not self._is_replaced(path, number, value, event.step)]
 
-    def _is_replaced(self, path: str, number: int, value: LoggedValue, step: int) -> bool:
+    def _is_replaced(self, path: str, number: int, value: EventValue, step: int) -> bool:
         at = self._order[path, number]
         for later, first_step in self._replacing_of(at, value.tag):
             if step >= first_step:
