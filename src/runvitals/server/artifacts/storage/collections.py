@@ -325,8 +325,8 @@ class CollectionTable:
         """
 
         def work(connection: Connection) -> None:
-            check_unlinked(connection, artifact_version.c.collection_id == collection_id)
             check_members(connection, artifact_membership.c.collection_id == collection_id, by)
+            check_unlinked(connection, artifact_version.c.collection_id == collection_id)
             record_change(connection, collection_id, "registry.unlink", now_ms, by)
             connection.execute(delete(artifact_collection).where(artifact_collection.c.id == collection_id))
 

@@ -106,7 +106,7 @@ def read_links(connection: Connection, *which: ColumnElement[bool]) -> list[Coll
         select(artifact_membership)
         .join(artifact_collection, artifact_collection.c.id == artifact_membership.c.collection_id)
         .join(artifact_version, artifact_version.c.id == artifact_membership.c.version_id)
-        .where(artifact_collection.c.kind == "portfolio", *which)
+        .where(artifact_membership.c.collection_id != artifact_version.c.collection_id, *which)
         .order_by(artifact_membership.c.id)
     )
     return read_memberships(connection, statement.limit(MAX_LINKS))

@@ -14,7 +14,7 @@ from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.server.error_table import meaning_of
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
-from runvitals.store.errors import NotAllowed, NotFound, ProtectedAlias
+from runvitals.store.errors import InUse, NotAllowed, NotFound, ProtectedAlias
 
 INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"
 RESOURCE_ALREADY_EXISTS: Final = "RESOURCE_ALREADY_EXISTS"
@@ -62,6 +62,7 @@ REFUSALS: Final = (
     UnknownProject,
     NotAllowed,
     NotFound,
+    InUse,
     ProtectedAlias,
     TooSlow,
     Busy,
