@@ -44,7 +44,7 @@ log = logging.getLogger("runvitals.server")
 _COMMON_ROUTES = RouterModule("routes", ("/api/v1/",))
 """Of the page of this machine and of a shared server."""
 _PROJECTS_BY_NAME = RouterModule("projects.routes", ("/api/v1/projects/",), ("projects_by_name",), "/api/v1")
-"""The same, after all others."""
+"""The last, because the name of a project may have a `/`, as other paths have."""
 
 
 def application(

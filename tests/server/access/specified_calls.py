@@ -184,6 +184,13 @@ def _unprotected(served: ServedOrganisation) -> None:
     served.metadata_store.registries.unprotect(_registry_id(served), "gold", NOW, Changer(CLI))
 
 
+def _more_unlinked(served: ServedOrganisation) -> None:
+    collections = served.metadata_store.artifacts.collections
+    more = collections.named(_registry_id(served), "more")
+    assert more is not None
+    collections.delete(more.id)
+
+
 def _registry_id(served: ServedOrganisation) -> int:
     team_id = served.accounts.teams.by_name("vision").id
     row = served.metadata_store.registries.named(team_id, "model")
@@ -242,7 +249,10 @@ CALLS: Final[dict[str, Call]] = {
     "registry:read": Call("GET", f"{_DIGITS}/versions"),
     "registry:download": Call("GET", f"{_DIGITS}/versions/latest/files/weights.bin"),
     "registry:link": Call(
-        "POST", f"{_REGISTRY}/collections/more {{number}}/versions", {"artifact": "{project}/weights"}
+        "POST",
+        f"{_REGISTRY}/collections/more/versions",
+        {"artifact": "{project}/weights"},
+        _more_unlinked,
     ),
     "registry:alias": Call("PUT", f"{_DIGITS}/aliases/best", {"version": "v0"}),
     "registry:manage_admins": Call("PUT", f"{_REGISTRY}/admins/dan", undo=_admin_removed),

@@ -71,7 +71,8 @@ def cells(served: ServedOrganisation) -> Iterator[Walk]:
     for level in VISIBILITIES:
         for author in ("bob", "carol"):
             served.add_report(level, author)
-    _log_artifact(served)
+    for project in ("team", "organisation"):
+        _log_artifact(served, project)
     _add_registry(served)
     served.rights_changed()
     with httpx.Client(base_url=f"{served.url}/api/v1", timeout=PATIENCE_S) as client:
@@ -79,7 +80,7 @@ def cells(served: ServedOrganisation) -> Iterator[Walk]:
 
 
 def _add_registry(served: ServedOrganisation) -> None:
-    """Link `weights` to the registry `model` of vision, which ruth administers."""
+    """Link `weights` of the project `organisation` to the registry `model`, which ruth administers."""
     accounts, store, by = served.accounts, served.metadata_store, Changer(CLI)
     served.users["ruth"] = accounts.users.create("ruth", CLI, NOW).id
     served.keys["ruth"] = accounts.keys.create("ruth", CLI, NOW, user_id=served.users["ruth"], scope="full")[
@@ -89,15 +90,15 @@ def _add_registry(served: ServedOrganisation) -> None:
     owner = ProjectOwner(accounts.teams.by_name(TEAM).id)
     registry = store.registries.create(owner, "model", "", NOW, by)
     store.registries.add_admin(registry.id, served.users["ruth"], "ruth", NOW, by)
-    weights = store.artifacts.collections.member(store.projects.id("team"), "weights:latest")
+    weights = store.artifacts.collections.member(store.projects.id("organisation"), "weights:latest")
     assert weights is not None
     store.artifacts.links.link(weights.version.id, registry.id, "digits", [], NOW, by)
 
 
-def _log_artifact(served: ServedOrganisation) -> None:
-    """Log the artifact `weights` to the project `team`."""
+def _log_artifact(served: ServedOrganisation, project: str) -> None:
+    """Log the artifact `weights` to a project."""
     content, store = b"weights", served.metadata_store
-    project_id, contents = store.projects.id("team"), store.artifacts.contents
+    project_id, contents = store.projects.id(project), store.artifacts.contents
     files: ReceivedFiles = served.served.app.services.files
     path = files.begin(len(content))
     Path(path).write_bytes(content)

@@ -110,6 +110,7 @@ def typed(page: Browser, label: str, text: str) -> None:
 
 def looked_at(page: Browser, name: str) -> None:
     """Check the page on a screen and on a phone, light and dark. For who wants to look: PICTURES=folder."""
+    page.wait("document.querySelector('main h1')")
     for width in (1280, 390):
         for dark in (False, True):
             page.resize(width, 900, dark)

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import httpx
 import pytest
-from sqlalchemy import select
 
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
-from runvitals.server.database.tables.alerts import raised_event
+from tests.patience import eventually
 from tests.server.access.organisation import NOW, TEAM
+from tests.server.access.specified_calls import logged_run
 from tests.server.registry.conftest import Registries
 
 DIGITS = "/models/collections/digits"
@@ -213,6 +211,13 @@ def test_names_that_no_registry_can_have(linked: Registries, name: str) -> None:
 def test_a_registry_is_no_project(linked: Registries) -> None:
     home = linked.served.ask("carol", "GET", f"/api/v1/teams/{TEAM}/projects").json()
     assert not [row["name"] for row in home["projects"] if row["name"].startswith("wandb-registry-")]
+    named = {"name": "wandb-registry-mine"}
+    projects = f"/api/v1/entities/{TEAM}/projects"
+    assert linked.served.ask("carol", "POST", projects, json=named).status_code == 422
+    assert linked.served.ask("alice", "PATCH", f"{projects}/team", json=named).status_code == 422
+    for project in ("wandb-registry-mine", "wandb-registry-models"):
+        run = logged_run(project, TEAM)
+        assert linked.served.ask("carol", "POST", "/api/v1/ingest", json=run).status_code == 403
 
 
 def test_automations_react_to_links_aliases_and_requests(linked: Registries) -> None:
@@ -230,13 +235,14 @@ def test_automations_react_to_links_aliases_and_requests(linked: Registries) -> 
     linked.ok("carol", "POST", f"{path}/versions", json={"artifact": "team/weights", "aliases": ["fresh"]})
     linked.ok("bob", "PUT", "/models/protected-aliases/watched-gold")
     linked.ok("carol", "POST", f"{path}/requests", json={"alias": "watched-gold", "version": 0})
-    statement = select(raised_event.c.kind, raised_event.c.data)
-    raised = linked.store.write(lambda connection: connection.execute(statement).all())
-    told = {
-        (row.kind, json.loads(row.data)["collection"], json.loads(row.data).get("alias")) for row in raised
-    }
-    assert {
-        ("registry.link", "watched", None),
-        ("artifact.alias", "watched", "fresh"),
-        ("registry.request", "watched", "watched-gold"),
-    } <= told
+    team_id = linked.served.accounts.teams.by_name(TEAM).id
+
+    def texts() -> list[str]:
+        return [row.text.splitlines()[0] for row in linked.store.alerts.outbox.of_team(team_id, 50)]
+
+    def said(*parts: str) -> bool:
+        return any(all(part in text for part in parts) for text in texts())
+
+    eventually(lambda: said("was linked to watched"))
+    eventually(lambda: said("watched", "has the alias fresh"))
+    eventually(lambda: said("carol asks for the alias watched-gold"))

@@ -14,6 +14,7 @@ from fastapi import HTTPException, Request
 from runvitals.model.errors import UnknownProject
 from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, project_name
+from runvitals.model.registry_names import is_registry
 from runvitals.model.run import Run
 from runvitals.server.access.actions import (
     ACCOUNT,
@@ -215,7 +216,7 @@ class AccessControl:
         self.require(requester, Action.RUN_MOVE, run, what)
         if target is None:
             self.require(requester, Action.PROJECT_CREATE, entity, f"project {name!r}")
-            if not can_be_addressed(name):
+            if not can_be_addressed(name) or is_registry(name):
                 raise HTTPException(422, f"invalid project name {name!r}; expected {PROJECT_NAME_ALLOWED}")
         else:
             self.require(requester, Action.RUN_CREATE, target, f"project {name!r}")

@@ -11,6 +11,7 @@ import anyio.to_thread
 
 from runvitals.model.account_names import address_key
 from runvitals.model.names import DEFAULT_PROJECT, PROJECT_NAME_ALLOWED, can_be_addressed, project_name
+from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.decision import Decision
 from runvitals.server.access.decisions.directory import Directory, entity_defaults
@@ -279,6 +280,8 @@ class KeyIngestRights:
         if not can_be_addressed(name):
             # After a 403, relays keep the journal: nothing is lost.
             raise HttpRejection(403, f"invalid project name {name[:100]!r}; expected {PROJECT_NAME_ALLOWED}")
+        if is_registry(name):
+            raise HttpRejection(403, f"{what[:200]} would be a registry, which has no runs")
         decided.new_projects[name] = self._visibility(decided)
 
     def _may_add(self, project: Project, what: str) -> bool:

@@ -97,7 +97,7 @@ def check_unlinked(connection: Connection, *which: ColumnElement[bool]) -> None:
 
 
 def read_links(connection: Connection, *which: ColumnElement[bool]) -> list[CollectionVersion]:
-    """Return where versions are linked, the oldest links first.
+    """Return where versions are linked, the oldest links first; not where they were registered.
 
     Args:
         which: conditions on `artifact_version` and on the collection to which it is linked.
@@ -106,7 +106,11 @@ def read_links(connection: Connection, *which: ColumnElement[bool]) -> list[Coll
         select(artifact_membership)
         .join(artifact_collection, artifact_collection.c.id == artifact_membership.c.collection_id)
         .join(artifact_version, artifact_version.c.id == artifact_membership.c.version_id)
-        .where(artifact_membership.c.collection_id != artifact_version.c.collection_id, *which)
+        .where(
+            artifact_collection.c.kind == "portfolio",
+            artifact_collection.c.id != artifact_version.c.collection_id,
+            *which,
+        )
         .order_by(artifact_membership.c.id)
     )
     return read_memberships(connection, statement.limit(MAX_LINKS))

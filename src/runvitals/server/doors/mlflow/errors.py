@@ -62,8 +62,8 @@ REFUSALS: Final = (
     UnknownProject,
     NotAllowed,
     NotFound,
-    InUse,
     ProtectedAlias,
+    InUse,
     TooSlow,
     Busy,
 )

@@ -9,6 +9,7 @@ from urllib.parse import quote
 from fastapi import HTTPException, Query, Request, Response
 from pydantic import Field
 
+from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.directory import entity_defaults
@@ -143,7 +144,7 @@ def create_project(
         _check_rules(Project(0, home, owner_id=owner_id), new.visibility, access)
     for field, text in (("name", new.name), ("description", new.description)):
         with checking(field):
-            checked_text(field, text)
+            _check_field(field, text)
     row = access.accounts.owned_projects.create(
         home.id,
         new.name,
@@ -189,7 +190,7 @@ def change_project(
     fields: dict[str, Any] = {field: value for field, value in sent.items() if value is not None}
     for field in fields.keys() & {"name", "description", "overview"}:
         with checking(field):
-            checked_text(field, fields[field])
+            _check_field(field, fields[field])
     if changes.visibility is not None:
         _check_rules(resource, changes.visibility, access)
         fields["visibility"] = changes.visibility.value
@@ -291,6 +292,13 @@ def star(project: TheProject, access: TheAccess, requester: TheRequester) -> Non
 def unstar(project: TheProject, access: TheAccess, requester: TheRequester) -> None:
     """Remove the star."""
     access.accounts.owned_projects.set_star(project.id, _user_id(requester), False)
+
+
+def _check_field(field: str, text: str) -> None:
+    """Check a text of a project; raise ValueError if it is invalid, or the name that of a registry."""
+    checked = checked_text(field, text)
+    if field == "name" and is_registry(checked):
+        raise ValueError(f"invalid project name {checked!r}: only registries are called so")
 
 
 def _check_rules(resource: Project, visibility: Visibility, access: AccessControl) -> None:
