@@ -144,6 +144,17 @@ def _reports_restored(served: ServedOrganisation) -> None:
         served.accounts.reports.restore(number)
 
 
+def _unlinked(served: ServedOrganisation) -> dict[str, str]:
+    """Unlink all versions of `team`: a project whose versions registries have is not deleted."""
+    artifacts, project_id = served.metadata_store.artifacts, served.metadata_store.projects.id("team")
+    for size in artifacts.collections.sizes(project_id):
+        named = artifacts.collections.named(project_id, size.name)
+        assert named is not None
+        for link in artifacts.dependents.of_collection(named.id).links:
+            artifacts.links.unlink(link.version.id, link.collection.id, NOW, Changer(None, True))
+    return {}
+
+
 def _new_artifact(served: ServedOrganisation) -> dict[str, str]:
     store, name = served.metadata_store, f"artifact-{next(_numbers)}"
     logged(store, store.projects.id("team"), {"a": name.encode()}, name)
@@ -216,7 +227,7 @@ CALLS: Final[dict[str, Call]] = {
     "project:read_visibility": Call("GET", "/teams/{team}/projects?fields=visibility"),
     "project:update": Call("PATCH", _PROJECT, {"description": "All digits"}),
     "project:update_overview": Call("PATCH", _PROJECT, {"overview": "# Digits"}),
-    "project:delete": Call("DELETE", _PROJECT, {}, _projects_restored),
+    "project:delete": Call("DELETE", _PROJECT, {}, _projects_restored, prepare=_unlinked),
     "run:read": Call("GET", "/runs/{run}"),
     "run:create": Call("POST", "/ingest"),
     "run:update": Call("PATCH", "/runs/{run}", {"notes": "x"}),

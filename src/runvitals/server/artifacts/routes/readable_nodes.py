@@ -70,7 +70,7 @@ class ReadableNodes:
             "bytes": version.version.bytes,
             "created_ms": version.version.created_ms,
             "deleted": version.version.state == "deleted",
-            "links": [link_json(name) for name in names if name.collection.kind == "portfolio"],
+            "links": [link_json(name) for name in names if name.collection.id != origin.id],
         }
         if names:
             return {**link_json(names[0]), **shown}
