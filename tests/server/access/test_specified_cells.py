@@ -80,7 +80,7 @@ def cells(served: ServedOrganisation) -> Iterator[Walk]:
 
 
 def _add_registry(served: ServedOrganisation) -> None:
-    """Link `weights` to the registry `model` of vision, which ruth administers."""
+    """Link `weights` of the project `organisation` to the registry `model`, which ruth administers."""
     accounts, store, by = served.accounts, served.metadata_store, Changer(CLI)
     served.users["ruth"] = accounts.users.create("ruth", CLI, NOW).id
     served.keys["ruth"] = accounts.keys.create("ruth", CLI, NOW, user_id=served.users["ruth"], scope="full")[

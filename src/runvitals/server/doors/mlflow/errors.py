@@ -11,11 +11,10 @@ from starlette.responses import JSONResponse, Response
 
 from runvitals.base.deadline import TooSlow
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
-from runvitals.server.artifacts.storage.rows import LinkedVersions
 from runvitals.server.error_table import meaning_of
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.workers import Busy
-from runvitals.store.errors import NotAllowed, NotFound, ProtectedAlias
+from runvitals.store.errors import InUse, NotAllowed, NotFound, ProtectedAlias
 
 INVALID_PARAMETER_VALUE: Final = "INVALID_PARAMETER_VALUE"
 RESOURCE_ALREADY_EXISTS: Final = "RESOURCE_ALREADY_EXISTS"
@@ -64,7 +63,7 @@ REFUSALS: Final = (
     NotAllowed,
     NotFound,
     ProtectedAlias,
-    LinkedVersions,
+    InUse,
     TooSlow,
     Busy,
 )
