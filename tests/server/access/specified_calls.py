@@ -162,14 +162,6 @@ _REGISTRY = "/teams/{team}/registries/model"
 _DIGITS = f"{_REGISTRY}/collections/digits"
 
 
-def _unlinked(served: ServedOrganisation) -> None:
-    """Leave only the link to `digits`: what is linked elsewhere keeps its project out of the trash."""
-    collections = served.metadata_store.artifacts.collections
-    for collection in collections.portfolios([_registry_id(served)], 1000):
-        if collection.name != "digits":
-            collections.delete(collection.id, NOW, Changer(CLI))
-
-
 def _admin_removed(served: ServedOrganisation) -> None:
     table = served.metadata_store.registries
     for admin in table.admins(_registry_id(served)):
@@ -179,6 +171,13 @@ def _admin_removed(served: ServedOrganisation) -> None:
 
 def _unprotected(served: ServedOrganisation) -> None:
     served.metadata_store.registries.unprotect(_registry_id(served), "gold", NOW, Changer(CLI))
+
+
+def _more_unlinked(served: ServedOrganisation) -> None:
+    collections = served.metadata_store.artifacts.collections
+    more = collections.named(_registry_id(served), "more")
+    assert more is not None
+    collections.delete(more.id)
 
 
 def _registry_id(served: ServedOrganisation) -> int:
@@ -240,9 +239,9 @@ CALLS: Final[dict[str, Call]] = {
     "registry:download": Call("GET", f"{_DIGITS}/versions/latest/files/weights.bin"),
     "registry:link": Call(
         "POST",
-        f"{_REGISTRY}/collections/more {{number}}/versions",
+        f"{_REGISTRY}/collections/more/versions",
         {"artifact": "{project}/weights"},
-        undo=_unlinked,
+        _more_unlinked,
     ),
     "registry:alias": Call("PUT", f"{_DIGITS}/aliases/best", {"version": "v0"}),
     "registry:manage_admins": Call("PUT", f"{_REGISTRY}/admins/dan", undo=_admin_removed),

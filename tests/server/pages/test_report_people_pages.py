@@ -177,7 +177,7 @@ def test_a_chart_is_added_to_a_report(page: Browser, desk: Desk) -> None:
     assert sorted(added["run_sets"][0]["runs"]) == ["run-0", "run-1", "run-2"]
     assert added["panels"][0]["queries"][0]["name"] in ("acc", "loss", "cpu")
     page.open(path_of(report))
-    page.wait("document.querySelector('.panel canvas')")
+    page.wait("document.querySelector('[data-panel] canvas')")
 
 
 def test_a_report_is_shared_with_people_and_by_a_link(page: Browser, desk: Desk) -> None:
@@ -199,7 +199,7 @@ def test_a_report_is_shared_with_people_and_by_a_link(page: Browser, desk: Desk)
     page.open(url.removeprefix(page.base))
     shown(page, "You see this by a link, and can change nothing. It works until")
     shown(page, "Which rate is best?")
-    page.wait("document.querySelectorAll('.panel canvas').length >= 1")
+    page.wait("document.querySelectorAll('[data-panel] canvas').length >= 1")
     look(page, "guest")
     assert page.evaluate("document.querySelectorAll('main .actions button, main .beside').length") == 0
 
@@ -233,7 +233,8 @@ def test_the_importance_of_parameters_is_added_to_a_report(page: Browser, desk: 
     desk.report(title="Rates")
     signed_in(page, "bob")
     page.open("/vision/digits/workspace")
-    page.evaluate("scrollTo(0, document.documentElement.scrollHeight); true")
+    importance = "document.querySelector('[aria-label=\"Importance of parameters\"] button')"
+    page.wait(f"(window.scrollTo(0, document.documentElement.scrollHeight), !!{importance})")
     click(page, "[aria-label='Importance of parameters'] button", "Add to a report")
     shown(page, "With the runs that the filter selects on the day", "dialog")
     click(page, "dialog button", "Create")

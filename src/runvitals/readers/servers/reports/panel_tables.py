@@ -188,7 +188,8 @@ def _of_lines(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> PanelTable
 def _statistic(points: Points, statistic: str) -> float:
     """Return one number of a line; NaN without values."""
     columns = {"min": points.low or points.y, "max": points.high or points.y}
-    numbers = [float(value) for value in columns.get(statistic, points.y) if _is_number(value)]
+    shown = columns.get(statistic, points.y)
+    numbers = [value for value in shown if value is not None and math.isfinite(value)]
     if not numbers:
         return math.nan
     if statistic == "mean":
@@ -199,10 +200,6 @@ def _statistic(points: Points, statistic: str) -> float:
 def has_lines(answer: Mapping[str, Any]) -> bool:
     """Return whether a panel shows lines."""
     return bool(answer.get("lines") or answer.get("devices"))
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and math.isfinite(value)
 
 
 def _name(answer: Mapping[str, Any], run_id: str) -> str:

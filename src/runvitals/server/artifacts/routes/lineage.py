@@ -42,9 +42,12 @@ def run_lineage(
     if number is None:  # on a server without accounts, where no right is checked
         row = access.metadata_store.runs.find(run, access.clock())
         number = None if row is None else row.id
+    nodes = ReadableNodes(access, request)
     if number is None:
         raise HTTPException(404, f"there is no run {run!r}")
-    return _graph(access, ReadableNodes(access, request), NodeKey("run", number), depth)
+    if not nodes.readable_of([NodeKey("run", number)]):
+        raise HTTPException(404, f"run {run!r} is in the trash")
+    return _graph(access, nodes, NodeKey("run", number), depth)
 
 
 def _graph(access: AccessControl, nodes: ReadableNodes, start: NodeKey, depth: int) -> dict[str, Any]:
