@@ -12,6 +12,7 @@ from runvitals.server.alerts.storage.destinations import SealedUrl
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.sign_on.storage.logins import ProviderIdentity
 from runvitals.server.sweeps.storage.rows import Sweep
+from runvitals.store.files.bucket_location import BucketLocation
 from tests.patience import eventually
 from tests.server.access.declared_routes import declared_routes
 from tests.server.accounts_server import AccountsServer
@@ -40,7 +41,9 @@ NOT_LISTS = frozenset(
         "/api/v1/entities/{entity}/projects/{project}",
         "/api/v1/entities/{entity}/alert-rules/{rule}",
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}",
+        "/api/v1/entities/{entity}/projects/{project}/artifact-dependents",
         "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/content",
+        "/api/v1/entities/{entity}/projects/{project}/artifacts/{name}/{alias}/lineage",
         "/api/v1/entities/{entity}/projects/{project}/sweeps/{sweep}",
         "/api/v1/organisation/scim-secret",
         "/api/v1/organisation/settings",
@@ -54,6 +57,7 @@ NOT_LISTS = frozenset(
         "/api/v1/teams/{team}/registries/{registry}/collections/{collection}/versions/{version}/files/{path:path}",
         "/api/v1/teams/{team}/registries/{registry}/requests/{number}",
         "/api/v1/teams/{team}/settings",
+        "/api/v1/teams/{team}/storage",
         "/api/v1/teams/{team}/usage",
         "/api/v1/users/{user}",
     )
@@ -75,6 +79,7 @@ def full(vision: AccountsServer) -> AccountsServer:
     accounts, now_ms = vision.accounts, vision.clock()
     ada, olga = accounts.users.by_name("ada"), accounts.users.by_name("olga")
     for number, name in enumerate(("digits", "letters")):
+        accounts.buckets.create(name, BucketLocation("s3", name), None, CLI, now_ms)
         add_run(vision, f"run-{number}", name, "ada")
         project = vision.metadata_store.projects.id(name)
         accounts.project_members.add(project, CLI, now_ms, user_id=ada.id)
