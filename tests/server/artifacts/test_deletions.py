@@ -11,6 +11,7 @@ import pytest
 
 from runvitals.cli import main
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
 from tests.server.artifacts.graph import link_runs, run_number
 from tests.server.database.artifacts.making import T0, logged
@@ -152,7 +153,9 @@ def test_who_may_delete(vision: ServedOrganisation, path: str) -> None:
     }
     assert statuses == {None: 401, "otto": 404, "vera": 403}
     reads = vision.accounts.keys.create("r", CLI, NOW, user_id=vision.users["bob"], scope="read")[0]
-    only_reads = httpx.delete(f"{vision.url}{ARTIFACTS}{path}", headers={"authorization": f"Bearer {reads}"})
+    only_reads = httpx.delete(
+        f"{vision.url}{ARTIFACTS}{path}", headers={"authorization": f"Bearer {reads}"}, timeout=PATIENCE_S
+    )
     assert only_reads.status_code == 403
     assert vision.ask("alice", "DELETE", ARTIFACTS + path).status_code == 204
 
@@ -162,12 +165,12 @@ def test_without_accounts(tmp_path: Path) -> None:
         made(served.metadata_store, "run-a")
         link_runs(served.metadata_store, "digits", "data > run-a > model")
         base = f"{served.url}/api/v1/projects/digits"
-        answer = httpx.get(f"{base}/artifact-dependents?name=data&alias=v0").json()
+        answer = httpx.get(f"{base}/artifact-dependents?name=data&alias=v0", timeout=PATIENCE_S).json()
         assert ([run["run"] for run in answer["used_by"]], answer["may"]) == (["run-a"], ["artifact:delete"])
-        deleted = httpx.delete(f"{base}/artifacts/data/v0?with_aliases=true")
+        deleted = httpx.delete(f"{base}/artifacts/data/v0?with_aliases=true", timeout=PATIENCE_S)
         assert deleted.status_code == 204, deleted.text
-        assert httpx.delete(f"{base}/artifacts/model").status_code == 204
-        assert httpx.get(f"{base}/artifacts").json()["total"] == 1
+        assert httpx.delete(f"{base}/artifacts/model", timeout=PATIENCE_S).status_code == 204
+        assert httpx.get(f"{base}/artifacts", timeout=PATIENCE_S).json()["total"] == 1
 
 
 def test_the_command_says_what_breaks_and_deletes_with_yes(

@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from runvitals.server.artifacts.lineage_walk import MAX_DEPTH, NodeKey, walk
+from tests.patience import PATIENCE_S
 from tests.server.access.organisation import NOW, OTHER_TEAM, TEAM, ServedOrganisation, served_organisation
 from tests.server.artifacts.graph import link_runs, run_number
 from tests.server.database.artifacts.making import T0, logged
@@ -181,13 +182,18 @@ def test_without_accounts(tmp_path: Path) -> None:
         for uid in ("run-a", "run-b"):
             made(store, uid)
         link_runs(store, "digits", "data > run-a > model > run-b")
-        graph = httpx.get(f"{served.url}/api/v1/projects/digits/artifacts/model/latest/lineage").json()
+        graph = httpx.get(
+            f"{served.url}/api/v1/projects/digits/artifacts/model/latest/lineage", timeout=PATIENCE_S
+        ).json()
         assert named(graph) == {"model:v0": 0, "run-a": -1, "data:v0": -2, "run-b": 1}
         assert graph["nodes"][0]["version"]["entity"] is None
         assert (
-            httpx.get(f"{served.url}/api/v1/runs/run-b/lineage").json()["nodes"][0]["run"]["run"] == "run-b"
+            httpx.get(f"{served.url}/api/v1/runs/run-b/lineage", timeout=PATIENCE_S).json()["nodes"][0][
+                "run"
+            ]["run"]
+            == "run-b"
         )
-        assert httpx.get(f"{served.url}/api/v1/runs/none/lineage").status_code == 404
+        assert httpx.get(f"{served.url}/api/v1/runs/none/lineage", timeout=PATIENCE_S).status_code == 404
 
 
 class _Tree:

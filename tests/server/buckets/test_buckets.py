@@ -22,6 +22,7 @@ from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.pairing.check import check_team_buckets
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
+from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
 from tests.server.conftest import beginning
 from tests.server.database.artifacts.making import logged, md5
@@ -296,10 +297,15 @@ def test_a_file_is_read_at_a_signed_address(vision: AccountsServer, s3: ObjectSe
         assert (response.status_code, response.headers["cache-control"]) == (307, "no-store")
         assert mallory.get(f"{address}&redirect=true").status_code == 404
     assert response.headers["location"].startswith(s3.url)
-    direct = httpx.get(response.headers["location"])
+    direct = httpx.get(response.headers["location"], timeout=PATIENCE_S)
     assert direct.content == CONTENT
     assert direct.headers["content-disposition"] == "attachment"
-    assert httpx.get(response.headers["location"].replace("Expires=300", "Expires=9999")).status_code == 403
+    assert (
+        httpx.get(
+            response.headers["location"].replace("Expires=300", "Expires=9999"), timeout=PATIENCE_S
+        ).status_code
+        == 403
+    )
 
 
 def test_a_check_of_the_store_lists_buckets(

@@ -12,6 +12,7 @@ import pytest
 from runvitals.model import small_files
 from runvitals.model.limits import PIECE_BYTES, SMALL_FILE_BYTES
 from runvitals.server.files.received_files import FileLimits
+from tests.patience import PATIENCE_S
 from tests.server.files.test_received_files import new_run
 from tests.server.serving import Served, serving
 
@@ -30,7 +31,10 @@ def sha256_of(content: bytes) -> str:
 
 def post(served: Served, body: bytes) -> httpx.Response:
     return httpx.post(
-        f"{served.url}{PATH}", content=body, headers={"content-type": "application/octet-stream"}
+        f"{served.url}{PATH}",
+        content=body,
+        headers={"content-type": "application/octet-stream"},
+        timeout=PATIENCE_S,
     )
 
 
