@@ -32,7 +32,7 @@ WORDS = frozenset(
     )
 )
 """Words in the names of fields that may be secret."""
-PUBLIC = frozenset(("code_saving", "errors_pass", "refuse_new_runs"))
+PUBLIC = frozenset(("code_saving", "errors_pass", "kms_key", "refuse_new_runs"))
 """Fields with such a word that hold no secret: switches."""
 
 

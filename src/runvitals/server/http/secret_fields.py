@@ -6,7 +6,9 @@ from typing import Final
 
 SECRET_FIELDS: Final = frozenset(
     (
+        "access_key_id",
         "access_secret",
+        "account_key",
         "client_secret",
         "code",
         "device_code",
@@ -15,7 +17,9 @@ SECRET_FIELDS: Final = frozenset(
         "old",
         "passkey",
         "password",
+        "sas_token",
         "secret",
+        "secret_access_key",
         "signing_secret",
         "smtp_url",
         "token",
