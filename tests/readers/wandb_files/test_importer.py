@@ -166,7 +166,7 @@ def test_errors_name_the_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert main(["import", str(tmp_path / "empty"), *ours]) == 1
     assert "no .wandb file found; expected a .wandb file, a folder of them" in capsys.readouterr().err
     for name, why in (
-        ("x.bin", "x.bin: expected a .wandb file, a folder of them, or one of wandb:ENTITY/PROJECT, mlflow:URI"),
+        ("x.bin", "x.bin: expected a .wandb file, a folder of them, or one of wandb:ENTITY"),
         ("x.csv", f"use csv:{tmp_path / 'x.csv'} for a CSV file"),
         ("events.out.tfevents.1.host", f"use tensorboard:{tmp_path} for the event files"),
         ("mlflow.db", f"use mlflow:{tmp_path / 'mlflow.db'} for a store of MLflow"),
