@@ -234,7 +234,7 @@ def test_the_importance_of_parameters_is_added_to_a_report(page: Browser, desk: 
     signed_in(page, "bob")
     page.open("/vision/digits/workspace")
     importance = "document.querySelector('[aria-label=\"Importance of parameters\"] button')"
-    page.wait(f"(window.scrollTo(0, document.documentElement.scrollHeight), !!{importance})")
+    page.wait(f"(window.scrollTo(0, document.documentElement?.scrollHeight ?? 0), !!{importance})")
     click(page, "[aria-label='Importance of parameters'] button", "Add to a report")
     shown(page, "With the runs that the filter selects on the day", "dialog")
     click(page, "dialog button", "Create")

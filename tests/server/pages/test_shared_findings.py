@@ -264,6 +264,7 @@ def test_a_finding_opens_grows_and_closes_while_one_looks(
     idle = replace(IDLE, from_ms=people.now_ms - 20 * MINUTE_MS)
     keep(people, going_on, idle)
     shown(page, "The GPU is idle.", ".verdict .text")
+    click(page, ".verdict button", "What decided")  # it came meanwhile, and takes one line until it is opened
     shown(page, "since ", ".verdict")
     notices = "[...document.querySelectorAll('main > .notice')].map(e => e.innerText).join()"
     assert "idle" not in page.evaluate(notices)  # the verdict says it, and no notice repeats it

@@ -58,7 +58,7 @@ def dependents(
         Query(description="An alias, or a version such as `v3`; without it all versions.", max_length=256),
     ] = None,
 ) -> Any:
-    """What breaks if a version, or an artifact with all its versions, is deleted."""
+    """Say what breaks if a version, or an artifact with all its versions, is deleted."""
     store = access.metadata_store.artifacts
     if alias is not None:
         version = the_version(project, name, alias, access)

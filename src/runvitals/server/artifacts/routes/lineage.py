@@ -29,7 +29,7 @@ Depth = Annotated[
 @router.get(OWNED + "/{name}/{alias}/lineage", response_model=models.LineageSchema, dependencies=READS)
 @router.get(PLAIN + "/{name}/{alias}/lineage", response_model=models.LineageSchema, dependencies=READS)
 def version_lineage(request: Request, version: TheVersion, access: TheAccess, depth: Depth = 4) -> Any:
-    """What a version was made from, and what was made from it."""
+    """Show what a version was made from, and what was made from it."""
     nodes = ReadableNodes(access, request, version)
     return _graph(access, nodes, NodeKey("version", version.version.id), depth)
 
@@ -38,7 +38,7 @@ def version_lineage(request: Request, version: TheVersion, access: TheAccess, de
 def run_lineage(
     request: Request, run: CheckedRunId, number: RunNumber, access: TheAccess, depth: Depth = 4
 ) -> Any:
-    """What a run was made from, and what was made from it."""
+    """Show what a run was made from, and what was made from it."""
     if number is None:  # on a server without accounts, where no right is checked
         row = access.metadata_store.runs.find(run, access.clock())
         number = None if row is None else row.id

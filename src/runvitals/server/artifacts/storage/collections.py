@@ -94,7 +94,7 @@ class CollectionTable:
             return read_collections(connection, page.offset(skip).limit(limit)), int(total)
 
     def sizes(self, project_id: int) -> list[CollectionSize]:
-        """What the artifacts of a project take, the largest first."""
+        """Return what the artifacts of a project take, the largest first."""
         return collection_sizes(self._database, project_id)
 
     def portfolios(self, project_ids: Iterable[int], limit: int) -> list[Collection]:
