@@ -56,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.base import stored_keys
     from runvitals.readers.servers.connection import ApiConnection
 
-    server = _server(arguments.server)
+    server = stored_keys.known_server(arguments.server, os.environ)
     actions = {
         "ls": _list,
         "get": _get,
@@ -69,12 +69,6 @@ def run(arguments: argparse.Namespace) -> int:
     with closing(ApiConnection(server, stored_keys.token(server, os.environ), 30.0)) as connection:
         actions[arguments.action](connection, arguments)
     return 0
-
-
-def _server(given: str | None) -> str:
-    from runvitals.base import stored_keys
-
-    return stored_keys.known_server(given, os.environ)
 
 
 def _list(connection: Any, arguments: argparse.Namespace) -> None:

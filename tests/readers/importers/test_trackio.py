@@ -125,6 +125,16 @@ def test_media_tables_and_alerts(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert b"key" not in {path.read_bytes() for path in data.rglob("*") if path.is_file()}
 
 
+def test_a_row_that_cannot_be_read_is_counted_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = project(tmp_path / "trackio", [{"loss": 1.0}, {"loss": 0.5}])
+    with sqlite3.connect(folder / "digits.db") as database:
+        database.execute("UPDATE metrics SET metrics = '{' WHERE step = 1")
+    imported(folder, tmp_path / "data")
+    assert "not imported: 1 × rows that cannot be read" in capsys.readouterr().out
+
+
 def test_another_database_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with sqlite3.connect(tmp_path / "other.db") as database:
         database.execute("CREATE TABLE a (b)")

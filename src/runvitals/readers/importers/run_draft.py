@@ -69,6 +69,17 @@ def run_id_of(name: str) -> str:
         return f"{paths.safe_name(name)}-{digest}"
 
 
+def derived_run_id(name: str, identity: str) -> str:
+    """Return the id of a run that has none in the other system: of its name and what tells it from others.
+
+    Example:
+        >>> derived_run_id("my run", "/logs/my run.csv")
+        'my_run-5c3c2bf9'
+    """
+    digest = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:8]
+    return f"{paths.safe_name(name)[:64].lstrip('_.-') or 'run'}-{digest}"
+
+
 class RunDraft:
     """The journal of an imported run, which is written in a hidden folder.
 

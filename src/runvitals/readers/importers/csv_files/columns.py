@@ -30,10 +30,12 @@ class _Content:
     """The cells of a column.
 
     Args:
+        may_be_times: whether its name is that of a column of times.
         marks: the first line in which a number has this decimal mark.
         examples: a cell of that line.
     """
 
+    may_be_times: bool
     filled: int = 0
     times: int = 0
     marks: dict[str, int] = field(default_factory=dict)
@@ -47,7 +49,8 @@ class _Content:
             self.marks[mark], self.examples[mark] = line, cell.strip()
         for each in self.numbers:
             self.numbers[each] += number(cell, each) is not None
-        self.times += time_ms(cell) is not None
+        if self.may_be_times:
+            self.times += time_ms(cell) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +62,6 @@ class TableColumns:
         values: the names of all others that have a number or a text somewhere.
         mark: of the numbers of the file.
         first_ms: the earliest time, UTC; None without times.
-        rows: of the file.
     """
 
     step: int | None
@@ -67,7 +69,6 @@ class TableColumns:
     values: dict[int, str]
     mark: DecimalMark
     first_ms: float | None
-    rows: int
 
 
 def columns_of(table: Table) -> TableColumns:
@@ -77,10 +78,8 @@ def columns_of(table: Table) -> TableColumns:
         ValueError: it has no column of numbers, a row is longer than the header, or its numbers can be
             read in two ways.
     """
-    contents = [_Content() for _ in table.header]
-    rows = 0
+    contents = [_Content(name.lower() in _TIMES) for name in table.header]
     for line, cells in table.rows():
-        rows += 1
         _check_length(table, line, cells)
         for content, cell in zip(contents, cells, strict=False):
             if not is_empty(cell):
@@ -99,7 +98,7 @@ def columns_of(table: Table) -> TableColumns:
         names = ", ".join(repr(name[:40]) for name in table.header[:10])
         raise ValueError(f"{table.path}: no numeric column besides step and time; the columns are {names}")
     first_ms = None if time is None else _earliest(table, time)
-    return TableColumns(step, time, values, mark, first_ms, rows)
+    return TableColumns(step, time, values, mark, first_ms)
 
 
 def _check_length(table: Table, line: int, cells: Sequence[str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -12,9 +11,9 @@ from runvitals.readers.importers.csv_files.cells import is_empty, number, time_m
 from runvitals.readers.importers.csv_files.columns import TableColumns, columns_of
 from runvitals.readers.importers.csv_files.table import Table, open_table
 from runvitals.readers.importers.report import ImportReport
-from runvitals.readers.importers.run_draft import RunDescription, RunDraft
+from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
 
-_SUFFIXES: Final = (".csv", ".tsv", ".txt")
+_SUFFIXES: Final = (".csv", ".tsv")
 
 
 def import_csv(
@@ -71,18 +70,16 @@ def csv_files(path: str) -> list[str]:
         os.path.join(folder, name)
         for folder, _, names in os.walk(path)
         for name in names
-        if name.lower().endswith(_SUFFIXES[:2]) and not name.startswith(".")
+        if name.lower().endswith(_SUFFIXES) and not name.startswith(".")
     )
     if not files:
-        raise FileNotFoundError(f"there is no CSV file ({', '.join(_SUFFIXES[:2])}) in {path}")
+        raise FileNotFoundError(f"there is no CSV file ({', '.join(_SUFFIXES)}) in {path}")
     return files
 
 
 def id_of(path: str) -> str:
     """Return the id of a file's run: the same whenever the file is imported from the same folder."""
-    name = os.path.splitext(os.path.basename(path))[0]
-    digest = hashlib.sha256(os.path.realpath(path).encode("utf-8", "replace")).hexdigest()[:8]
-    return f"{paths.safe_name(name)[:64].lstrip('_.-') or 'run'}-{digest}"
+    return derived_run_id(os.path.splitext(os.path.basename(path))[0], os.path.realpath(path))
 
 
 def _write_run(path: str, directory: str, about: RunDescription, report: ImportReport) -> None:

@@ -92,9 +92,9 @@ class _RunImport:
         report: ImportReport,
     ) -> None:
         self._export = export
-        self._run = run
         self._report = report
-        self._attributes, self._files = export.attributes(run)
+        self._rows = export.read(run)
+        self._attributes, self._files = self._rows.attributes()
         workspace, _, name = run.project.rpartition("/")
         self._about = RunDescription(
             id_here, project or name or "neptune", "neptune", 0, entity=workspace, team=team
@@ -107,7 +107,7 @@ class _RunImport:
         about = self._about
         self._now_ms = about.started_ms
         with RunDraft(directory, about) as draft:
-            for value in self._export.series(self._run):
+            for value in self._rows.series():
                 self._write_value(draft, value)
             self._write_row(draft)
             for path, relative in self._files.items():
@@ -125,7 +125,7 @@ class _RunImport:
         about.tags = [*(attributes.get("sys/tags") or ()), *(attributes.get("sys/group_tags") or ())]
         if attributes.get("sys/owner"):
             about.about = {"user": str(attributes["sys/owner"])}
-        first = next(self._export.series(self._run), None)
+        first = next(self._rows.series(), None)
         first_ms = None if first is None else first.time_ms
         about.started_ms = self._time("sys/creation_time") or first_ms or 0
         about.config = {

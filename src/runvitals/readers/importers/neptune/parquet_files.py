@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_REQUIRED: Final = ("run_id", "attribute_path", "attribute_type")
+_REQUIRED: Final = ("run_id", "attribute_path", "attribute_type", "step", "timestamp")
 _SERIES: Final = "_series"
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _SORTED: Final = [("timestamp", "ascending"), ("step", "ascending")]
@@ -87,11 +87,34 @@ class NeptuneExport:
                 if file not in run.files:
                     run.files.append(file)
 
-    def attributes(self, run: NeptuneRun) -> tuple[dict[str, Any], dict[str, str]]:
+    def read(self, run: NeptuneRun) -> RunRows:
+        """Return the rows of a run, from all its files."""
+        import pyarrow as pa
+        import pyarrow.compute as pc
+        from pyarrow import parquet as pq
+
+        chosen = pc.field("run_id") == run.id
+        if run.project:
+            chosen &= pc.field("project_id") == run.project
+        tables = [pq.read_table(file, filters=chosen) for file in run.files]
+        return RunRows(pa.concat_tables(tables, promote_options="permissive"))
+
+
+class RunRows:
+    """The rows of a run, in memory."""
+
+    def __init__(self, table: pa.Table) -> None:
+        import pyarrow.compute as pc
+
+        is_series = pc.ends_with(table["attribute_type"], _SERIES)
+        self._single = table.filter(pc.invert(is_series))
+        self._series = table.filter(is_series).sort_by(_SORTED)
+
+    def attributes(self) -> tuple[dict[str, Any], dict[str, str]]:
         """Return what is no series, by path: values, such as numbers, texts, times and sets; and files."""
         values: dict[str, Any] = {}
         files: dict[str, str] = {}
-        for row in self._rows(run, series=False).to_pylist():
+        for row in self._single.to_pylist():
             value = _value(row)
             if row["attribute_type"] != "file":
                 values[row["attribute_path"]] = value
@@ -99,13 +122,11 @@ class NeptuneExport:
                 files[row["attribute_path"]] = str(value)
         return values, files
 
-    def series(self, run: NeptuneRun) -> Iterator[SeriesValue]:
-        """Yield the values of all series of a run, in order of time, then of steps."""
-        table = self._rows(run, series=True)
-        names = [name for name in _SORTED if name[0] in table.column_names]
-        for batch in table.sort_by(names).to_batches(max_chunksize=10_000):
+    def series(self) -> Iterator[SeriesValue]:
+        """Yield the values of all series, in order of time, then of steps."""
+        for batch in self._series.to_batches(max_chunksize=10_000):
             for row in batch.to_pylist():
-                moment, step = row.get("timestamp"), row.get("step")
+                moment, step = row["timestamp"], row["step"]
                 yield SeriesValue(
                     row["attribute_path"],
                     row["attribute_type"],
@@ -113,21 +134,6 @@ class NeptuneExport:
                     None if moment is None else milliseconds(moment),
                     _value(row),
                 )
-
-    def _rows(self, run: NeptuneRun, *, series: bool) -> pa.Table:
-        import pyarrow as pa
-        import pyarrow.compute as pc
-        from pyarrow import parquet as pq
-
-        tables = []
-        for file in run.files:
-            chosen = pc.field("run_id") == run.id
-            if run.project:
-                chosen &= pc.field("project_id") == run.project
-            table = pq.read_table(file, filters=chosen)
-            is_series = pc.ends_with(table["attribute_type"], _SERIES)
-            tables.append(table.filter(is_series if series else pc.invert(is_series)))
-        return pa.concat_tables(tables, promote_options="permissive")
 
 
 def _files(path: str) -> list[str]:

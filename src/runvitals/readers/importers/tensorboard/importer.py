@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import time
 from collections.abc import Iterable, Iterator
@@ -13,7 +12,7 @@ from runvitals.model import media
 from runvitals.model.run_state import State
 from runvitals.readers.importers.histograms import coarse
 from runvitals.readers.importers.report import ImportReport
-from runvitals.readers.importers.run_draft import RunDescription, RunDraft
+from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
 from runvitals.readers.importers.tensorboard.event_file import EventFile, EventValue, LoggedEvent
 from runvitals.readers.importers.tensorboard.sessions import Sessions, number_sessions
 
@@ -89,8 +88,7 @@ def id_of(name: str, folder: str, first_file: str) -> str:
         first_file: its first file, whose name has the time and the host.
     """
     identity = f"{os.path.realpath(folder)}\n{os.path.basename(first_file)}"
-    digest = hashlib.sha256(identity.encode("utf-8", "replace")).hexdigest()[:8]
-    return f"{paths.safe_name(name.replace(os.sep, '-'))[:64].lstrip('_.-') or 'run'}-{digest}"
+    return derived_run_id(name.replace(os.sep, "-"), identity)
 
 
 def first_event(files: Iterable[str]) -> LoggedEvent | None:

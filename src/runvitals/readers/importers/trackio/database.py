@@ -97,6 +97,16 @@ class TrackioDatabase:
         rows = self._database.execute(query, (run,)).fetchall()
         return self._values(rows[-1][0]) if rows else {}
 
+    def span(self, run: str) -> tuple[int, int] | None:
+        """Return the first and the last time of what a run logged and measured, ms UTC; None without any."""
+        moments = []
+        for table in ("metrics", "system_metrics"):
+            if self._columns[table]:
+                query = f"SELECT min(timestamp), max(timestamp) FROM {table} WHERE {self._id(table)} = ?"
+                moments += [time_ms(str(text)) for text in self._database.execute(query, (run,)).fetchone()]
+        known_ms = [int(moment[0]) for moment in moments if moment is not None]
+        return (min(known_ms), max(known_ms)) if known_ms else None
+
     def rows(self, run: str) -> Iterator[TrackioRow]:
         """Yield what a run logged, in order of time."""
         chosen = f"{self._id('metrics')} = ? ORDER BY timestamp, id"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
@@ -11,7 +10,7 @@ from runvitals.journal import paths
 from runvitals.model import media
 from runvitals.readers.importers.csv_files.cells import time_ms
 from runvitals.readers.importers.report import ImportReport
-from runvitals.readers.importers.run_draft import RunDescription, RunDraft, run_id_of
+from runvitals.readers.importers.run_draft import RunDescription, RunDraft, derived_run_id
 from runvitals.readers.importers.trackio.database import TrackioDatabase, TrackioRow
 from runvitals.readers.importers.trackio.system_metrics import our_metrics
 
@@ -83,8 +82,7 @@ def _id_of(run: str, project: str) -> str:
     """Return the id of a run: that of trackio, or of older files, which have only names, one made of both."""
     if len(run) == 32 and all(letter in "0123456789abcdef" for letter in run):
         return run
-    digest = hashlib.sha256(f"{project}\n{run}".encode("utf-8", "replace")).hexdigest()[:8]
-    return run_id_of(f"{paths.safe_name(run)[:64].lstrip('_.-') or 'run'}-{digest}")
+    return derived_run_id(run, f"{project}\n{run}")
 
 
 class _RunImport:
@@ -111,16 +109,13 @@ class _RunImport:
         about.config = {name: value for name, value in config.items() if not name.startswith("_")}
         if config.get("_Username"):
             about.about = {"user": str(config["_Username"])}
-        times = [
-            row.time_ms
-            for rows in (self._database.rows, self._database.system_rows)
-            for row in rows(self._run)
-        ]
-        if not times:
+        span = self._database.span(self._run)
+        if span is None:
             self._report.leave_out("runs that logged nothing")
             return
+        first_ms, last_ms = span
         created = time_ms(str(config.get("_Created")))
-        about.started_ms = min(times) if created is None else min(*times, int(created[0]))
+        about.started_ms = first_ms if created is None else min(first_ms, int(created[0]))
         with RunDraft(directory, about, _INTERVAL_S) as draft:
             for row in self._database.rows(self._run):
                 self._write_row(draft, row)
@@ -133,7 +128,7 @@ class _RunImport:
             for alert in self._database.alerts(self._run):
                 level = _LEVELS.get(alert.level, "info")
                 draft.event(alert.time_ms, "alert", level, f"{alert.title}: {alert.text}".rstrip(": "))
-            draft.end("finished", max(times))
+            draft.end("finished", last_ms)
             draft.complete()
         self._report.add(about.id, about.project, draft)
 
