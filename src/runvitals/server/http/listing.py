@@ -124,11 +124,11 @@ def numbered_page(
 
     Cursors are positions, so a row that is inserted meanwhile moves others to the next page.
     """
-    first = page.after_id
-    part = rows[first : first + page.limit]
-    end = first + len(part)
-    return {
-        plural: [shown(row) for row in part],
-        "total": len(rows),
-        "next": str(end) if part and end < len(rows) else None,
-    }
+    part = rows[page.after_id : page.after_id + page.limit]
+    return stored_page(plural, [shown(row) for row in part], len(rows), page)
+
+
+def stored_page(plural: str, rows: Sequence[Any], total: int, page: PageRequest) -> dict[str, Any]:
+    """The requested page of a list whose rows a store has read by their positions, which are its cursors."""
+    end = page.after_id + len(rows)
+    return {plural: rows, "total": total, "next": str(end) if rows and end < total else None}

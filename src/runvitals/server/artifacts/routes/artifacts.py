@@ -14,7 +14,7 @@ from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
 from runvitals.server.http.content_response import content_response
-from runvitals.server.http.listing import ThePage
+from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.service_parameters import TheAccess, received_files
@@ -78,11 +78,9 @@ def collections(
     type: Annotated[str | None, Query(description="Only artifacts of this type.", max_length=256)] = None,
 ) -> Any:
     """The artifacts of a project, by name."""
-    skip = page.after_id
-    rows, total = access.metadata_store.artifacts.collections.of_project(project, type, skip, page.limit)
-    end = skip + len(rows)
-    shown = [_collection(row) for row in rows]
-    return {"collections": shown, "total": total, "next": str(end) if rows and end < total else None}
+    table = access.metadata_store.artifacts.collections
+    rows, total = table.of_project(project, type, page.after_id, page.limit)
+    return stored_page("collections", [_collection(row) for row in rows], total, page)
 
 
 @router.get(OWNED + "/{name}", response_model=models.ArtifactsPage, dependencies=READS)
@@ -98,21 +96,16 @@ def versions(
     ] = None,
 ) -> Any:
     """The versions of an artifact, the newest first."""
-    table, skip = access.metadata_store.artifacts.collections, page.after_id
+    table = access.metadata_store.artifacts.collections
     collection = table.named(project, name)
     if collection is None:
         raise HTTPException(404, f"there is no artifact {name!r} in the project")
     if digest is not None:
         rows = table.with_digest(collection.id, digest)
         return {"artifacts": [_to_response(request, row) for row in rows], "total": len(rows), "next": None}
-    rows = table.members(collection.id, skip, page.limit, oldest_first=False)
-    end = skip + len(rows)
-    following = str(end) if rows and end < collection.versions else None
-    return {
-        "artifacts": [_to_response(request, row) for row in rows],
-        "total": collection.versions,
-        "next": following,
-    }
+    rows = table.members(collection.id, page.after_id, page.limit, oldest_first=False)
+    shown = [_to_response(request, row) for row in rows]
+    return stored_page("artifacts", shown, collection.versions, page)
 
 
 @router.get(OWNED + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)

@@ -30,8 +30,9 @@ Depth = Annotated[
 @router.get(PLAIN + "/{name}/{alias}/lineage", response_model=models.LineageSchema, dependencies=READS)
 def version_lineage(request: Request, version: TheVersion, access: TheAccess, depth: Depth = 4) -> Any:
     """Show what a version was made from, and what was made from it."""
-    nodes = ReadableNodes(access, request, version)
-    return _graph(access, nodes, NodeKey("version", version.version.id), depth)
+    start, nodes = NodeKey("version", version.version.id), ReadableNodes(access, request, version)
+    nodes.readable_of([start])
+    return _graph(access, nodes, start, depth)
 
 
 @router.get("/runs/{run}/lineage", response_model=models.LineageSchema, dependencies=[needs("run:read")])
@@ -42,17 +43,17 @@ def run_lineage(
     if number is None:  # on a server without accounts, where no right is checked
         row = access.metadata_store.runs.find(run, access.clock())
         number = None if row is None else row.id
-    nodes = ReadableNodes(access, request)
     if number is None:
         raise HTTPException(404, f"there is no run {run!r}")
-    if not nodes.readable_of([NodeKey("run", number)]):
+    start, nodes = NodeKey("run", number), ReadableNodes(access, request)
+    if not nodes.readable_of([start]):
         raise HTTPException(404, f"run {run!r} is in the trash")
-    return _graph(access, nodes, NodeKey("run", number), depth)
+    return _graph(access, nodes, start, depth)
 
 
 def _graph(access: AccessControl, nodes: ReadableNodes, start: NodeKey, depth: int) -> dict[str, Any]:
+    """Return the graph around a node that `nodes` has read."""
     table = access.metadata_store.artifacts.lineage_graph
-    nodes.readable_of([start])
     walked = walk(start, depth, table, nodes.readable_of, time.monotonic)
     keys = sorted(walked.generations, key=lambda key: (key != start, walked.generations[key], key))
     ends, places = table.ends(walked.readable), {key: index for index, key in enumerate(keys)}

@@ -12,7 +12,7 @@ from runvitals.server.artifacts.routes.artifact_models import CollectionSchema
 from runvitals.server.artifacts.storage.rows import ArtifactConflict, Collection
 from runvitals.server.audit.storage.audit import AuditEvent, AuditFilter
 from runvitals.server.http.errors import DetailedError, checking
-from runvitals.server.http.listing import ThePage
+from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.registry.routes import registry_models as models
@@ -47,11 +47,9 @@ def collections(
     sort: Sort = "name",
 ) -> dict[str, Any]:
     """The collections of a registry."""
-    skip, table = page.after_id, registry.access.metadata_store.registry_collections
-    rows, total = table.page(registry.row.id, text, sort, skip, page.limit)
-    end = skip + len(rows)
-    following = str(end) if rows and end < total else None
-    return {"collections": [_collection(row) for row in rows], "total": total, "next": following}
+    table = registry.access.metadata_store.registry_collections
+    rows, total = table.page(registry.row.id, text, sort, page.after_id, page.limit)
+    return stored_page("collections", [_collection(row) for row in rows], total, page)
 
 
 def _collection(row: RegistryCollection) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from runvitals.server.access.resources import Registry
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import checking
-from runvitals.server.http.listing import PageRequest, ThePage, page_of
+from runvitals.server.http.listing import PageRequest, ThePage, page_of, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import ProjectOwner
 from runvitals.server.registry.routes.parameters import (
@@ -111,11 +111,9 @@ def _page(
 ) -> dict[str, Any]:
     readable = access.directory.readable_runs(requester.principal)
     projects = None if readable is None else readable.projects
-    skip = page.after_id
-    rows, total = access.metadata_store.registries.page(projects, entity_id, text, skip, page.limit)
-    end = skip + len(rows)
-    following = str(end) if rows and end < total else None
-    return {"registries": [_registry(row) for row in rows], "total": total, "next": following, "may": may}
+    table = access.metadata_store.registries
+    rows, total = table.page(projects, entity_id, text, page.after_id, page.limit)
+    return {**stored_page("registries", [_registry(row) for row in rows], total, page), "may": may}
 
 
 def _registry(row: RegistryRow) -> dict[str, Any]:

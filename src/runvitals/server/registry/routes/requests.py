@@ -14,7 +14,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.events.outbox import Notification
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import checking
-from runvitals.server.http.listing import ThePage
+from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.registry.routes.parameters import (
@@ -105,16 +105,11 @@ def requests(
     collection: Annotated[str | None, Query(max_length=256)] = None,
 ) -> dict[str, Any]:
     """The requests for protected aliases of a registry."""
-    store, skip = registry.access.metadata_store, page.after_id
+    store = registry.access.metadata_store
     named = None if collection is None else store.artifacts.collections.named(registry.row.id, collection)
     number = None if collection is None else 0 if named is None else named.id
-    rows, total = store.alias_requests.page(registry.row.id, state, number, skip, page.limit)
-    end = skip + len(rows)
-    return {
-        "requests": [asdict(row) for row in rows],
-        "total": total,
-        "next": str(end) if rows and end < total else None,
-    }
+    rows, total = store.alias_requests.page(registry.row.id, state, number, page.after_id, page.limit)
+    return stored_page("requests", [asdict(row) for row in rows], total, page)
 
 
 @router.post(

@@ -20,7 +20,7 @@ from runvitals.server.artifacts.storage.rows import (
 )
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import checking
-from runvitals.server.http.listing import ThePage
+from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
 from runvitals.server.registry.downloads import count_download
@@ -61,15 +61,9 @@ def versions(
     ] = None,
 ) -> dict[str, Any]:
     """The versions of a collection, the newest first."""
-    skip, table = page.after_id, registry.access.metadata_store.artifacts.collections
-    rows = table.members(collection.id, skip, page.limit, oldest_first=False)
-    end = skip + len(rows)
-    following = str(end) if rows and end < collection.versions else None
-    return {
-        "versions": shown_versions(registry, rows, field or []),
-        "total": collection.versions,
-        "next": following,
-    }
+    table = registry.access.metadata_store.artifacts.collections
+    rows = table.members(collection.id, page.after_id, page.limit, oldest_first=False)
+    return stored_page("versions", shown_versions(registry, rows, field or []), collection.versions, page)
 
 
 def shown_versions(
@@ -78,13 +72,8 @@ def shown_versions(
     """Return versions as responses show them, without runs and projects that the requester may not read."""
     store = registry.access.metadata_store
     said = store.model_versions.of_memberships([row.id for row in rows])
-    runs = {
-        row.version.run_id: _run(registry, row.version.run_id)
-        for row in rows
-        if row.version.run_id is not None
-    }
-    readable = [number for number, run in runs.items() if run["run"] is not None]
-    values = store.registry_collections.field_values(readable, fields) if fields else {}
+    runs = _runs(registry, [row.version.run_id for row in rows if row.version.run_id is not None])
+    values = store.registry_collections.field_values(list(runs), fields) if fields else {}
     sources = _sources(registry, rows)
     shown = []
     for row in rows:
@@ -117,12 +106,17 @@ def shown_versions(
 _NO_RUN: Final = {"run": None, "run_entity": None, "run_project": None}
 
 
-def _run(registry: NamedRegistry, run_id: int) -> dict[str, Any]:
-    place = registry.access.metadata_store.runs.place(run_id)
+def _runs(registry: NamedRegistry, ids: Sequence[int]) -> dict[int, dict[str, Any]]:
+    """Return the runs that the requester may read, by number, in the order of these numbers."""
+    runs = registry.access.metadata_store.artifacts.lineage_graph.runs(ids)
     readable = registry.access.directory.readable_runs(registry.requester.principal)
-    if place is None or place.deleted or not (readable is None or readable.has(place)):
-        return _NO_RUN
-    return {"run": place.uid, "run_entity": place.entity, "run_project": place.project}
+    return {
+        number: {"run": run.uid, "run_entity": run.entity, "run_project": run.project}
+        for number in ids
+        if (run := runs.get(number)) is not None
+        and not run.deleted
+        and (readable is None or readable.has(run))
+    }
 
 
 def _sources(registry: NamedRegistry, rows: Sequence[CollectionVersion]) -> dict[int, dict[str, Any]]:
@@ -216,13 +210,13 @@ def _detail(
 ) -> dict[str, Any]:
     store = registry.access.metadata_store
     shown, images = shown_versions(registry, [row])[0], outside.image_links()
-    users = [_run(registry, number) for number in store.artifacts.lineage.users(row.version.id, _MAX_USERS)]
+    users = _runs(registry, list(store.artifacts.lineage.users(row.version.id, _MAX_USERS)))
     model = next(iter(store.registered_models.of_collections([row.collection.id])), None)
     return {
         **shown,
         "description_html": html_of(shown["description"][:MAX_CHARACTERS], images),
         "card_html": html_of(_card(registry, row, request), images),
-        "used_by": [user for user in users if user["run"] is not None],
+        "used_by": list(users.values()),
         "mlflow_name": row.collection.name if model is None else model.name,
     }
 

@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 from runvitals.model.run_state import State
 from runvitals.server.access.permission import needs
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.listing import ThePage
+from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.runs.storage.run_rows import RunRow
 from runvitals.server.service_parameters import TheAccess
@@ -112,17 +112,13 @@ TheSweepAgent = Annotated[SweepAgent, Depends(the_agent)]
 
 def read_runs(sweep: TheSweep, page: ThePage, access: TheAccess) -> Any:
     """The runs of a sweep with their parameters, the newest first."""
-    store, skip = access.metadata_store, page.after_id
-    rows, total = store.sweeps.runs.page(sweep.id, skip, page.limit), store.sweeps.runs.count(sweep.id)
+    store = access.metadata_store
+    rows = store.sweeps.runs.page(sweep.id, page.after_id, page.limit)
     runs = store.runs.get([row.run_id for row in rows if row.run_id is not None], access.clock())
     unended = [row for row in rows if row.state in UNENDED]
     so_far = values_so_far(store, stored_configuration(sweep.configuration), unended)
-    end = skip + len(rows)
-    return {
-        "runs": [_to_response(row, runs, so_far.get(row.id)) for row in rows],
-        "total": total,
-        "next": str(end) if rows and end < total else None,
-    }
+    shown = [_to_response(row, runs, so_far.get(row.id)) for row in rows]
+    return stored_page("runs", shown, store.sweeps.runs.count(sweep.id), page)
 
 
 def _to_response(row: SweepRun, runs: Mapping[int, RunRow], so_far: RunOutcome | None) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields
-from runvitals.server.http.listing import ThePage
+from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.routes.parameters import ProjectNumber
@@ -94,12 +94,8 @@ TheSweep = Annotated[Sweep, Depends(the_sweep)]
 
 def read_sweeps(project: TheProjectNumber, page: ThePage, access: TheAccess, requester: TheRequester) -> Any:
     """The sweeps of a project, the newest first."""
-    skip = page.after_id
-    rows, total = access.metadata_store.sweeps.sweeps.of_project(project, skip, page.limit)
-    end = skip + len(rows)
-    following = str(end) if rows and end < total else None
-    shown = [_to_response(access, requester, row) for row in rows]
-    return {"sweeps": shown, "total": total, "next": following}
+    rows, total = access.metadata_store.sweeps.sweeps.of_project(project, page.after_id, page.limit)
+    return stored_page("sweeps", [_to_response(access, requester, row) for row in rows], total, page)
 
 
 def _project_of_new(
