@@ -42,7 +42,7 @@ class TrackioAlert:
 class TrackioDatabase:
     """The runs of a project.
 
-    Files of before trackio 0.21 identify a run by its name; they have no alerts.
+    Older files identify a run by its name, and have no alerts.
 
     Raises:
         ValueError: it is not trackio's.
