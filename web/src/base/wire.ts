@@ -2645,6 +2645,12 @@ export interface components {
             name: string;
             released: boolean;
         };
+        /** @description A block before and after an edit. None: it was not there. */
+        ReportBlockChange: {
+            id: string;
+            before: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
+            after: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
+        };
         /** @description Changes of a report. What is left out does not change. */
         ReportChanges: {
             /** @description That the changes were made to. */
@@ -2660,12 +2666,28 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What you changed in one revision of a report, without what you have taken back since. */
+        ReportEdit: {
+            revision: number;
+            created_ms: number;
+            title: components["schemas"]["ReportTextChange"] | null;
+            description: components["schemas"]["ReportTextChange"] | null;
+            blocks: components["schemas"]["ReportBlockChange"][];
+            /** @description None: no block was added, removed or moved. */
+            order: components["schemas"]["ReportOrderChange"] | null;
+        };
         /** @description Who else is editing a report, and how far it is. */
         ReportEditing: {
             /** @description Of the working copy. */
             revision: number;
             /** @description The first 20, by name, without you. */
             editors: components["schemas"]["ReportEditor"][];
+        };
+        /** @description A page of your edits, the newest first. */
+        ReportEditsPage: {
+            edits: components["schemas"]["ReportEdit"][];
+            total: number;
+            next: string | null;
         };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
@@ -2683,6 +2705,11 @@ export interface components {
             caption: string;
             /** @default 100 */
             width_percent: number;
+        };
+        /** @description The ids of all blocks before and after an edit. */
+        ReportOrderChange: {
+            before: string[];
+            after: string[];
         };
         /** @description A live panel. It reads its queries of its run sets, and nothing else. */
         ReportPanel: {
@@ -2780,6 +2807,11 @@ export interface components {
              */
             kind: "text";
             text: string;
+        };
+        /** @description A text before and after an edit. */
+        ReportTextChange: {
+            before: string;
+            after: string;
         };
         /** @description A page of versions, the newest first: of each author the last of ten minutes. */
         ReportVersionsPage: {
@@ -5929,16 +5961,21 @@ export type RegistryCollectionDetail = components['schemas']['RegistryCollection
 export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
 export type RegistryDetail = components['schemas']['RegistryDetail'];
 export type ReleasedName = components['schemas']['ReleasedName'];
+export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];
 export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
+export type ReportEdit = components['schemas']['ReportEdit'];
 export type ReportEditing = components['schemas']['ReportEditing'];
+export type ReportEditsPage = components['schemas']['ReportEditsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
+export type ReportOrderChange = components['schemas']['ReportOrderChange'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
 export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
+export type ReportTextChange = components['schemas']['ReportTextChange'];
 export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
 export type RequestDecision = components['schemas']['RequestDecision'];
