@@ -68,7 +68,9 @@ def upgraded(address: str) -> Iterator[MetadataStore]:
 
 
 def test_models_keep_their_numbers_aliases_stages_tags_and_runs(upgraded: MetadataStore) -> None:
-    mine, nobodys = sorted(upgraded.registered_models.named("faces"), key=lambda model: model.entity_id is None)
+    mine, nobodys = sorted(
+        upgraded.registered_models.named("faces"), key=lambda model: model.entity_id is None
+    )
     assert (mine.aliases, mine.tags) == ({"challenger": 3, "champion": 1}, {"task": "vision"})
     assert (mine.created_ms, mine.changed_ms, nobodys.aliases) == (T0, T0 + 1, {"old": 1})
     first, third = upgraded.model_versions.of_collection(mine.id)

@@ -323,7 +323,6 @@ class CollectionTable:
             LinkedVersions: a version of the sequence is linked: it must be unlinked first.
             ProtectedAlias: a version of the portfolio has an alias that `by` may not change.
         """
-
         same = artifact_collection.c.id == collection_id
 
         def work(connection: Connection) -> None:

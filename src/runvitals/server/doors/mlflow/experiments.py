@@ -285,7 +285,11 @@ class Experiments:
         if self.is_operator:
             self._table.trash(experiment.id, self._access.clock())
             return
-        projects, by, now_ms = self._access.accounts.owned_projects, self._requester.actor, self._access.clock()
+        projects, by, now_ms = (
+            self._access.accounts.owned_projects,
+            self._requester.actor,
+            self._access.clock(),
+        )
         try:
             self._access.metadata_store.artifacts.dependents.delete_project(
                 experiment.id, lambda: projects.trash(experiment.id, by, now_ms)

@@ -193,9 +193,7 @@ def decide(
     """Approve a request, so that the version gets the alias; decline it, or withdraw one's own."""
     if decision != "withdraw":
         what = f"registry {registry.row.name!r}"
-        registry.access.require(
-            registry.requester, Action.REGISTRY_PROTECTED_ALIAS, registry.resource, what
-        )
+        registry.access.require(registry.requester, Action.REGISTRY_PROTECTED_ALIAS, registry.resource, what)
     table, request = registry.access.metadata_store.alias_requests, _find(registry, number)
     user_id = registry.requester.user_id
     if decision == "withdraw" and (user_id is None or request.author_id != user_id):
