@@ -91,6 +91,7 @@ def _put(arguments: argparse.Namespace) -> int:
         reinit=True,
     ) as opened:
         opened.log_artifact(artifact, aliases=arguments.alias)
+        _show_upload(arguments, opened.id)
     if not artifact.is_logged:
         return 1  # the run has said why
     try:
@@ -99,6 +100,26 @@ def _put(arguments: argparse.Namespace) -> int:
         print(f"runvitals: {inert(error)}; it is delivered by `runvitals sync {opened.id}`", file=sys.stderr)
         return 1
     return 0
+
+
+def _show_upload(arguments: argparse.Namespace, run_id: str) -> None:
+    """Show how much of the files has arrived on the server, until all has or no relay sends them."""
+    from runvitals.sdk.artifacts.progress import TransferProgress
+    from runvitals.sdk.delivery import upload_report
+
+    scope = _scope(arguments)
+    if scope.server is None:
+        return
+    with TransferProgress("uploading", 0, 0) as progress:
+        while True:
+            report = upload_report(scope.server, run_id, scope.folder)
+            if report is None or report["delivered"] or report["error"]:
+                return
+            if uploads := report["uploads"]:
+                progress.expect(uploads["total_bytes"], uploads["total_files"])
+                progress.set(uploads["bytes"], uploads["files"])
+            elif not report["left"]:
+                return
 
 
 def _get(arguments: argparse.Namespace) -> int:

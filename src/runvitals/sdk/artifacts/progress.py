@@ -55,6 +55,11 @@ class TransferProgress:
     def __exit__(self, *_: object) -> None:
         self.end()
 
+    def expect(self, bytes: int, files: int) -> None:
+        """Note how much there is to do, if that was not known at first."""
+        with self._lock:
+            self._total, self._total_files = bytes, files
+
     def add(self, bytes: int, files: int = 0) -> None:
         """Note that some bytes and files are done."""
         with self._lock:
