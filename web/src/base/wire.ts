@@ -4107,6 +4107,17 @@ export interface components {
             /** @description In how many teams. */
             teams: number;
         };
+        /** @description A dataset as a node: that of one name and digest in a project. */
+        DatasetNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            digest: string;
+            source_type: string;
+            /** @description The first 500 characters of where it is from. */
+            source: string;
+        };
         /**
          * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
          *
@@ -4513,20 +4524,30 @@ export interface components {
             /** @description The team or user that has the project. */
             entity: string | null;
         };
-        /** @description Which node was made from which: a version by a run, or a run used a version. */
+        /**
+         * @description Which node was made from which: a run made the target, or the target is a run that used the source.
+         *
+         *     A registered version was made from a logged model.
+         */
         LineageEdge: {
             /** @description The index of a node. */
             source: number;
             target: number;
         };
-        /** @description A run or a version. Both are null for one that the requester may not read, or that is in the trash. */
+        /**
+         * @description A run, version, dataset or logged model.
+         *
+         *     All of them are null for one that the requester may not read, or that is in the trash.
+         */
         LineageNode: {
             /** @enum {string} */
-            kind: "run" | "version";
+            kind: "run" | "version" | "dataset" | "model";
             /** @description Steps from the first node; negative: what it was made from. */
             generation: number;
             run: components["schemas"]["RunNode"] | null;
             version: components["schemas"]["VersionNode"] | null;
+            dataset: components["schemas"]["DatasetNode"] | null;
+            model: components["schemas"]["ModelNode"] | null;
             /** @description It was made from something that is not among the nodes. */
             more_before: boolean;
             /** @description Something that is not among the nodes was made from it. */
@@ -4766,6 +4787,16 @@ export interface components {
             email?: string | null;
             /** @description The digest of the picture; in lists. */
             picture?: string | null;
+        };
+        /** @description A logged model as a node. */
+        ModelNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            model_id: string;
+            type: string | null;
+            created_ms: number;
         };
         /** @description The scopes that a link can mute, named as in the mail. */
         Mute: {
@@ -6105,6 +6136,7 @@ export type CostCentreAssignment = components['schemas']['CostCentreAssignment']
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
 export type CustomRole = components['schemas']['CustomRole'];
+export type DatasetNode = components['schemas']['DatasetNode'];
 export type Dependents = components['schemas']['Dependents'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
@@ -6149,6 +6181,7 @@ export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
+export type ModelNode = components['schemas']['ModelNode'];
 export type Mute = components['schemas']['Mute'];
 export type MyTeam = components['schemas']['MyTeam'];
 export type NamedRun = components['schemas']['NamedRun'];
