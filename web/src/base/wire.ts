@@ -238,6 +238,8 @@ export interface components {
             }[];
             /** @default 24 */
             cooldown_h: number;
+            /** @default  */
+            description: string;
         };
         /** @description How often an automation would have acted. */
         AutomationPreview: {
@@ -1662,6 +1664,8 @@ export interface components {
              * @default 24
              */
             cooldown_h: number;
+            /** @default  */
+            description: string;
         };
         /** @description A bucket to be added. */
         NewBucket: {
@@ -3975,6 +3979,8 @@ export interface components {
             filter: components["schemas"]["AutomationFilter"];
             /** @default 24 */
             cooldown_h: number;
+            /** @default  */
+            description: string;
             damaged: string | null;
             /** @description None: the user was deleted. */
             created_by: string | null;
