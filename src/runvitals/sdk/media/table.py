@@ -161,7 +161,8 @@ def _media_cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Item:
     medium = to_media(value)
     item = medium.item(files)
     if "sha256" in item:
-        named[item["sha256"]] = {name: item[name] for name in _FILE_FIELDS}
+        for file in (item, *item.pop("files", ())):
+            named[file["sha256"]] = {name: file[name] for name in _FILE_FIELDS}
     return {"kind": medium.kind, **item}
 
 
