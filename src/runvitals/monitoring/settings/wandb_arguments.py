@@ -9,7 +9,9 @@ from runvitals.errors import UnsupportedArgument
 from runvitals.monitoring.settings.messages import notify
 from runvitals.monitoring.settings.setting_definition import SettingError
 
-_NO_EFFECT = frozenset(("allow_val_change", "anonymous", "force", "magic", "monitor_gym", "save_code", "tensorboard"))
+_NO_EFFECT = frozenset(
+    ("allow_val_change", "anonymous", "force", "magic", "monitor_gym", "save_code", "tensorboard")
+)
 _INSTEAD_OF = {"monitor_gym": "log(Video)", "save_code": "save()"}
 _ABSENT_OF_INIT = {
     "fork_from": "start a run with init(), and log the rows from which it continues",

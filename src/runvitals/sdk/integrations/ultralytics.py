@@ -34,7 +34,8 @@ def add_callbacks(model: Any, log_model: bool = True, **settings: Any) -> Any:
 
     def log_epoch(trainer: Any) -> None:
         row = {**trainer.label_loss_items(trainer.tloss, prefix="train"), **trainer.lr, **trainer.metrics}
-        callback.run().log({**row, "epoch": trainer.epoch + 1}, step=trainer.epoch + 1)
+        epoch = min(trainer.epoch + 1, trainer.epochs)  # the last validation counts one more
+        callback.run().log({**row, "epoch": epoch}, step=epoch)
 
     def end(trainer: Any) -> None:
         run = callback.run()

@@ -73,7 +73,7 @@ class XGBoostCallback:
         for name in ("best_score", "best_iteration"):
             try:
                 run.summary[name] = getattr(model, name)
-            except (AttributeError, ValueError):
+            except (AttributeError, TypeError, ValueError):
                 pass  # there is none without early stopping
         if self._log_importance and hasattr(model, "get_score"):
             log_importances(run, model.get_score(importance_type=self._importance_type))

@@ -23,7 +23,7 @@ _HISTOGRAM_BINS = 32
 
 
 class Chart(Media):
-    """A chart: a picture, and the table that it shows, which is logged beside it as `<name>_table`.
+    """A chart: a picture, and the table that it shows, which is recorded beside it.
 
     Args:
         table: what the chart shows.
@@ -37,8 +37,12 @@ class Chart(Media):
         self._draw = draw
 
     def item(self, files: RunFiles) -> Item:
-        """Store the picture."""
-        return files.add(self._draw().encode("utf-8", "replace"))
+        """Store the picture and the table."""
+        picture = files.add(self._draw().encode("utf-8", "replace"))
+        table = self.table.item(files)
+        self.faults = self.table.faults
+        stored = {name: table[name] for name in ("sha256", "bytes", "type")}
+        return {**picture, "table": table, "files": [stored, *table.pop("files", ())]}
 
 
 def line(

@@ -75,9 +75,6 @@ class MediaRecorder:
             for fault in single.faults:
                 self._fault(fault)
         self._record(name, kinds[0], items, step, now_ms)
-        for number, single in enumerate(media_values):
-            if (table := getattr(single, "table", None)) is not None:  # of a chart
-                self.log(f"{name}_table" if number == 0 else f"{name}_table{number}", table, step, now_ms)
 
     def save(self, pattern: str, base: str | None, step: int, now_ms: Callable[[], int]) -> list[str]:
         """Record the files that match a pattern; return the names under which they were saved.
