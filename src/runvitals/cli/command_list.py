@@ -52,7 +52,11 @@ COMMANDS: Final = {
     "alerts": "list, check, apply, test and mute the alert rules of a team",
     "automations": "list, apply, test and switch the automations of a team",
     "usage": "what the runs of a server used in a month, and what it cost",
-    "store": "maintain the store of a server: stats, check, repair, compact, drop, backup, migrate",
+    "store": "maintain the store of a server: stats, check, repair, compact, drop, migrate",
+    "backup": "copy a whole server into a folder or a tar file, while it runs",
+    "restore": "copy a backup to where no server has stored anything yet, or check it",
+    "upgrade": "upgrade the tables of a server, or say what an upgrade would do",
+    "downgrade": "return the tables of a server to those of an earlier version",
 }
 EXTRAS = {"leet": "tui", "mcp": "mcp"}
 """Command → extra that installs its packages, if it is not `server`."""

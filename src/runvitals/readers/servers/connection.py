@@ -59,11 +59,16 @@ class ApiConnection:
     """
 
     def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
+        self._arguments = url, token, timeout_s
         self._web = HttpClient(url, timeout_s, MAX_RESPONSE_BYTES)
         self.url = self._web.url
         self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
+
+    def another(self) -> ApiConnection:
+        """Return another connection to the same server, for another thread."""
+        return ApiConnection(*self._arguments)
 
     def get(self, path: str, parameters: Parameters = ()) -> Any:
         """Return the response to a GET.
