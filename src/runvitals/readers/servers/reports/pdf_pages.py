@@ -8,7 +8,7 @@ from html import escape
 from html.parser import HTMLParser
 from typing import Any, Final
 
-from runvitals.readers.servers.reports.drawings import WIDTH, Dot, Drawing, Shape, Stroke, PlacedText
+from runvitals.readers.servers.reports.drawings import WIDTH, Dot, Drawing, PlacedText, Shape, Stroke
 from runvitals.readers.servers.reports.exported_report import ExportedReport
 from runvitals.readers.servers.reports.html_page import as_of
 from runvitals.readers.servers.reports.panel_drawings import drawings_of
