@@ -20,6 +20,7 @@ import yaml
 
 from runvitals.cli import run, server
 from runvitals.store.samples.clickhouse import parse_address
+from runvitals.version import __version__
 
 CHART = Path(__file__).parents[2] / "deploy" / "helm" / "runvitals"
 GOLDEN = Path(__file__).parent / "rendered_chart.yaml"
@@ -199,7 +200,8 @@ def test_wrong_values_are_refused(values: dict[str, Any], complaint: str) -> Non
     assert complaint in refused.stderr
 
 
-def test_the_chart_is_well_formed() -> None:
+def test_the_chart_is_well_formed_and_of_this_version() -> None:
+    assert yaml.safe_load((CHART / "Chart.yaml").read_text())["appVersion"] == __version__
     linted = helm("lint", str(CHART), "--strict", values=OUTSIDE)
     assert linted.returncode == 0, linted.stdout
 
