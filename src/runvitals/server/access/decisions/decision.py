@@ -266,16 +266,8 @@ def _entity_allows(
         membership = _organisation_membership(principal, resource)
     else:
         membership = _membership(principal, action, entity, project)
-    if membership is not None:
-        grant = rule.of(membership.role)
-        granted = _grants(grant, principal, resource, entity, project, policies) or (
-            # As for administrators, the actions that a custom role adds hold for what others made too.
-            action in membership.added
-            and rule.custom
-            and _grants(rule.admin, principal, resource, entity, project, policies)
-        )
-        if granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource)):
-            return True
+    if membership is not None and _role_allows(membership, rule, principal, action, resource, policies):
+        return True
     if isinstance(principal, User):
         if (
             principal.org_admin
@@ -291,6 +283,24 @@ def _entity_allows(
     if action is Action.TEAM_PROFILE:
         return isinstance(principal, Anonymous) and policies.anonymous_read and not entity.hidden
     return project is not None and _visible_to_all(principal, action, resource, project, policies)
+
+
+def _role_allows(
+    membership: Membership,
+    rule: Rule,
+    principal: Principal,
+    action: Action,
+    resource: Entity | Member | Project | ProjectItem | Registry,
+    policies: OrganisationPolicies,
+) -> bool:
+    entity, project = cast(Entity, _entity_of(resource)), _project_of(resource)
+    granted = _grants(rule.of(membership.role), principal, resource, entity, project, policies) or (
+        # As for administrators, the actions that a custom role adds hold for what others made too.
+        action in membership.added
+        and rule.custom
+        and _grants(rule.admin, principal, resource, entity, project, policies)
+    )
+    return granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource))
 
 
 def _registry_allows(principal: Principal, action: Action, registry: Registry, is_member: bool) -> bool:

@@ -178,33 +178,21 @@ class RegistryTable:
         checked = None if types is None else checked_types(types)
 
         def work(connection: Connection) -> RegistryRow:
-            before = _get(connection, project_id)
-            if values:
-                same = update(project).where(project.c.id == project_id)
-                try:
-                    with connection.begin_nested():
-                        connection.execute(same.values(values))
-                except IntegrityError:
-                    raise NameTaken(f"there is a registry {name!r} already") from None
-            was_types = _types(connection, project_id)
+            before = _rules(connection, project_id)
+            same = update(project).where(project.c.id == project_id)
+            try:
+                with connection.begin_nested():
+                    connection.execute(same.values(values or {"id": project_id}))
+            except IntegrityError:
+                raise NameTaken(f"there is a registry {name!r} already") from None
             if checked is not None:
                 set_types(connection, project_id, checked)
-            now = _get(connection, project_id)
-            changed = {
-                field: (getattr(before, field), getattr(now, field))
-                for field in ("name", "visibility")
-                if getattr(before, field) != getattr(now, field)
-            }
-            if checked is not None and checked != was_types:
-                changed["types"] = (was_types, checked)
-            if changed:
+            after = _rules(connection, project_id)
+            if before != after:
                 rights_changed(connection)
-                was = {field: values[0] for field, values in changed.items()}
-                after = {field: values[1] for field, values in changed.items()}
-                record_registry(
-                    connection, project_id, "registry.update", now_ms, by, before=was, after=after
-                )
-            return now
+                about: Any = {"before": before, "after": after}
+                record_registry(connection, project_id, "registry.update", now_ms, by, **about)
+            return _get(connection, project_id)
 
         return self._database.write(work)
 
@@ -361,6 +349,12 @@ class RegistryTable:
 def checked_types(types: Sequence[str]) -> list[str]:
     """Return types of artifacts without duplicates, by name; raise ValueError for one that cannot be."""
     return sorted({checked_label("type of artifacts", type) for type in types})
+
+
+def _rules(connection: Connection, project_id: int) -> dict[str, Any]:
+    """What a registry is called, who reads it and what it takes, for the audit log."""
+    row = _get(connection, project_id)
+    return {"name": row.name, "visibility": row.visibility, "types": _types(connection, project_id)}
 
 
 def _types(connection: Connection, project_id: int) -> list[str]:
