@@ -40,7 +40,11 @@ from runvitals.server.access.decisions.matrix import (
     Rule,
 )
 from runvitals.server.access.decisions.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
-from runvitals.server.access.decisions.registry_actions import of_registry, registry_of
+from runvitals.server.access.decisions.registry_actions import (
+    of_registry,
+    organisation_membership,
+    registry_of,
+)
 from runvitals.server.access.principals import (
     SCOPE_ACTIONS,
     Access,
@@ -263,7 +267,7 @@ def _entity_allows(
         if resource.draft and not _own(principal, resource):
             return False
     if isinstance(resource, Registry) and entity.organisation:
-        membership = _organisation_membership(principal, resource)
+        membership = organisation_membership(principal, resource)
     else:
         membership = _membership(principal, action, entity, project)
     if membership is not None and _role_allows(membership, rule, principal, action, resource, policies):
@@ -384,19 +388,6 @@ def _membership(
     if membership is not None and principal.access is Access.VIEWER:
         return _VIEWER
     return membership
-
-
-def _organisation_membership(principal: Principal, registry: Registry) -> Membership | None:
-    """Return the role in a registry of the organisation, whose administrators are as those of a team."""
-    if isinstance(principal, ServiceAccount):
-        added = registry.id in principal.projects
-        return None if not added else _VIEWER if principal.reads_only else Membership(Role.MEMBER)
-    if not isinstance(principal, User) or principal.access is Access.NONE:
-        return None
-    membership = Membership(Role.ADMIN) if principal.org_admin else principal.projects.get(registry.id)
-    if membership is None and registry.id in principal.registries:
-        membership = _VIEWER
-    return _VIEWER if membership is not None and principal.access is Access.VIEWER else membership
 
 
 def _project_membership(user: User, action: Action, team: Membership, project: Project) -> Membership | None:
