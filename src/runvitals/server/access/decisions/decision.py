@@ -255,7 +255,7 @@ def _entity_allows(
         return False
     entity = cast(Entity, _entity_of(resource))
     if entity.organisation and not isinstance(resource, Registry):
-        return False  # the organisation has registries only; what else it has are no resources of an entity
+        return False
     if entity.owner_id is not None and not own_space_has(action, resource, policies):
         return False
     if _in_trash(resource, entity) and not _trash_allows(principal, action, resource, policies):
@@ -276,7 +276,6 @@ def _entity_allows(
         if (
             principal.org_admin
             and entity.owner_id is None
-            and not entity.organisation
             and _grants(rule.org_admin, principal, resource, entity, project, policies)
         ):
             return True
@@ -298,12 +297,10 @@ def _role_allows(
     policies: OrganisationPolicies,
 ) -> bool:
     entity, project = cast(Entity, _entity_of(resource)), _project_of(resource)
-    granted = _grants(rule.of(membership.role), principal, resource, entity, project, policies) or (
-        # As for administrators, the actions that a custom role adds hold for what others made too.
-        action in membership.added
-        and rule.custom
-        and _grants(rule.admin, principal, resource, entity, project, policies)
-    )
+    # As for administrators, the actions that a custom role adds hold for what others made too.
+    added = action in membership.added and rule.custom
+    grants = (rule.of(membership.role), rule.admin) if added else (rule.of(membership.role),)
+    granted = any(_grants(grant, principal, resource, entity, project, policies) for grant in grants)
     return granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource))
 
 
