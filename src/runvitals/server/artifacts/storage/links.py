@@ -26,7 +26,7 @@ from runvitals.server.artifacts.storage.protection import (
 from runvitals.server.artifacts.storage.reading import read_memberships, read_version
 from runvitals.server.artifacts.storage.rows import ArtifactConflict, CollectionVersion
 from runvitals.server.database.database import Database, add_rows
-from runvitals.server.database.tables.artifacts import artifact_membership
+from runvitals.server.database.tables.artifacts import artifact_membership, artifact_version
 from runvitals.server.database.tables.registry import model_version
 from runvitals.server.events.automation_events import raise_version
 
@@ -132,7 +132,15 @@ def add_link(
 
     Args:
         values: what the registry says of it: columns of `model_version`.
+
+    Raises:
+        ArtifactConflict: it is not committed, or was deleted meanwhile.
     """
+    # Locked: whoever deletes it waits until the link is there, and looks for links then.
+    state = select(artifact_version.c.state).where(artifact_version.c.id == version_id)
+    found = connection.execute(state.with_for_update(key_share=True)).scalar()
+    if found != "committed":
+        raise ArtifactConflict(f"the artifact {version_id} is {found or 'deleted'}: it cannot be linked")
     membership_id, number = add_member(connection, collection_id, version_id, now_ms)
     row: dict[str, object] = {
         "membership_id": membership_id,
