@@ -104,6 +104,11 @@ class DependentTable:
             return Dependents(runs, run_count, versions, version_count, tuple(read_links(connection, which)))
 
 
+def lock_versions(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Let nobody link some versions until the transaction ends, by a condition on `artifact_version`."""
+    connection.execute(select(artifact_version.c.id).where(which).with_for_update()).all()
+
+
 def check_unlinked(connection: Connection, *which: ColumnElement[bool]) -> None:
     """Check that some versions may be deleted.
 

@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import case, func
 
+from runvitals.server.artifacts.storage.expiry import expires_ms, versions_query
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables.artifacts import (
-    artifact_collection,
-    artifact_membership,
-    artifact_version,
-)
+from runvitals.server.database.tables.artifacts import artifact_collection, artifact_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,17 +32,10 @@ class CollectionSize:
 def collection_sizes(database: Database, project_id: int) -> list[CollectionSize]:
     """Return the artifacts of a project, the largest first. What is linked does not expire."""
     version, collection = artifact_version.c, artifact_collection.c
-    others = artifact_collection.alias()
-    linked = (
-        select(artifact_membership.c.id)
-        .join(others, others.c.id == artifact_membership.c.collection_id)
-        .where(artifact_membership.c.version_id == version.id, others.c.kind == "portfolio")
-        .exists()
-    )
-    expires = case((and_(version.ttl_s > 0, ~linked), version.created_ms + version.ttl_s * 1000))
+    expires = expires_ms()
     total = func.coalesce(func.sum(version.bytes), 0)
     statement = (
-        select(
+        versions_query(
             collection.name,
             collection.type,
             func.count(),
@@ -54,7 +44,6 @@ def collection_sizes(database: Database, project_id: int) -> list[CollectionSize
             func.min(expires),
             func.max(version.created_ms),
         )
-        .join(artifact_version, version.collection_id == collection.id)
         .where(collection.project_id == project_id, version.state == "committed")
         .group_by(collection.id, collection.name, collection.type)
         .order_by(total.desc(), collection.name)
