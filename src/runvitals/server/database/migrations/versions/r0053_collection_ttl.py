@@ -7,8 +7,8 @@ from alembic import op
 
 from runvitals.server.database.migration import check_nothing_is_lost, rows_of
 
-revision = "0051"
-down_revision = "0050"
+revision = "0053"
+down_revision = "0052"
 branch_labels = None
 depends_on = None
 
