@@ -179,10 +179,12 @@ export interface components {
             /** @description When the first of them is deleted. */
             expires_ms: number | null;
             newest_ms: number;
+            /** @description The last day (UTC) on which a file of it was read. */
+            last_read: string | null;
             /** @description `artifact:delete` if the requester may delete it. */
             may: string[];
         };
-        /** @description A page of artifacts of a project, the largest first. */
+        /** @description A page of artifacts of a project. */
         ArtifactBytesPage: {
             artifacts: components["schemas"]["ArtifactBytes"][];
             total: number;
@@ -743,6 +745,14 @@ export interface components {
             crashed?: components["schemas"]["Choice"] | null;
             custom?: components["schemas"]["Choice"] | null;
             findings?: components["schemas"]["Choice"] | null;
+        };
+        /** @description What the time to live of artifacts will take. */
+        ExpirySummary: {
+            versions: number;
+            /** @description Content that several versions have counts in each. */
+            bytes: number;
+            /** @description When the first of them is deleted. */
+            first_ms: number | null;
         };
         /** @description The device's key, and whose it is. */
         FetchedKey: {
@@ -2465,11 +2475,13 @@ export interface components {
             trash: number;
             bytes: number;
         };
-        /** @description A page of projects, the largest first. */
+        /** @description A page of projects. */
         ProjectBytesPage: {
-            projects: components["schemas"]["ProjectBytes"][];
+            projects: components["schemas"]["StoredProject"][];
             total: number;
             next: string | null;
+            trash: components["schemas"]["TrashSummary"];
+            expiring: components["schemas"]["ExpirySummary"];
         };
         /** @description Changes of a project. */
         ProjectChanges: {
@@ -2942,6 +2954,8 @@ export interface components {
             name: string;
             started_ms: number;
             last_ms: number;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
             in_trash: boolean;
             /** @description When it leaves the trash for good. */
             purged_ms: number | null;
@@ -3382,6 +3396,30 @@ export interface components {
         StoredPicture: {
             picture: string;
         };
+        /** @description The bytes that a project stores, and how old and how used it is. */
+        StoredProject: {
+            project: string;
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
+            trash: number;
+            bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
+            /** @description When it leaves the trash for good; None: it is not there. */
+            purged_ms: number | null;
+            /** @description `project:delete` if the requester may delete it. */
+            may: string[];
+        };
         /** @description A page of subjects. */
         SubjectsPage: {
             subjects: components["schemas"]["Subject"][];
@@ -3588,6 +3626,16 @@ export interface components {
         Transfer: {
             /** @description A team or user. */
             entity: string;
+        };
+        /** @description What the trash holds. */
+        TrashSummary: {
+            runs: number;
+            /** @description How much is free once it is empty: of runs and reports. */
+            bytes: number;
+            /** @description When the first of the runs leaves it for good. */
+            first_ms: number | null;
+            /** @description When the last of them does. */
+            last_ms: number | null;
         };
         /** @description A project that went to the trash with its runs. */
         TrashedProject: {
@@ -4138,7 +4186,7 @@ export interface components {
             source: string;
         };
         /**
-         * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
+         * @description What depends on versions of artifacts: at most 100 of each are shown.
          *
          *     What the requester may not read is counted and not shown.
          */
@@ -5835,6 +5883,7 @@ export type EntityProjectChanges = components['schemas']['EntityProjectChanges']
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
+export type ExpirySummary = components['schemas']['ExpirySummary'];
 export type FetchedKey = components['schemas']['FetchedKey'];
 export type FieldColumn = components['schemas']['FieldColumn'];
 export type FilterCheck = components['schemas']['FilterCheck'];
@@ -6095,6 +6144,7 @@ export type StatementsPage = components['schemas']['StatementsPage'];
 export type StorageUse = components['schemas']['StorageUse'];
 export type StoredBytes = components['schemas']['StoredBytes'];
 export type StoredPicture = components['schemas']['StoredPicture'];
+export type StoredProject = components['schemas']['StoredProject'];
 export type SubjectsPage = components['schemas']['SubjectsPage'];
 export type SweepAgentSent = components['schemas']['SweepAgentSent'];
 export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
@@ -6120,6 +6170,7 @@ export type TimeToLiveForm = components['schemas']['TimeToLiveForm'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
+export type TrashSummary = components['schemas']['TrashSummary'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
 export type TrialResult = components['schemas']['TrialResult'];
