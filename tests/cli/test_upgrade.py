@@ -1,4 +1,4 @@
-"""`runvitals store upgrade` and `downgrade`, with one server and with several.
+"""`runvitals upgrade` and `downgrade`, with one server and with several.
 
 The commands here become those of a later version; servers, which are other processes, stay of this one.
 """
@@ -63,19 +63,19 @@ def test_one_server_goes_back_and_forth(
     with serving(folder) as (_, client):
         assert client.post("/api/v1/ingest", json=envelope(0)).status_code == 200
         install_later_version()
-        assert main(["store", "upgrade", *at]) == 1
+        assert main(["upgrade", *at]) == 1
         assert "is in use by process" in capsys.readouterr().err
-    assert main(["store", "upgrade", *at]) == 0
+    assert main(["upgrade", *at]) == 0
     assert f"was upgraded from revision {EARLIER} to revision {NEXT}" in capsys.readouterr().out
     assert revision(path) == NEXT
-    assert main(["store", "upgrade", *at]) == 0
+    assert main(["upgrade", *at]) == 0
     assert capsys.readouterr().out == f"sqlite:///{path} has revision {NEXT}\n"
-    assert main(["store", "downgrade", EARLIER, *at]) == 0
+    assert main(["downgrade", EARLIER, *at]) == 0
     assert f"was downgraded from revision {NEXT} to {EARLIER}: " in capsys.readouterr().out
     assert revision(path) == EARLIER
     with serving(folder) as (_, client):
         assert values(client) == [0.0, 1.0, 2.0]
-        assert main(["store", "downgrade", EARLIER, *at]) == 1
+        assert main(["downgrade", EARLIER, *at]) == 1
         assert "is in use by process" in capsys.readouterr().err
     open_metadata_store(path).close()  # upgrades it as well
     assert revision(path) == NEXT
@@ -92,8 +92,8 @@ def test_a_revision_that_there_is_no_way_back_to_is_refused(
     open_metadata_store(str(path)).close()
     install_later_version()
     at = ["--store", str(tmp_path / "store"), "--metadata", str(path)]
-    assert main(["store", "upgrade", *at]) == 0
-    assert main(["store", "downgrade", expected, *at]) == 1
+    assert main(["upgrade", *at]) == 0
+    assert main(["downgrade", expected, *at]) == 1
     stderr = capsys.readouterr().err
     assert f"has revision {NEXT}, and can return to " in stderr
     assert f"{EARLIER}: not to '{expected}'" in stderr
@@ -108,7 +108,7 @@ def test_there_is_no_way_back_from_the_oldest_revision(
     with opened(path) as database:
         oldest = "UPDATE alembic_version SET version_num = '0041'"
         database.write(lambda connection: connection.execute(text(oldest)))
-    assert main(["store", "downgrade", "0040", "--store", str(tmp_path / "s"), "--metadata", path]) == 1
+    assert main(["downgrade", "0040", "--store", str(tmp_path / "s"), "--metadata", path]) == 1
     assert "has revision 0041, and can return to no earlier one: not to '0040'" in capsys.readouterr().err
 
 
@@ -120,18 +120,18 @@ def test_what_would_be_lost_prevents_a_downgrade(
         ada = store.accounts.users.create("ada", CLI, now_ms=1)
     install_later_version()
     at = ["--store", str(tmp_path / "s"), "--metadata", path]
-    assert main(["store", "upgrade", *at]) == 0
+    assert main(["upgrade", *at]) == 0
     with opened(path) as database:
         badge = f"INSERT INTO badge (user_id) VALUES ({ada.id})"
         database.write(lambda connection: connection.execute(text(badge)))
-    assert main(["store", "downgrade", EARLIER, *at]) == 1
+    assert main(["downgrade", EARLIER, *at]) == 1
     assert f"cannot return to the revision before {NEXT}: 1 badges" in capsys.readouterr().err
     assert revision(path) == NEXT
 
 
 def test_there_is_nothing_to_upgrade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (["upgrade"], ["downgrade", EARLIER]):
-        assert main(["store", *command, "--store", str(tmp_path / "typo")]) == 1
+        assert main([*command, "--store", str(tmp_path / "typo")]) == 1
         assert f"there is no metadata store in {tmp_path / 'typo'}" in capsys.readouterr().err
     assert not (tmp_path / "typo").exists()
 
@@ -147,7 +147,7 @@ def test_an_earlier_version_says_how_to_return_to_it(
     assert main(["user", "list", "--store", str(tmp_path), "--metadata", path]) == 1
     stderr = capsys.readouterr().err
     assert "has revision 9999 of a later version" in stderr
-    assert f"run `runvitals store downgrade {newest()}` with it" in stderr
+    assert f"run `runvitals downgrade {newest()}` with it" in stderr
 
 
 def test_several_servers_go_back_and_forth(
@@ -169,13 +169,13 @@ def test_several_servers_go_back_and_forth(
         assert first.post("/api/v1/ingest", json=envelope(0)).status_code == 200
         install_later_version()
         for command in (["upgrade"], ["downgrade", EARLIER]):
-            assert main(["store", *command, *at]) == 1
+            assert main([*command, *at]) == 1
             assert "2 servers use the metadata store" in capsys.readouterr().err
         assert values(second) == [0.0, 1.0, 2.0]
     eventually(lambda: servers_of(address) == 0)  # PostgreSQL notices later that they were killed
-    assert main(["store", "upgrade", *at]) == 0
+    assert main(["upgrade", *at]) == 0
     assert revision(address) == NEXT
-    assert main(["store", "downgrade", EARLIER, *at]) == 0
+    assert main(["downgrade", EARLIER, *at]) == 0
     assert revision(address) == EARLIER
     with ExitStack() as stack:
         ((_, first), (_, second)) = servers(stack)
@@ -210,7 +210,7 @@ def test_tables_are_not_upgraded_while_a_server_of_an_earlier_version_uses_them(
         install_later_version()
         link = earlier.join_servers(lambda message: None, lambda: None)
         link.thread.start()
-        assert main(["store", "upgrade", *at]) == 1
+        assert main(["upgrade", *at]) == 1
         assert "a server uses the metadata store" in capsys.readouterr().err
         later = threading.Thread(target=lambda: open_metadata_store(metadata[-1]).close())
         later.start()  # waits

@@ -1,45 +1,62 @@
-"""`runvitals store backup` and `restore` while servers run, for every pair of engines."""
+"""`runvitals backup` and `restore` while servers run, for every pair of engines."""
 
 from __future__ import annotations
 
 import hashlib
-import itertools
+import json
 import os
+import shutil
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
+from importlib import import_module
 from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
 
 import httpx
 import pytest
 
 from runvitals.cli import main
-from runvitals.server.database import migration
+from runvitals.server.backup.manifest import read_manifest
 from runvitals.server.database.database import Database
 from runvitals.server.database.migration import downgrade, is_empty, newest, present
-from runvitals.server.metadata_store import open_metadata_store
+from runvitals.store.errors import StoreError
 from tests.cli.test_server import envelope, serving, values
 from tests.cli.test_several_servers import Stores, stores
-from tests.forked_command import ForkedCommand
-from tests.patience import PATIENCE_S
-from tests.server.database import postgresql as postgres
-from tests.server.database.next_revision import NEXT, later_version
+from tests.cli.test_upgrade import servers_of
+from tests.forked_command import ForkedCommand, ForkedProcess
+from tests.patience import PATIENCE_S, eventually
 
 __all__ = ["stores"]
-PAIRS = ["clickhouse postgresql", "clickhouse sqlite", "folder postgresql", "folder sqlite"]
+PAIRS = [
+    ("clickhouse postgresql", "folder sqlite"),
+    ("clickhouse sqlite", "clickhouse sqlite"),
+    ("folder postgresql", "folder postgresql"),
+    ("folder sqlite", "clickhouse postgresql"),
+]
 START_MS = time.time_ns() // 1_000_000 - 600_000
-NewPlace = Callable[[], list[str]]
+FILE = b"a file that is found again"
+NewPlace = Callable[[str], list[str]]
 
 
-@pytest.fixture(params=PAIRS)
-def new_place(request: pytest.FixtureRequest, stores: Stores, tmp_path: Path) -> NewPlace:
+class Made(NamedTuple):
+    """A server that has ended, and the folder of its backup."""
+
+    options: list[str]
+    folder: Path
+
+
+@pytest.fixture
+def new_place(stores: Stores, tmp_path: Path) -> NewPlace:
     """Makes the options of a server for which nothing was stored yet."""
-    samples, metadata = request.param.split()
     numbers = iter(range(100))
 
-    def make() -> list[str]:
+    def make(pair: str) -> list[str]:
+        samples, metadata = pair.split()
         folder, (clickhouse, *postgresql) = tmp_path / f"place-{next(numbers)}", stores.new()
         options = ["--store", clickhouse if samples == "clickhouse" else str(folder / "store")]
         return [*options, "--dir", str(folder), *(postgresql if metadata == "postgresql" else ())]
@@ -73,10 +90,11 @@ def numbers_of(client: httpx.Client, run: str = "curl-1") -> set[float]:
     return set(values(client, run))
 
 
-def test_a_backup_of_a_server_that_receives_is_restored_to_another_place(
-    new_place: NewPlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("pairs", PAIRS)
+def test_a_backup_of_a_server_that_receives_is_restored_to_another_pair(
+    pairs: tuple[str, str], new_place: NewPlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old, new, copy = new_place(), new_place(), str(tmp_path / "backup")
+    (old, new), copy = map(new_place, pairs), str(tmp_path / "backup")
     with start(old) as (_, client):
         for seq in range(5):
             assert post(client, seq)
@@ -92,7 +110,7 @@ def test_a_backup_of_a_server_that_receives_is_restored_to_another_place(
         thread = threading.Thread(target=go_on)
         thread.start()
         try:
-            assert main(["store", "backup", copy, *old]) == 0
+            assert main(["backup", copy, *old]) == 0
         finally:
             receiving.set()
             thread.join()
@@ -101,10 +119,11 @@ def test_a_backup_of_a_server_that_receives_is_restored_to_another_place(
         assert post(client, 0, run="later-still")
     assert all(not path.stat().st_mode & 0o077 for path in Path(copy).rglob("*"))
     printed = capsys.readouterr()
-    assert f"{copy}: " in printed.out
-    assert printed.err == ""
+    assert f"{copy}: a backup of " in printed.out
+    assert printed.err.startswith("runvitals: copying samples from ")
+    assert main(["restore", copy, "--check"]) == 0
 
-    assert main(["store", "restore", copy, *new]) == 0
+    assert main(["restore", copy, *new]) == 0
     with start(new) as (_, client):
         assert client.get("/readyz").json()["warnings"] == []
         assert numbers_of(client) >= {float(value) for value in range(15)}
@@ -127,30 +146,19 @@ def test_a_backup_of_a_server_that_receives_is_restored_to_another_place(
 def test_a_backup_is_not_restored_over_what_is_there(
     new_place: NewPlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old, other, copy = new_place(), new_place(), str(tmp_path / "backup")
+    old, other, copy = new_place("folder sqlite"), new_place("folder postgresql"), str(tmp_path / "backup")
     for folder in (old, other):
         with start(folder) as (_, client):
             assert post(client, 0)
-    assert main(["store", "backup", copy, *old]) == 0
+    assert main(["backup", copy, *old]) == 0
     capsys.readouterr()
     # Where another server was; where this one was; and where only the metadata were lost.
     for folder in (other, old, [*old, "--metadata", str(tmp_path / "new.db")]):
-        assert main(["store", "restore", copy, *folder]) == 1
+        assert main(["restore", copy, *folder]) == 1
         stderr = capsys.readouterr().err
-        assert any(word in stderr for word in ("not empty", "already", "has metadata of")), stderr
+        assert any(word in stderr for word in ("not empty", "already")), stderr
     with start(other) as (_, client):
         assert numbers_of(client) == {0.0, 1.0, 2.0}
-
-
-def failing(program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Put a program on PATH that writes its arguments and the password to a file, and fails."""
-    folder = tmp_path / "bin"
-    folder.mkdir()
-    (folder / program).write_text(
-        f'#!/bin/sh\necho "$@ / $PGPASSWORD" > {tmp_path}/arguments\necho "server version: 99" >&2\nexit 1\n'
-    )
-    (folder / program).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
 
 
 @pytest.fixture
@@ -159,58 +167,131 @@ def options(stores: Stores, tmp_path: Path) -> list[str]:
     return ["--store", *stores.new(), "--dir", str(tmp_path / "data")]
 
 
-def test_a_backup_of_before_an_upgrade_is_restored_and_upgraded_again(
-    options: list[str], stores: Stores, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("into", ["folder sqlite", "folder postgresql"])
+def test_a_backup_of_before_an_upgrade_is_restored_and_upgraded(
+    into: str, options: list[str], new_place: NewPlace, tmp_path: Path
 ) -> None:
     with start(options) as (_, client):
         assert post(client, 0)
-    assert main(["store", "backup", str(tmp_path / "backup"), *options]) == 0
-    before = newest()
-    monkeypatch.setattr(migration, "FOLDER", later_version(tmp_path / "later"))
-    new = ["--store", *stores.new(), "--dir", str(tmp_path / "new")]
-    assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 0
-    with closing(Database(new[3])) as restored:
-        assert present(restored) == before
-        open_metadata_store(new[3]).close()
-        assert present(restored) == NEXT
-        downgrade(restored, before)
-    with start(new) as (_, client):  # of the earlier version
+    with closing(Database(options[3])) as database:
+        eventually(lambda: servers_of(options[3]) == 0)
+        downgrade(database, "0047")
+    assert main(["backup", str(tmp_path / "backup"), *options]) == 0
+    new = new_place(into)
+    assert main(["restore", str(tmp_path / "backup"), *new]) == 0
+    address = new[-1] if "postgresql" in into else f"{new[1]}/catalogue.db"
+    with closing(Database(address)) as restored:
+        assert present(restored) == "0047"
+    with start(new) as (_, client):
         assert numbers_of(client) == {0.0, 1.0, 2.0}
         assert post(client, 1)
 
 
-@pytest.mark.parametrize("samples", ["clickhouse", "folder"])
-def test_no_server_starts_with_a_restore_that_was_interrupted(
-    options: list[str],
-    samples: str,
-    stores: Stores,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
+@pytest.fixture(scope="module")
+def made(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """A server with ClickHouse and PostgreSQL that has ended, and its backup."""
+    folder = tmp_path_factory.mktemp("made")
+    options = ["--store", *stores.new(), "--dir", str(folder / "data")]
     with start(options) as (_, client):
         assert post(client, 0)
-    assert main(["store", "backup", str(tmp_path / "backup"), *options]) == 0
-    failing("pg_restore", tmp_path, monkeypatch)
-    numbers = itertools.count()
+        upload(client, FILE)
+    assert main(["backup", str(folder / "backup"), *options]) == 0
+    assert main(["backup", str(folder / "backup.tar"), *options]) == 0
+    return Made(options, folder)
 
-    def place() -> list[str]:
-        clickhouse, *metadata = stores.new()
-        where = clickhouse if samples == "clickhouse" else str(tmp_path / f"store-{next(numbers)}")
-        return ["--store", where, *metadata, "--dir", str(tmp_path / "new")]
 
-    new = place()
-    assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 1
-    assert "pg_restore of postgresql://" in capsys.readouterr().err
+def dies_at(point: str, *command: str) -> int:
+    """Run a command, which is killed when it calls a function."""
+    module, _, name = point.rpartition(".")
+    mock.patch.object(import_module(module), name, lambda *_: os.kill(os.getpid(), signal.SIGKILL)).start()
+    return main(list(command))
+
+
+def kill_at(point: str, *command: str) -> None:
+    process = ForkedProcess(dies_at, [f"runvitals.server.{point}", *command], os.environ)
+    process.communicate(timeout=PATIENCE_S)
+    assert process.returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("point", ["database.copying.set_highest_id", "backup.backup.write_manifest"])
+def test_a_backup_that_was_killed_is_not_taken_for_one(
+    point: str, made: Made, new_place: NewPlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    kill_at(point, "backup", str(tmp_path / "copy"), *made.options)
+    for command in (["--check"], new_place("folder sqlite")):
+        assert main(["restore", str(tmp_path / "copy"), *command]) == 1
+        assert f"{tmp_path / 'copy'} is no complete backup" in capsys.readouterr().err
+    kill_at(point, "backup", str(tmp_path / "copy.tar"), *made.options)
+    assert not (tmp_path / "copy.tar").exists()
+    assert main(["backup", str(tmp_path / "copy.tar"), *made.options]) == 1
+    assert f"{tmp_path / 'copy.tar.unfinished'} exists already" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("into", "point"),
+    [
+        ("folder sqlite", "backup.restore._copy_and_skip_ids"),
+        ("folder postgresql", "database.copying.set_highest_id"),
+        ("clickhouse postgresql", "database.copying.set_highest_id"),
+    ],
+)
+def test_no_server_starts_with_a_restore_that_was_killed(
+    into: str, point: str, made: Made, new_place: NewPlace
+) -> None:
+    new = new_place(into)
+    kill_at(point, "restore", str(made.folder / "backup.tar"), *new)
     refused = ForkedCommand("server", "--listen", "127.0.0.1:0", *new)
     _, output = refused.communicate(timeout=PATIENCE_S)
     assert refused.returncode == 1
-    assert "does not belong to the store" in output
-    (tmp_path / "bin" / "pg_restore").unlink()
-    new = place()
-    assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 0
-    with start(new) as (_, client):
-        assert numbers_of(client) == {0.0, 1.0, 2.0}
+    assert "does not belong to the store" in output or "catalogue.db is missing" in output
+
+
+@pytest.mark.parametrize("name", ["backup", "backup.tar"])
+def test_what_is_damaged_is_found_and_not_restored(
+    name: str, made: Made, new_place: NewPlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    copy, digest = tmp_path / name, hashlib.sha256(FILE).hexdigest()
+    if name == "backup":
+        shutil.copytree(made.folder / name, copy)
+        content = copy / "files" / "contents" / digest[:2] / digest
+    else:
+        content = Path(shutil.copy(made.folder / name, copy))
+    content.write_bytes(content.read_bytes().replace(b"is found", b"is other"))
+    assert main(["restore", str(copy), "--check"]) == 1
+    assert (
+        f"files/contents/{digest[:2]}/{digest} is damaged: it has {len(FILE)} bytes"
+        in capsys.readouterr().out
+    )
+    new = new_place("folder sqlite")
+    assert main(["restore", str(copy), *new]) == 1
+    assert "is damaged: try another backup" in capsys.readouterr().err
+    assert not (Path(new[1]) / "catalogue.db").exists()
+    if name == "backup":
+        content.unlink()
+        assert main(["restore", str(copy), "--check"]) == 1
+        assert f"{digest} is missing" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("content", [b"", b"no tar file", b"\0" * 4096])
+def test_what_is_no_backup_is_refused(
+    content: bytes, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file.tar").write_bytes(content)
+    for command in (["--check"], ["--store", str(tmp_path / "new")]):
+        assert main(["restore", str(tmp_path / "file.tar"), *command]) == 1
+        assert f"{tmp_path / 'file.tar'} is no " in capsys.readouterr().err
+
+
+def test_a_backup_says_what_it_has(made: Made, new_place: NewPlace, tmp_path: Path) -> None:
+    manifest = read_manifest(str(made.folder / "backup.tar"))
+    assert (manifest.revision, manifest.rows["run"], manifest.contents) == (newest(), 1, 1)
+    assert "s3cret" not in str(manifest)
+    sums = ["sha256sum", "--check", "--quiet", "SHA256SUMS"]
+    subprocess.run(sums, cwd=made.folder / "backup", check=True)
+    later = {**json.loads((made.folder / "backup" / "manifest.json").read_bytes()), "format": 2, "new": {}}
+    (tmp_path / "manifest.json").write_text(json.dumps(later))
+    with pytest.raises(StoreError, match="is a backup of format 2, made by runvitals"):
+        read_manifest(str(tmp_path))
 
 
 def test_batches_that_wait_on_a_server_keep_their_ids_after_an_older_backup_was_restored(
@@ -219,14 +300,14 @@ def test_batches_that_wait_on_a_server_keep_their_ids_after_an_older_backup_was_
     """They may be of runs that were assigned an id after the backup."""
     with start(options) as (_, client):
         assert post(client, 0)
-        assert main(["store", "backup", str(tmp_path / "backup"), *options]) == 0
+        assert main(["backup", str(tmp_path / "backup"), *options]) == 0
         assert post(client, 0, run="after-the-backup")
         stores.clickhouse.kill()
         assert post(client, 1)
         assert post(client, 1, run="after-the-backup")  # both wait
     stores.clickhouse.start()
     new = ["--store", *stores.new(), "--dir", str(tmp_path / "data")]
-    assert main(["store", "restore", str(tmp_path / "backup"), *new]) == 0
+    assert main(["restore", str(tmp_path / "backup"), *new]) == 0
     with start(new) as (_, client):
         assert post(client, 5, run="another-run")
         assert numbers_of(client, "another-run") == {15.0, 16.0, 17.0}
@@ -265,39 +346,13 @@ def copy_tables(stores: Stores, old: str, new: str, tables: Sequence[str]) -> No
     clickhouse.close()
 
 
-def test_the_password_of_postgresql_is_not_among_the_arguments_of_a_process(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_an_empty_database_is_not_backed_up(
+    stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    if postgres.programs() is None:
-        pytest.skip("PostgreSQL is not installed")
-    address = postgres.temporary_server().make("secret")
-    with serving(tmp_path / "store", "--metadata", address) as (_, client):
-        assert post(client, 0)
-    failing("pg_dump", tmp_path, monkeypatch)
-    backup = ["store", "backup", str(tmp_path / "backup"), "--store", str(tmp_path / "store")]
-    named = address.replace("postgres@", "postgres:s3cret-word@")
-    assert main([*backup, "--metadata", named]) == 1
-    stderr = capsys.readouterr().err
-    assert "failed: server version: 99" in stderr
-    assert "s3cret-word" not in stderr
-    arguments, _, password = (tmp_path / "arguments").read_text().strip().partition(" / ")
-    assert "s3cret-word" not in arguments
-    assert password == "s3cret-word"
-    restore = ["store", "restore", str(tmp_path / "backup"), "--store", str(tmp_path / "new")]
-    assert main([*restore, "--metadata", address]) == 1
-    assert "has no metadata: neither catalogue.db nor metadata.dump" in capsys.readouterr().err
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert main([*backup[:2], str(tmp_path / "other"), *backup[3:], "--metadata", address]) == 1
-    assert "pg_dump is not installed" in capsys.readouterr().err
-
-
-def test_an_empty_database_is_not_backed_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    if postgres.programs() is None:
-        pytest.skip("PostgreSQL is not installed")
-    server = postgres.temporary_server()
+    server = stores.metadata
     with serving(tmp_path / "store", "--metadata", server.make("used")) as (_, client):
         assert post(client, 0)
-    backup = ["store", "backup", str(tmp_path / "backup"), "--store", str(tmp_path / "store")]
+    backup = ["backup", str(tmp_path / "backup"), "--store", str(tmp_path / "store")]
     assert main([*backup, "--metadata", server.make("unused")]) == 1
     assert "is not a metadata store: it is empty" in capsys.readouterr().err
     assert not (tmp_path / "backup").exists()
