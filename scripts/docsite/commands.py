@@ -21,13 +21,14 @@ All commands of `runvitals`, generated from their parsers; `runvitals COMMAND --
 | 130 | Ctrl-C |
 | others | of `runvitals run`: the exit code of the command that it ran |
 
-Results go to stdout; errors, hints and how far a long command is go to stderr. A terminal shows progress as a bar with the time
-that is left, files and pipes get a line every ten seconds, and `--quiet` nothing. Every command that lists something has
-`--json`. Tables for people keep the order of their columns, but new columns may be added: let scripts read JSON.
-[`NO_COLOR`](https://no-color.org) is respected.
+Results go to stdout; errors, hints and how far a long command is go to stderr. A terminal shows progress
+as a bar with the time that is left, files and pipes get a line every ten seconds, and `--quiet` nothing.
+Every command that lists something has `--json`. Tables for people keep the order of their columns, but new
+columns may be added: let scripts read JSON. [`NO_COLOR`](https://no-color.org) is respected.
 
-`runvitals completion bash` (or `zsh`, `fish`) prints a script for the shell that completes commands, options and files: `pip
-install 'runvitals[completion]'`. Packages from PyPI have a manual page: `man runvitals`.
+`runvitals completion bash` (or `zsh`, `fish`) prints a script with which the shell completes commands,
+options and files: `pip install 'runvitals[completion]'`. Packages from PyPI have a manual page: `man
+runvitals`.
 """
 
 

@@ -40,7 +40,7 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
         (["runvitals", "find"], "findings"),
         (["runvitals", "findings", "--js"], "--json"),
         (["runvitals", "store", "com"], "compact"),
-        (["runvitals", "sample", "--format", ""], "json"),
+        (["runvitals", "export", "--format", "js"], "jsonl"),
     ],
 )
 def test_bash_completes(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
