@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import importlib
 import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import hatch_build
 import pytest
 
 from runvitals.cli import COMMANDS, main, parser
@@ -78,6 +78,7 @@ def _has_json(command: argparse.ArgumentParser) -> bool:
 
 
 def test_the_manual_page_has_all_commands(tmp_path: Path) -> None:
+    hatch_build = importlib.import_module("hatch_build")  # untyped where hatchling is not installed
     manual = tmp_path / "runvitals.1"
     hatch_build.write_manual(Path(hatch_build.__file__).parent, manual)
     text = manual.read_text("utf-8").replace("\\-", "-")

@@ -20,7 +20,7 @@ _UNITS: Final = ("B", "kB", "MB", "GB", "TB")
 _CLEAR: Final = "\r\x1b[K"
 
 
-class Progress:
+class WorkProgress:
     """How far a work is. Thread-safe.
 
     Args:
@@ -31,7 +31,7 @@ class Progress:
         clock: monotonic seconds.
 
     Example:
-        >>> with Progress("importing", 12, "runs") as progress:
+        >>> with WorkProgress("importing", 12, "runs") as progress:
         ...     progress.add()
     """
 
@@ -53,7 +53,7 @@ class Progress:
         self._shown = False
         self._lock = threading.Lock()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> WorkProgress:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,7 +88,7 @@ class Progress:
         """Return the state in one line.
 
         Example:
-            >>> Progress("importing", 12, "runs").text()
+            >>> WorkProgress("importing", 12, "runs").text()
             'importing: 0 of 12 runs'
         """
         total = f" of {self._total:,}" if self._total else ""
@@ -117,7 +117,7 @@ class Progress:
         self._stream.flush()
 
 
-class TransferProgress(Progress):
+class TransferProgress(WorkProgress):
     """How far a transfer of files is, in bytes.
 
     Args:

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any, TextIO, get_args
 
-from runvitals.base.progress import Progress
+from runvitals.base.progress import WorkProgress
 from runvitals.base.terminal_text import inert, raw
 from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
@@ -98,7 +98,7 @@ def run(arguments: argparse.Namespace) -> int:
             out = files.enter_context(
                 open(arguments.output, "w", encoding="utf-8", newline="", opener=_private)
             )
-        progress = Progress("exporting", 0, "rows", io.StringIO() if _is_silent(arguments) else None)
+        progress = WorkProgress("exporting", 0, "rows", io.StringIO() if _is_silent(arguments) else None)
         files.enter_context(progress)
         if arguments.format == "csv":
             write_csv(rows, origins, out, progress)
@@ -227,7 +227,7 @@ def _values_by_name(record: Record) -> dict[str, Any]:
 
 
 def write_csv(
-    rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO, progress: Progress
+    rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO, progress: WorkProgress
 ) -> None:
     """Write one line per row and one column per key, with text that no spreadsheet runs as a formula.
 
@@ -258,7 +258,7 @@ def _cell(value: object) -> object:
     return value if isinstance(value, int) else json.dumps(finite(value))
 
 
-def write_jsonl(rows: Iterable[ExportRow], name: str, out: TextIO, progress: Progress) -> None:
+def write_jsonl(rows: Iterable[ExportRow], name: str, out: TextIO, progress: WorkProgress) -> None:
     """Write one JSON object per row, with its values under `name`."""
     for row in rows:
         values = {key: finite(value) for key, value in row.values.items()}

@@ -11,7 +11,7 @@ from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from runvitals.base.progress import Progress
+from runvitals.base.progress import WorkProgress
 from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
@@ -144,7 +144,7 @@ def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) 
 def _followed(reports: Iterator[ImportReport], quiet: bool) -> ImportReport | None:
     """Print a line about each imported run, and how far the import is; return the last report."""
     report, printed, done = None, 0, 0
-    with nullcontext() if quiet else Progress("importing", 0, "runs") as progress:
+    with nullcontext() if quiet else WorkProgress("importing", 0, "runs") as progress:
         for report in reports:
             if progress is None:
                 continue
@@ -208,7 +208,7 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
         )
     team = _team(arguments)
     ids = []
-    with nullcontext() if arguments.quiet else Progress("importing", len(to_import), "files") as progress:
+    with nullcontext() if arguments.quiet else WorkProgress("importing", len(to_import), "files") as progress:
         for file in to_import:
             try:
                 done = import_file(file, directory(arguments), arguments.run, arguments.project, team)
