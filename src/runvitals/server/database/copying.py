@@ -36,6 +36,11 @@ _REVISION: Final = "alembic_version"
 _ROWS_READ: Final = 200
 """Rows that are fetched at once: a row of a report may have megabytes."""
 _ROWS_REPORTED: Final = 10_000
+_UNHURRIED: Final = (
+    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; "
+    "SET LOCAL lock_timeout = '30s'"
+)
+"""A copy may take hours. It waits shortly for those who hold a lock."""
 _SKIPPED_STARTS: Final = 2
 
 Report = Callable[[str], None]
@@ -132,6 +137,7 @@ def _copy(
 ) -> list[TableCopy]:
     if not source.is_sqlite:
         reading.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reading.exec_driver_sql(_UNHURRIED)
     revision = present(source)
     if revision is None:
         raise MetadataStoreError(f"{source.name} is not a metadata store: it has no tables")
@@ -143,6 +149,8 @@ def _copy(
         reading.exec_driver_sql(f"LOCK TABLE {names} IN SHARE MODE")
 
     def work(writing: Connection) -> list[TableCopy]:
+        if not target.is_sqlite:
+            writing.exec_driver_sql(_UNHURRIED)
         create_at(writing, revision)
         copies = _copy_tables(reading, writing, report)
         then(reading, writing)
