@@ -1809,12 +1809,13 @@ export interface components {
             name: string;
             /** @default  */
             description: string;
+            /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
+            visibility?: ("team" | "organisation" | "restricted") | null;
             /**
-             * @description `organisation`: all of it may read the registry; for administrators.
-             * @default team
-             * @enum {string}
+             * @description The types of artifacts that can be linked; none: all.
+             * @default []
              */
-            visibility: "team" | "organisation";
+            types: string[];
         };
         /** @description A version of an artifact that is to be linked. */
         NewRegistryLink: {
@@ -2605,10 +2606,12 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description Fields that are left out do not change. */
+        /** @description Fields that are left out do not change. All but the description are for administrators. */
         RegistryChanges: {
+            name?: string | null;
+            types?: string[] | null;
             description?: string | null;
-            visibility?: ("team" | "organisation") | null;
+            visibility?: ("team" | "organisation" | "restricted") | null;
         };
         /** @description A collection with its description as HTML. */
         RegistryCollectionDetail: {
@@ -2645,20 +2648,36 @@ export interface components {
         /** @description A registry with its rules. */
         RegistryDetail: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
             collections: number;
             versions: number;
             protected_aliases: string[];
+            /** @description The types of artifacts that can be linked; none: all. */
+            types: string[];
             /** @description User names. */
             admins: string[];
             open_requests: number;
             may: string[];
+        };
+        /** @description The role of a member. */
+        RegistryMemberRole: {
+            /**
+             * @description `viewer`: reads it; `member`: also links and sets aliases.
+             * @enum {string}
+             */
+            role: "viewer" | "member";
+        };
+        /** @description A page of the members of a registry, by name. */
+        RegistryMembersPage: {
+            members: components["schemas"]["RegistryMember"][];
+            total: number;
+            next: string | null;
         };
         /** @description A name that may be given again. */
         ReleasedName: {
@@ -5201,13 +5220,22 @@ export interface components {
             /** @description Of all its versions. */
             downloads: number;
         };
+        /** @description A member of a registry of the organisation. */
+        RegistryMember: {
+            name: string;
+            display_name: string;
+            /** @enum {string} */
+            role: "viewer" | "member";
+            /** @description Since when they have the role. */
+            created_ms: number;
+        };
         /** @description A registry: collections of versions that were linked to it. */
         Registry: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
@@ -6069,6 +6097,8 @@ export type RegistryChanges = components['schemas']['RegistryChanges'];
 export type RegistryCollectionDetail = components['schemas']['RegistryCollectionDetail'];
 export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
 export type RegistryDetail = components['schemas']['RegistryDetail'];
+export type RegistryMemberRole = components['schemas']['RegistryMemberRole'];
+export type RegistryMembersPage = components['schemas']['RegistryMembersPage'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];
@@ -6290,6 +6320,7 @@ export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
 export type RegistryAdmin = components['schemas']['RegistryAdmin'];
 export type RegistryCollection = components['schemas']['RegistryCollection'];
+export type RegistryMember = components['schemas']['RegistryMember'];
 export type Registry = components['schemas']['Registry'];
 export type ReportComment = components['schemas']['ReportComment'];
 export type ReportEditor = components['schemas']['ReportEditor'];
