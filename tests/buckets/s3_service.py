@@ -37,6 +37,7 @@ class ObjectService:
 
     Attributes:
         bucket: the name of a new bucket.
+        accepted: the access keys with their secrets.
         fault: what goes wrong with each request: `forbidden`, `full` (writes only), `slow`, `cut` (bodies end
             early), `short` (sizes are wrong), `no cors`; None: nothing. ETags say nothing, but
             those of parts.
@@ -46,6 +47,7 @@ class ObjectService:
 
     def __init__(self) -> None:
         self.fault: str | None = None
+        self.accepted = {ACCESS_KEY: SECRET_KEY}
         self.bucket = f"training-{secrets.token_hex(8)}"  # moto keeps it for the process
         self.slow = threading.Event()
         self.waiting = 0
@@ -177,9 +179,10 @@ class ObjectService:
         self._compare(auth, request, query["X-Amz-Date"], signature, float(query["X-Amz-Expires"]))
 
     def _credentials(self, scope: str) -> Credentials:
-        if scope.split("/")[0] != ACCESS_KEY:
+        key = scope.split("/")[0]
+        if key not in self.accepted:
             raise Refused("403 Forbidden", "InvalidAccessKeyId")
-        return Credentials(ACCESS_KEY, SECRET_KEY)
+        return Credentials(key, self.accepted[key])
 
     def _compare(
         self, auth: Any, request: AWSRequest, time_text: str, signature: str, expires_s: float = _SKEW_S
