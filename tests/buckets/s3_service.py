@@ -42,6 +42,7 @@ class ObjectService:
             early), `short` (sizes are wrong), `no cors`; None: nothing. ETags say nothing, but
             those of parts.
         slow: what a slow service waits for, with `waiting` requests so far.
+        signed_reads: how many objects were read at signed addresses.
         requests: method and path of those that were accepted.
     """
 
@@ -50,7 +51,7 @@ class ObjectService:
         self.accepted = {ACCESS_KEY: SECRET_KEY}
         self.bucket = f"training-{secrets.token_hex(8)}"  # moto keeps it for the process
         self.slow = threading.Event()
-        self.waiting = 0
+        self.waiting = self.signed_reads = 0
         self._counting = threading.Lock()
         self.requests: list[tuple[str, str]] = []
         self._application = DomainDispatcherApplication(create_backend_app)
@@ -152,6 +153,7 @@ class ObjectService:
         query = dict(parse_qsl(environ["QUERY_STRING"], keep_blank_values=True))
         if "X-Amz-Signature" in query:
             self._check_address(environ, query)
+            self.signed_reads += environ["REQUEST_METHOD"] == "GET"
         else:
             self._check_headers(environ, body)
         self._check_sum(environ, body)

@@ -43,8 +43,9 @@ class _Connections:
             raise OSError(f"{origin} answered {response.status}")
         return response.body
 
-    def close_buckets(self) -> None:
-        """Close the connections to buckets."""
+    def close(self) -> None:
+        """Close them; the next request opens one."""
+        self.server.close()
         while self._buckets:
             self._buckets.popitem()[1].close()
 
@@ -98,13 +99,10 @@ class ArtifactContents:
             yield part or b""
             first = end
 
-    def close_others(self) -> None:
-        """Close the connections that only many files need; the first one to the server stays open."""
+    def close(self) -> None:
+        """Close the connections; the next request opens one."""
         while self._idle:
-            connections = self._idle.pop()
-            connections.close_buckets()
-            if connections is not self._first:
-                connections.server.close()
+            self._idle.pop().close()
         self._idle.append(self._first)
 
     @contextmanager
