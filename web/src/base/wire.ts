@@ -305,6 +305,8 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
+            /** @description Whether clients read it at signed addresses, if it has such. */
+            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -391,6 +393,13 @@ export interface components {
         /** @description Why a statement is cancelled. */
         Cancellation: {
             reason: string;
+        };
+        /** @description What of a bucket is changed; what is left out stays. Where it is never changes. */
+        ChangedBucket: {
+            /** @description New credentials; null: those of the server's environment, or its role. */
+            secret?: components["schemas"]["BucketSecret"] | null;
+            /** @description As of a new bucket; null: unchanged. */
+            direct?: boolean | null;
         };
         /** @description Runs with the same values. */
         ChartGroup: {
@@ -1715,6 +1724,11 @@ export interface components {
             tenant: string;
             /** @default  */
             client_id: string;
+            /**
+             * @description Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
+             * @default true
+             */
+            direct: boolean;
             /** @description Credentials; null: those of the server's environment, or its role. */
             secret?: components["schemas"]["BucketSecret"] | null;
         };
@@ -4089,6 +4103,8 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
+            /** @description Whether clients read it at signed addresses, if it has such. */
+            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -5865,6 +5881,7 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
+export type ChangedBucket = components['schemas']['ChangedBucket'];
 export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
