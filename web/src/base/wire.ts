@@ -240,6 +240,8 @@ export interface components {
             }[];
             /** @default 24 */
             cooldown_h: number;
+            /** @default  */
+            description: string;
         };
         /** @description How often an automation would have acted. */
         AutomationPreview: {
@@ -1473,6 +1475,30 @@ export interface components {
         MatchingCollections: {
             collections: components["schemas"]["MatchingCollection"][];
         };
+        /** @description The bytes that a project stores, and how old and how used it is. */
+        MeasuredProject: {
+            project: string;
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
+            trash: number;
+            bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
+            /** @description When it leaves the trash for good; None: it is not there. */
+            purged_ms: number | null;
+            /** @description `project:delete` if the requester may delete it. */
+            may: string[];
+        };
         /** @description A page of keys. */
         MediaKeysPage: {
             media: components["schemas"]["MediaKey"][];
@@ -1672,6 +1698,8 @@ export interface components {
              * @default 24
              */
             cooldown_h: number;
+            /** @default  */
+            description: string;
         };
         /** @description A bucket to be added. */
         NewBucket: {
@@ -1803,12 +1831,8 @@ export interface components {
             name: string;
             /** @default  */
             description: string;
-            /**
-             * @description `organisation`: all of it may read the registry; for administrators.
-             * @default team
-             * @enum {string}
-             */
-            visibility: "team" | "organisation";
+            /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
+            visibility?: ("team" | "organisation" | "restricted") | null;
         };
         /** @description A version of an artifact that is to be linked. */
         NewRegistryLink: {
@@ -2471,7 +2495,7 @@ export interface components {
         };
         /** @description A page of projects. */
         ProjectBytesPage: {
-            projects: components["schemas"]["StoredProject"][];
+            projects: components["schemas"]["MeasuredProject"][];
             total: number;
             next: string | null;
             trash: components["schemas"]["TrashSummary"];
@@ -2602,7 +2626,7 @@ export interface components {
         /** @description Fields that are left out do not change. */
         RegistryChanges: {
             description?: string | null;
-            visibility?: ("team" | "organisation") | null;
+            visibility?: ("team" | "organisation" | "restricted") | null;
         };
         /** @description A collection with its description as HTML. */
         RegistryCollectionDetail: {
@@ -2637,10 +2661,10 @@ export interface components {
         /** @description A registry with its rules. */
         RegistryDetail: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
@@ -2652,10 +2676,30 @@ export interface components {
             open_requests: number;
             may: string[];
         };
+        /** @description The role of a member. */
+        RegistryMemberRole: {
+            /**
+             * @description `viewer`: reads it; `member`: also links and sets aliases.
+             * @enum {string}
+             */
+            role: "viewer" | "member";
+        };
+        /** @description A page of the members of a registry, by name. */
+        RegistryMembersPage: {
+            members: components["schemas"]["RegistryMember"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A name that may be given again. */
         ReleasedName: {
             name: string;
             released: boolean;
+        };
+        /** @description A block before and after an edit. None: it was not there. */
+        ReportBlockChange: {
+            id: string;
+            before: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
+            after: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
         };
         /** @description Changes of a report. What is left out does not change. */
         ReportChanges: {
@@ -2672,12 +2716,28 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What you changed in one revision of a report, without what you have taken back since. */
+        ReportEdit: {
+            revision: number;
+            created_ms: number;
+            title: components["schemas"]["ReportTextChange"] | null;
+            description: components["schemas"]["ReportTextChange"] | null;
+            blocks: components["schemas"]["ReportBlockChange"][];
+            /** @description None: no block was added, removed or moved. */
+            order: components["schemas"]["ReportOrderChange"] | null;
+        };
         /** @description Who else is editing a report, and how far it is. */
         ReportEditing: {
             /** @description Of the working copy. */
             revision: number;
             /** @description The first 20, by name, without you. */
             editors: components["schemas"]["ReportEditor"][];
+        };
+        /** @description A page of your edits, the newest first. */
+        ReportEditsPage: {
+            edits: components["schemas"]["ReportEdit"][];
+            total: number;
+            next: string | null;
         };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
@@ -2695,6 +2755,11 @@ export interface components {
             caption: string;
             /** @default 100 */
             width_percent: number;
+        };
+        /** @description The ids of all blocks before and after an edit. */
+        ReportOrderChange: {
+            before: string[];
+            after: string[];
         };
         /** @description A live panel. It reads its queries of its run sets, and nothing else. */
         ReportPanel: {
@@ -2792,6 +2857,11 @@ export interface components {
              */
             kind: "text";
             text: string;
+        };
+        /** @description A text before and after an edit. */
+        ReportTextChange: {
+            before: string;
+            after: string;
         };
         /** @description A page of versions, the newest first: of each author the last of ten minutes. */
         ReportVersionsPage: {
@@ -3355,30 +3425,6 @@ export interface components {
         /** @description The digest of a picture, by which it is shown. */
         StoredPicture: {
             picture: string;
-        };
-        /** @description The bytes that a project stores, and how old and how used it is. */
-        StoredProject: {
-            project: string;
-            runs: number;
-            samples: number;
-            console: number;
-            media: number;
-            files: number;
-            artifacts: number;
-            reports: number;
-            /** @description Of runs and reports in the trash, which the others include. */
-            trash: number;
-            bytes: number;
-            /** @description When its first run or artifact was made. */
-            started_ms: number | null;
-            /** @description The newest sample or artifact. */
-            last_ms: number | null;
-            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
-            last_read: string | null;
-            /** @description When it leaves the trash for good; None: it is not there. */
-            purged_ms: number | null;
-            /** @description `project:delete` if the requester may delete it. */
-            may: string[];
         };
         /** @description A page of subjects. */
         SubjectsPage: {
@@ -3991,6 +4037,8 @@ export interface components {
             filter: components["schemas"]["AutomationFilter"];
             /** @default 24 */
             cooldown_h: number;
+            /** @default  */
+            description: string;
             damaged: string | null;
             /** @description None: the user was deleted. */
             created_by: string | null;
@@ -5146,13 +5194,22 @@ export interface components {
             /** @description Of all its versions. */
             downloads: number;
         };
+        /** @description A member of a registry of the organisation. */
+        RegistryMember: {
+            name: string;
+            display_name: string;
+            /** @enum {string} */
+            role: "viewer" | "member";
+            /** @description Since when they have the role. */
+            created_ms: number;
+        };
         /** @description A registry: collections of versions that were linked to it. */
         Registry: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
@@ -5889,6 +5946,7 @@ export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
 export type MatchingCollections = components['schemas']['MatchingCollections'];
+export type MeasuredProject = components['schemas']['MeasuredProject'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -6008,17 +6066,24 @@ export type RegistryChanges = components['schemas']['RegistryChanges'];
 export type RegistryCollectionDetail = components['schemas']['RegistryCollectionDetail'];
 export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
 export type RegistryDetail = components['schemas']['RegistryDetail'];
+export type RegistryMemberRole = components['schemas']['RegistryMemberRole'];
+export type RegistryMembersPage = components['schemas']['RegistryMembersPage'];
 export type ReleasedName = components['schemas']['ReleasedName'];
+export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];
 export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
+export type ReportEdit = components['schemas']['ReportEdit'];
 export type ReportEditing = components['schemas']['ReportEditing'];
+export type ReportEditsPage = components['schemas']['ReportEditsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
+export type ReportOrderChange = components['schemas']['ReportOrderChange'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
 export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
+export type ReportTextChange = components['schemas']['ReportTextChange'];
 export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
 export type RequestDecision = components['schemas']['RequestDecision'];
@@ -6078,7 +6143,6 @@ export type StatementsPage = components['schemas']['StatementsPage'];
 export type StorageUse = components['schemas']['StorageUse'];
 export type StoredBytes = components['schemas']['StoredBytes'];
 export type StoredPicture = components['schemas']['StoredPicture'];
-export type StoredProject = components['schemas']['StoredProject'];
 export type SubjectsPage = components['schemas']['SubjectsPage'];
 export type SweepAgentSent = components['schemas']['SweepAgentSent'];
 export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
@@ -6223,6 +6287,7 @@ export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
 export type RegistryAdmin = components['schemas']['RegistryAdmin'];
 export type RegistryCollection = components['schemas']['RegistryCollection'];
+export type RegistryMember = components['schemas']['RegistryMember'];
 export type Registry = components['schemas']['Registry'];
 export type ReportComment = components['schemas']['ReportComment'];
 export type ReportEditor = components['schemas']['ReportEditor'];

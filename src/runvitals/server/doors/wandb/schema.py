@@ -11,9 +11,11 @@ from graphql import GraphQLError, GraphQLSchema, assert_scalar_type, build_schem
 from runvitals.server.doors.wandb.artifact_changes import ARTIFACT_CHANGES
 from runvitals.server.doors.wandb.artifact_reads import ARTIFACT_READS
 from runvitals.server.doors.wandb.artifact_writes import ARTIFACT_WRITES
+from runvitals.server.doors.wandb.automations.triggers import AUTOMATIONS
 from runvitals.server.doors.wandb.branches import BRANCHES
 from runvitals.server.doors.wandb.file_reads import FILE_READS
 from runvitals.server.doors.wandb.history_reads import HISTORY_READS
+from runvitals.server.doors.wandb.launch import LAUNCH
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
 from runvitals.server.doors.wandb.registries import REGISTRIES
 from runvitals.server.doors.wandb.registry_reads import REGISTRY_READS
@@ -47,6 +49,8 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     UPLOADS,
     RESUME,
     BRANCHES,
+    AUTOMATIONS,
+    LAUNCH,
 )
 """To add operations: a file `schema/<subject>.graphql` that extends `Query`, `Mutation` or another type, a
 module with a `Resolvers("<subject>")`, and that object here."""

@@ -20,7 +20,17 @@ VIEWER: Final = Resolvers("viewer")
 OLDEST_CLIENT: Final = "0.16.0"
 NEWEST_CLIENT: Final = "99.0.0"
 """The newest client that may connect: none is refused because it is new."""
-FEATURES: Final = ("ARTIFACT_REGISTRY_SEARCH", "FILESTREAM_GZIP", "UPDATE_RUN_STATE")
+FEATURES: Final = (
+    "ARTIFACT_REGISTRY_SEARCH",
+    "AUTOMATION_EVENT_RUN_METRIC",
+    "AUTOMATION_EVENT_RUN_METRIC_CHANGE",
+    "AUTOMATION_EVENT_RUN_METRIC_ZSCORE",
+    "AUTOMATION_EVENT_RUN_STATE",
+    "AUTOMATION_SCOPE_ENTITY",
+    "FILESTREAM_GZIP",
+    "QUERY_AUTOMATIONS_ON_ENTITY",
+    "UPDATE_RUN_STATE",
+)
 """The names of the optional abilities of wandb's servers that this one has."""
 
 

@@ -64,7 +64,7 @@ class EntityBytesPage(ResponseBody):
     next: str | None
 
 
-class StoredProject(ProjectBytes):
+class MeasuredProject(ProjectBytes):
     """The bytes that a project stores, and how old and how used it is."""
 
     started_ms: int | None = Field(description="When its first run or artifact was made.")
@@ -94,7 +94,7 @@ class ExpirySummary(ResponseBody):
 class ProjectBytesPage(ResponseBody):
     """A page of projects."""
 
-    projects: list[StoredProject]
+    projects: list[MeasuredProject]
     total: int
     next: str | None
     trash: TrashSummary
