@@ -7,6 +7,7 @@ import os
 from contextlib import closing
 from typing import Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.artifact import add_download
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
@@ -173,5 +174,5 @@ def _parts(connection: Any, text: str) -> tuple[Any, str, str]:
 def _version(connection: Any, text: str) -> tuple[Any, str, str]:
     registry, collection, name = _parts(connection, text)
     if not collection:
-        raise ValueError(f"{text!r} names no collection; expected {_VERSION}")
+        raise WrongUsage(f"{text!r} names no collection; expected {_VERSION}")
     return registry, collection, name

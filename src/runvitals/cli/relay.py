@@ -9,6 +9,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.words == [STATUS]:
         return _status(arguments)
     if arguments.json:
-        raise ValueError("--json requires `runvitals relay status`")
+        raise WrongUsage("--json requires `runvitals relay status`")
     return _deliver(arguments)
 
 

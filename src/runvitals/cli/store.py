@@ -8,7 +8,7 @@ import time
 from typing import TYPE_CHECKING, Any
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli import store_migration, store_repair
+from runvitals.cli import WrongUsage, store_migration, store_repair
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
@@ -116,7 +116,7 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
     from runvitals.store.samples.sqlite import SqliteChunks, log
 
     if keep_ms is None and size_bytes is None:
-        raise ValueError("specify what to keep: --keep 90d, --max-size 200GB, or both")
+        raise WrongUsage("specify what to keep: --keep 90d, --max-size 200GB, or both")
     log.existing_path(folder)
     with SqliteChunks(folder) as store:
         store.flush()

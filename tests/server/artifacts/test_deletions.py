@@ -62,7 +62,10 @@ def test_what_breaks(vision: ServedOrganisation) -> None:
     assert ([row["name"] for row in answer["made_from"]], answer["made_from_total"]) == (["model"], 2)
     assert (answer["links"], answer["links_total"], answer["deletable"]) == ([], 0, True)
     assert answer["aliases"] == ["latest"]
-    assert (answer["may"], asked(vision, "vera", name="data")["may"]) == (["artifact:delete"], [])
+    assert (answer["may"], asked(vision, "vera", name="data")["may"]) == (
+        ["artifact:delete", "artifact:update"],
+        [],
+    )
     text = vision.ask("bob", "GET", DEPENDENTS, params={"name": "data"}).text
     assert "secret" not in text
     assert "hidden" not in text
@@ -185,7 +188,10 @@ def test_without_accounts(tmp_path: Path) -> None:
         link_runs(served.metadata_store, "digits", "data > run-a > model")
         base = f"{served.url}/api/v1/projects/digits"
         answer = httpx.get(f"{base}/artifact-dependents?name=data&alias=v0", timeout=PATIENCE_S).json()
-        assert ([run["run"] for run in answer["used_by"]], answer["may"]) == (["run-a"], ["artifact:delete"])
+        assert ([run["run"] for run in answer["used_by"]], answer["may"]) == (
+            ["run-a"],
+            ["artifact:delete", "artifact:update"],
+        )
         deleted = httpx.delete(f"{base}/artifacts/data/v0?with_aliases=true", timeout=PATIENCE_S)
         assert deleted.status_code == 204, deleted.text
         assert httpx.delete(f"{base}/artifacts/model", timeout=PATIENCE_S).status_code == 204

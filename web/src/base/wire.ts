@@ -195,6 +195,8 @@ export interface components {
             artifacts: components["schemas"]["Artifact"][];
             total: number;
             next: string | null;
+            /** @description Of one artifact: after how long its versions are deleted; null: they are kept. */
+            ttl_s: number | null;
         };
         /** @description Which cost centre is to pay, for what and from which day on. */
         Assignment: {
@@ -2639,6 +2641,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The number of its newest version. */
             newest: number | null;
             /** @description Alias → number of a version. */
@@ -3614,6 +3618,11 @@ export interface components {
             objects: number;
             bytes: number;
         };
+        /** @description What of an artifact is changed. */
+        TimeToLiveForm: {
+            /** @description Seconds from the logging of a version to its deletion; null: versions are kept. */
+            ttl_s: number | null;
+        };
         /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
@@ -3958,6 +3967,8 @@ export interface components {
             run: string | null;
             /** @description The runs that used it, as far as the requester may read them. */
             used_by: string[];
+            /** @description When it is deleted, ms UTC; null: it is kept. */
+            expires_ms: number | null;
         };
         /** @description The plan of a team, a user or the organisation, from a day on. */
         AssignedPlan: {
@@ -4110,6 +4121,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
         };
         /** @description The numbers of a column in the runs of a group. */
         ColumnSummary: {
@@ -4806,6 +4819,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The team or user that has the project; null without accounts. */
             entity: string | null;
             project: string;
@@ -5183,6 +5198,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The number of its newest version. */
             newest: number | null;
             /** @description Alias → number of a version. */
@@ -5706,6 +5723,12 @@ export interface components {
             /** @description That work now: they end if public links are switched off. */
             public_links: number;
         };
+        /** @description After how long the versions of an artifact are deleted. */
+        TimeToLive: {
+            ttl_s: number | null;
+            /** @description Versions that are deleted because of it, now or later. */
+            expiring_versions: number;
+        };
         /** @description A rule that could not decide, and the series that it would need. */
         Undecided: {
             id: string;
@@ -6164,6 +6187,7 @@ export type TeamRequest = components['schemas']['TeamRequest'];
 export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type TeamSetting = components['schemas']['TeamSetting'];
 export type TeamStorage = components['schemas']['TeamStorage'];
+export type TimeToLiveForm = components['schemas']['TimeToLiveForm'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
@@ -6325,6 +6349,7 @@ export type TeamAlerts = components['schemas']['TeamAlerts'];
 export type Team = components['schemas']['Team'];
 export type TeamSecret = components['schemas']['TeamSecret'];
 export type TeamSettings = components['schemas']['TeamSettings'];
+export type TimeToLive = components['schemas']['TimeToLive'];
 export type Undecided = components['schemas']['Undecided'];
 export type Use = components['schemas']['Use'];
 export type Verdict = components['schemas']['Verdict'];

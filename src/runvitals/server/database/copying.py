@@ -207,6 +207,9 @@ def _copy_table(
 ) -> TableCopy:
     """Copy the rows of a table, and read them back."""
     columns = [column.name for column in target.columns]
+    differing = set(columns).symmetric_difference(source.columns.keys())
+    if differing:
+        raise MetadataStoreError(f"table {target.name} has other columns: {', '.join(sorted(differing))}")
     read, written = _RowDigest(), _RowDigest()
     rows = read.through(_rows(reading, source, columns), report, target.name)
     first = next(rows, None)

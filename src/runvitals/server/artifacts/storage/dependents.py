@@ -133,6 +133,11 @@ def _of_projects(projects: Select[tuple[int]]) -> ColumnElement[bool]:
     )
 
 
+def lock_versions(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Let nobody link some versions until the transaction ends, by a condition on `artifact_version`."""
+    connection.execute(select(artifact_version.c.id).where(which).with_for_update()).all()
+
+
 def check_unlinked(connection: Connection, *which: ColumnElement[bool]) -> None:
     """Check that some versions may be deleted.
 

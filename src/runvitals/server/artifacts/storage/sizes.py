@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import ColumnElement, and_, case, func, select
+from sqlalchemy import case, func
 
+from runvitals.server.artifacts.storage.expiry import expires_ms, versions_query
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables.artifacts import (
-    artifact_collection,
-    artifact_membership,
-    artifact_version,
-)
+from runvitals.server.database.tables.artifacts import artifact_collection, artifact_version
 from runvitals.server.database.tables.runs import project
 
 
@@ -55,10 +52,10 @@ class ProjectArtifacts:
 
 def collection_sizes(database: Database, project_id: int) -> list[CollectionSize]:
     """Return the artifacts of a project, the largest first. What is linked does not expire."""
-    version, collection, expires = artifact_version.c, artifact_collection.c, _expires()
+    version, collection, expires = artifact_version.c, artifact_collection.c, expires_ms()
     total = func.coalesce(func.sum(version.bytes), 0)
     statement = (
-        select(
+        versions_query(
             collection.name,
             collection.type,
             func.count(),
@@ -69,7 +66,6 @@ def collection_sizes(database: Database, project_id: int) -> list[CollectionSize
             func.max(version.created_ms),
             func.max(version.read_day),
         )
-        .join(artifact_version, version.collection_id == collection.id)
         .where(collection.project_id == project_id, version.state == "committed")
         .group_by(collection.id, collection.name, collection.type)
         .order_by(total.desc(), collection.name)
@@ -84,9 +80,9 @@ def collection_sizes(database: Database, project_id: int) -> list[CollectionSize
 
 def artifacts_of_projects(database: Database, entity_id: int | None) -> list[ProjectArtifacts]:
     """Return the artifacts of the projects of a team or user that have any."""
-    version, collection, expires = artifact_version.c, artifact_collection.c, _expires()
+    version, collection, expires = artifact_version.c, artifact_collection.c, expires_ms()
     statement = (
-        select(
+        versions_query(
             collection.project_id,
             func.count(expires),
             func.coalesce(func.sum(case((expires.is_not(None), version.bytes))), 0),
@@ -95,7 +91,6 @@ def artifacts_of_projects(database: Database, entity_id: int | None) -> list[Pro
             func.max(version.created_ms),
             func.max(version.read_day),
         )
-        .join(artifact_collection, collection.id == version.collection_id)
         .join(project, project.c.id == collection.project_id)
         .where(project.c.entity_id == entity_id, version.state == "committed")
         .group_by(collection.project_id)
@@ -106,14 +101,3 @@ def artifacts_of_projects(database: Database, entity_id: int | None) -> list[Pro
             for number, expiring, size, *others in connection.execute(statement)
         ]
 
-
-def _expires() -> ColumnElement[int]:
-    """Return when a version is deleted by its time to live; null: never. What is linked is kept."""
-    version, others = artifact_version.c, artifact_collection.alias()
-    linked = (
-        select(artifact_membership.c.id)
-        .join(others, others.c.id == artifact_membership.c.collection_id)
-        .where(artifact_membership.c.version_id == version.id, others.c.kind == "portfolio")
-        .exists()
-    )
-    return case((and_(version.ttl_s > 0, ~linked), version.created_ms + version.ttl_s * 1000))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Path, Query, Response
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
@@ -33,6 +33,10 @@ from runvitals.server.service_parameters import TheAccess
 
 Text = Annotated[str, Query(description="Part of the name or description.", max_length=200)]
 Alias = Annotated[str, Path(max_length=256)]
+Types = Annotated[
+    list[Annotated[str, Field(max_length=128)]],
+    Field(max_length=100, description="The types of artifacts that can be linked; none: all."),
+]
 router = Router()
 
 
@@ -46,11 +50,14 @@ class NewRegistry(RequestBody):
         description="Who reads it. Of a team: `team`, or `organisation` for administrators. Of the "
         "organisation: `organisation`, or `restricted`: its members.",
     )
+    types: Types = []
 
 
 class RegistryChanges(RequestBody):
-    """Fields that are left out do not change."""
+    """Fields that are left out do not change. All but the description are for administrators."""
 
+    name: str | None = Field(None, min_length=1, max_length=128)
+    types: Types | None = None
     description: str | None = Field(None, max_length=20_000)
     visibility: Literal["team", "organisation", "restricted"] | None = None
 
@@ -83,6 +90,7 @@ class RegistryDetail(RegistrySchema):
     """A registry with its rules."""
 
     protected_aliases: list[str]
+    types: list[str] = Field(description="The types of artifacts that can be linked; none: all.")
     admins: list[str] = Field(description="User names.")
     open_requests: int
     may: list[str]
@@ -170,6 +178,7 @@ def create(
             body.description,
             now_ms,
             Changer(requester.actor),
+            body.types,
         )
     access.rights_changed()
     response.headers["location"] = f"/api/v1/teams/{team}/registries/{row.name}"
@@ -189,6 +198,7 @@ def _detail(registry: NamedRegistry) -> dict[str, Any]:
     return {
         **_registry(registry.row),
         "protected_aliases": store.registries.protected(registry.row.id),
+        "types": store.registries.types(registry.row.id),
         "admins": store.registries.admin_names(registry.row.id),
         "open_requests": waiting,
         "may": registry.access.may_list(registry.requester, registry.resource, REGISTRY_ACTIONS),
@@ -202,16 +212,17 @@ def registry(registry: TheRegistryOfPath) -> dict[str, Any]:
 
 
 @router.patch(REGISTRY, response_model=RegistryDetail, dependencies=requires("registry:link"))
-def change(body: RegistryChanges, registry: TheRegistryOfPath, request: Request) -> dict[str, Any]:
-    """Describe a registry; its administrators and those of the team choose who reads it."""
+def change(body: RegistryChanges, registry: TheRegistryOfPath) -> dict[str, Any]:
+    """Describe a registry; its administrators and those of its owner change the rest."""
     if body.visibility is not None:
         _check_visibility(registry.resource.team, body.visibility)
+    if body.model_fields_set - {"description"}:
         what = f"registry {registry.row.name!r}"
         registry.access.require(registry.requester, Action.REGISTRY_MANAGE_ADMINS, registry.resource, what)
-    table = registry.access.metadata_store.registries
-    with checking("description"):
-        row = table.change(
-            registry.row.id, registry.now_ms, registry.changer, body.description, body.visibility
+    changes = body.model_dump(exclude_none=True)
+    with checking("name" if body.name is not None else "description"):
+        row = registry.access.metadata_store.registries.change(
+            registry.row.id, registry.now_ms, registry.changer, **changes
         )
     registry.access.rights_changed()
     resource = registry_of(registry.access.directory.project(row.id))
@@ -237,7 +248,7 @@ def admins(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
 
 @router.put(f"{REGISTRY}/admins/{{name}}", status_code=204, dependencies=requires("registry:manage_admins"))
 def add_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistryOfPath) -> None:
-    """Make a member of the team an administrator; of a registry of the organisation, any user who may write."""
+    """Make a member of the team an administrator; in a registry of the organisation, any user who writes."""
     user_id = who_may_administer(registry, name)
     registry.access.metadata_store.registries.add_admin(
         registry.row.id, user_id, name, registry.now_ms, registry.changer
