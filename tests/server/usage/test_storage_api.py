@@ -75,6 +75,9 @@ def test_who_may_see_what_is_stored_and_delete_it(server: AccountsServer) -> Non
     may = {run["run"]: run["may"] for run in server.ask("bob", "GET", "storage/vision/digits")["runs"]}
     assert may == {"small": [], "large": ["run:delete"]}
     server.ask("bob", "GET", "storage?entity=vision", 403)
+    server.ask("bob", "GET", "storage?entity=bob")
+    server.ask("carol", "GET", "storage?entity=vision", 404)
+    server.ask("carol", "GET", "storage?entity=nobody", 404)
     mays = {who: server.ask(who, "GET", "storage/vision")["projects"][0]["may"] for who in ("ada", "olga")}
     assert mays == {"ada": ["project:delete"], "olga": []}
     server.ask(None, "GET", "storage/vision", 401)

@@ -305,8 +305,6 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
-            /** @description Whether clients read it at signed addresses, if it has such. */
-            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -393,13 +391,6 @@ export interface components {
         /** @description Why a statement is cancelled. */
         Cancellation: {
             reason: string;
-        };
-        /** @description What of a bucket is changed; what is left out stays. Where it is never changes. */
-        ChangedBucket: {
-            /** @description New credentials; null: those of the server's environment, or its role. */
-            secret?: components["schemas"]["BucketSecret"] | null;
-            /** @description As of a new bucket; null: unchanged. */
-            direct?: boolean | null;
         };
         /** @description Runs with the same values. */
         ChartGroup: {
@@ -1486,6 +1477,30 @@ export interface components {
         MatchingCollections: {
             collections: components["schemas"]["MatchingCollection"][];
         };
+        /** @description The bytes that a project stores, and how old and how used it is. */
+        MeasuredProject: {
+            project: string;
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
+            trash: number;
+            bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
+            /** @description When it leaves the trash for good; None: it is not there. */
+            purged_ms: number | null;
+            /** @description `project:delete` if the requester may delete it. */
+            may: string[];
+        };
         /** @description A page of keys. */
         MediaKeysPage: {
             media: components["schemas"]["MediaKey"][];
@@ -1724,11 +1739,6 @@ export interface components {
             tenant: string;
             /** @default  */
             client_id: string;
-            /**
-             * @description Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
-             * @default true
-             */
-            direct: boolean;
             /** @description Credentials; null: those of the server's environment, or its role. */
             secret?: components["schemas"]["BucketSecret"] | null;
         };
@@ -1825,11 +1835,6 @@ export interface components {
             description: string;
             /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
             visibility?: ("team" | "organisation" | "restricted") | null;
-            /**
-             * @description The types of artifacts that can be linked; none: all.
-             * @default []
-             */
-            types: string[];
         };
         /** @description A version of an artifact that is to be linked. */
         NewRegistryLink: {
@@ -2492,7 +2497,7 @@ export interface components {
         };
         /** @description A page of projects. */
         ProjectBytesPage: {
-            projects: components["schemas"]["StoredProject"][];
+            projects: components["schemas"]["MeasuredProject"][];
             total: number;
             next: string | null;
             trash: components["schemas"]["TrashSummary"];
@@ -2620,10 +2625,8 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description Fields that are left out do not change. All but the description are for administrators. */
+        /** @description Fields that are left out do not change. */
         RegistryChanges: {
-            name?: string | null;
-            types?: string[] | null;
             description?: string | null;
             visibility?: ("team" | "organisation" | "restricted") | null;
         };
@@ -2672,8 +2675,6 @@ export interface components {
             collections: number;
             versions: number;
             protected_aliases: string[];
-            /** @description The types of artifacts that can be linked; none: all. */
-            types: string[];
             /** @description User names. */
             admins: string[];
             open_requests: number;
@@ -3429,30 +3430,6 @@ export interface components {
         StoredPicture: {
             picture: string;
         };
-        /** @description The bytes that a project stores, and how old and how used it is. */
-        StoredProject: {
-            project: string;
-            runs: number;
-            samples: number;
-            console: number;
-            media: number;
-            files: number;
-            artifacts: number;
-            reports: number;
-            /** @description Of runs and reports in the trash, which the others include. */
-            trash: number;
-            bytes: number;
-            /** @description When its first run or artifact was made. */
-            started_ms: number | null;
-            /** @description The newest sample or artifact. */
-            last_ms: number | null;
-            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
-            last_read: string | null;
-            /** @description When it leaves the trash for good; None: it is not there. */
-            purged_ms: number | null;
-            /** @description `project:delete` if the requester may delete it. */
-            may: string[];
-        };
         /** @description A page of subjects. */
         SubjectsPage: {
             subjects: components["schemas"]["Subject"][];
@@ -4103,8 +4080,6 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
-            /** @description Whether clients read it at signed addresses, if it has such. */
-            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -5881,7 +5856,6 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
-export type ChangedBucket = components['schemas']['ChangedBucket'];
 export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
@@ -5995,6 +5969,7 @@ export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
 export type MatchingCollections = components['schemas']['MatchingCollections'];
+export type MeasuredProject = components['schemas']['MeasuredProject'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -6191,7 +6166,6 @@ export type StatementsPage = components['schemas']['StatementsPage'];
 export type StorageUse = components['schemas']['StorageUse'];
 export type StoredBytes = components['schemas']['StoredBytes'];
 export type StoredPicture = components['schemas']['StoredPicture'];
-export type StoredProject = components['schemas']['StoredProject'];
 export type SubjectsPage = components['schemas']['SubjectsPage'];
 export type SweepAgentSent = components['schemas']['SweepAgentSent'];
 export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
