@@ -7,13 +7,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
 from runvitals.model.artifact_names import checked_aliases
 from runvitals.model.artifacts import ArtifactAddress, ArtifactVersion
+
+if TYPE_CHECKING:
+    from runvitals.sdk.artifacts.artifact import Artifact
 
 _NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
 
@@ -30,23 +33,46 @@ def add(subparsers: Any) -> None:
     put.add_argument("path", metavar="PATH", help="a file, a folder, or an address such as s3://bucket/key")
     put.add_argument("--name", required=True, help="[project/]name")
     put.add_argument("--type", default="dataset", help="such as dataset or model; default: %(default)s")
+    put.add_argument(
+        "--checksum", action="store_true", help="of an address: note its size and ETag, which downloads check"
+    )
     put.add_argument("--alias", action="append", default=[], help="a further name of the version")
     get = commands.add_parser("get", help="download a version")
     get.add_argument("name", metavar="NAME", help=_NAME)
-    get.add_argument("-o", "--output", metavar="FOLDER", help="default: artifacts/NAME:vN")
+    add_download(get)
+    get.add_argument(
+        "--missing-references", action="store_true", help="leave out references that cannot be read any more"
+    )
+    verify = commands.add_parser("verify", help="compare the files of a folder with those of a version")
+    verify.add_argument("name", metavar="NAME", help=_NAME)
+    verify.add_argument("folder", metavar="FOLDER", nargs="?", help="default: artifacts/NAME:vN")
     listed = commands.add_parser("ls", help="list artifacts, or the versions of one")
     listed.add_argument("name", metavar="NAME", nargs="?", help="[[entity/]project/]name; default: all")
     remove = commands.add_parser("rm", help="say what depends on a version, and delete it with --yes")
     remove.add_argument("name", metavar="NAME", help=f"{_NAME}; without an alias all versions")
     remove.add_argument("--yes", action="store_true", help="delete it for good, with its aliases")
-    for command in (put, get, listed, remove):
+    for command in (put, get, verify, listed, remove):
         command.add_argument("--project", help="default: as in the settings")
         add_dir(command)
 
 
+def add_download(parser: Any) -> None:
+    """Add the arguments of a download to a parser."""
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="default: artifacts/NAME:vN")
+    parser.add_argument(
+        "--include",
+        metavar="GLOB",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="only files whose path matches, as 'train/*.parquet'; * also matches /",
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Log, download, list or delete artifacts; return 1 if that was not done."""
-    return {"put": _put, "get": _get, "ls": _list, "rm": _remove}[arguments.action](arguments)
+    """Log, download, compare, list or delete artifacts; return 1 if that was not done, or they differ."""
+    actions = {"put": _put, "get": _get, "verify": _verify, "ls": _list, "rm": _remove}
+    return actions[arguments.action](arguments)
 
 
 def _put(arguments: argparse.Namespace) -> int:
@@ -56,7 +82,7 @@ def _put(arguments: argparse.Namespace) -> int:
 
     project, _, name = arguments.name.rpartition("/")
     # Before the run: a mistake would leave one that logged nothing.
-    artifact = artifact_of(arguments.path, name, arguments.type)
+    artifact = artifact_of(arguments.path, name, arguments.type, arguments.checksum)
     checked_aliases(arguments.alias)
     with init(
         project=project or arguments.project,
@@ -65,6 +91,7 @@ def _put(arguments: argparse.Namespace) -> int:
         reinit=True,
     ) as opened:
         opened.log_artifact(artifact, aliases=arguments.alias)
+        _show_upload(arguments, opened.id)
     if not artifact.is_logged:
         return 1  # the run has said why
     try:
@@ -75,12 +102,55 @@ def _put(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _show_upload(arguments: argparse.Namespace, run_id: str) -> None:
+    """Show how much of the files has arrived on the server, until all has or no relay sends them."""
+    from runvitals.sdk.artifacts.progress import TransferProgress
+    from runvitals.sdk.delivery import upload_report
+
+    scope = _scope(arguments)
+    if scope.server is None:
+        return
+    with TransferProgress("uploading", 0, 0) as progress:
+        while True:
+            report = upload_report(scope.server, run_id, scope.folder)
+            if report is None or report["delivered"] or report["error"]:
+                return
+            if uploads := report["uploads"]:
+                progress.expect(uploads["total_bytes"], uploads["total_files"])
+                progress.set(uploads["bytes"], uploads["files"])
+            elif not report["left"]:
+                return
+
+
 def _get(arguments: argparse.Namespace) -> int:
+    artifact = _found(arguments)
+    folder = artifact.download(
+        arguments.output,
+        include=arguments.include,
+        allow_missing_references=arguments.missing_references,
+    )
+    print(inert(folder))
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    artifact = _found(arguments)
+    folder = arguments.folder or artifact.default_root()
+    lines = artifact.differences(folder).lines()
+    for line in lines:
+        print(inert(line))
+    if lines:
+        print(f"runvitals: {inert(folder)} is not {inert(artifact.name)}", file=sys.stderr)
+        return 1
+    print(f"{inert(folder)} has the {artifact.file_count:,} files of {inert(artifact.name)}")
+    return 0
+
+
+def _found(arguments: argparse.Namespace) -> Artifact:
     from runvitals.sdk.artifacts.artifact import Artifact
     from runvitals.sdk.artifacts.lookup import find
 
-    print(inert(Artifact.from_source(find(_scope(arguments), arguments.name)).download(arguments.output)))
-    return 0
+    return Artifact.from_source(find(_scope(arguments), arguments.name))
 
 
 def _list(arguments: argparse.Namespace) -> int:

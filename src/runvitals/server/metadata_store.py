@@ -32,6 +32,7 @@ from runvitals.server.registry.storage.model_versions import ModelVersionTable
 from runvitals.server.registry.storage.registered_models import RegisteredModelTable
 from runvitals.server.registry.storage.registries import RegistryTable
 from runvitals.server.registry.storage.registry_collections import RegistryCollectionTable
+from runvitals.server.registry.storage.registry_members import RegistryMemberTable
 from runvitals.server.runs.storage.console import ConsoleTable
 from runvitals.server.runs.storage.devices import DeviceTable
 from runvitals.server.runs.storage.events import EventTable
@@ -91,6 +92,7 @@ class MetadataStore:
         self.registered_models = RegisteredModelTable(database)
         self.registries = RegistryTable(database)
         self.registry_collections = RegistryCollectionTable(database)
+        self.registry_members = RegistryMemberTable(database)
         self.alias_requests = AliasRequestTable(database)
         self.model_versions = ModelVersionTable(database)
         self.logged_models = LoggedModelTable(database)

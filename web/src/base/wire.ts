@@ -2649,6 +2649,12 @@ export interface components {
             name: string;
             released: boolean;
         };
+        /** @description A block before and after an edit. None: it was not there. */
+        ReportBlockChange: {
+            id: string;
+            before: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
+            after: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
+        };
         /** @description Changes of a report. What is left out does not change. */
         ReportChanges: {
             /** @description That the changes were made to. */
@@ -2664,12 +2670,28 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What you changed in one revision of a report, without what you have taken back since. */
+        ReportEdit: {
+            revision: number;
+            created_ms: number;
+            title: components["schemas"]["ReportTextChange"] | null;
+            description: components["schemas"]["ReportTextChange"] | null;
+            blocks: components["schemas"]["ReportBlockChange"][];
+            /** @description None: no block was added, removed or moved. */
+            order: components["schemas"]["ReportOrderChange"] | null;
+        };
         /** @description Who else is editing a report, and how far it is. */
         ReportEditing: {
             /** @description Of the working copy. */
             revision: number;
             /** @description The first 20, by name, without you. */
             editors: components["schemas"]["ReportEditor"][];
+        };
+        /** @description A page of your edits, the newest first. */
+        ReportEditsPage: {
+            edits: components["schemas"]["ReportEdit"][];
+            total: number;
+            next: string | null;
         };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
@@ -2687,6 +2709,11 @@ export interface components {
             caption: string;
             /** @default 100 */
             width_percent: number;
+        };
+        /** @description The ids of all blocks before and after an edit. */
+        ReportOrderChange: {
+            before: string[];
+            after: string[];
         };
         /** @description A live panel. It reads its queries of its run sets, and nothing else. */
         ReportPanel: {
@@ -2784,6 +2811,11 @@ export interface components {
              */
             kind: "text";
             text: string;
+        };
+        /** @description A text before and after an edit. */
+        ReportTextChange: {
+            before: string;
+            after: string;
         };
         /** @description A page of versions, the newest first: of each author the last of ten minutes. */
         ReportVersionsPage: {
@@ -4081,6 +4113,17 @@ export interface components {
             /** @description In how many teams. */
             teams: number;
         };
+        /** @description A dataset as a node: that of one name and digest in a project. */
+        DatasetNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            digest: string;
+            source_type: string;
+            /** @description The first 500 characters of where it is from. */
+            source: string;
+        };
         /**
          * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
          *
@@ -4487,20 +4530,30 @@ export interface components {
             /** @description The team or user that has the project. */
             entity: string | null;
         };
-        /** @description Which node was made from which: a version by a run, or a run used a version. */
+        /**
+         * @description Which node was made from which: a run made the target, or the target is a run that used the source.
+         *
+         *     A registered version was made from a logged model.
+         */
         LineageEdge: {
             /** @description The index of a node. */
             source: number;
             target: number;
         };
-        /** @description A run or a version. Both are null for one that the requester may not read, or that is in the trash. */
+        /**
+         * @description A run, version, dataset or logged model.
+         *
+         *     All of them are null for one that the requester may not read, or that is in the trash.
+         */
         LineageNode: {
             /** @enum {string} */
-            kind: "run" | "version";
+            kind: "run" | "version" | "dataset" | "model";
             /** @description Steps from the first node; negative: what it was made from. */
             generation: number;
             run: components["schemas"]["RunNode"] | null;
             version: components["schemas"]["VersionNode"] | null;
+            dataset: components["schemas"]["DatasetNode"] | null;
+            model: components["schemas"]["ModelNode"] | null;
             /** @description It was made from something that is not among the nodes. */
             more_before: boolean;
             /** @description Something that is not among the nodes was made from it. */
@@ -4740,6 +4793,16 @@ export interface components {
             email?: string | null;
             /** @description The digest of the picture; in lists. */
             picture?: string | null;
+        };
+        /** @description A logged model as a node. */
+        ModelNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            model_id: string;
+            type: string | null;
+            created_ms: number;
         };
         /** @description The scopes that a link can mute, named as in the mail. */
         Mute: {
@@ -5935,16 +5998,21 @@ export type RegistryCollectionDetail = components['schemas']['RegistryCollection
 export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
 export type RegistryDetail = components['schemas']['RegistryDetail'];
 export type ReleasedName = components['schemas']['ReleasedName'];
+export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];
 export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
+export type ReportEdit = components['schemas']['ReportEdit'];
 export type ReportEditing = components['schemas']['ReportEditing'];
+export type ReportEditsPage = components['schemas']['ReportEditsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
+export type ReportOrderChange = components['schemas']['ReportOrderChange'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
 export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
+export type ReportTextChange = components['schemas']['ReportTextChange'];
 export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
 export type RequestDecision = components['schemas']['RequestDecision'];
@@ -6074,6 +6142,7 @@ export type CostCentreAssignment = components['schemas']['CostCentreAssignment']
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
 export type CustomRole = components['schemas']['CustomRole'];
+export type DatasetNode = components['schemas']['DatasetNode'];
 export type Dependents = components['schemas']['Dependents'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
@@ -6118,6 +6187,7 @@ export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
+export type ModelNode = components['schemas']['ModelNode'];
 export type Mute = components['schemas']['Mute'];
 export type MyTeam = components['schemas']['MyTeam'];
 export type NamedRun = components['schemas']['NamedRun'];

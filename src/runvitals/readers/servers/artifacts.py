@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
 from runvitals.base import stored_keys
 from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion, UnknownArtifact
 from runvitals.readers.servers import responses
+from runvitals.readers.servers.artifact_contents import ArtifactContents
 from runvitals.readers.servers.connection import ApiConnection, ServerError
 from runvitals.readers.servers.remote_run import RemoteRun
 
 _PAGE: Final = 200
-_PART_BYTES: Final = 8 * 1024 * 1024
 _TIMEOUT_S: Final = 30.0
 
 
@@ -107,6 +105,9 @@ class ServerArtifact:
     def __init__(self, connection: ApiConnection, version: ArtifactVersion) -> None:
         self._connection = connection
         self.version = version
+        self._contents = ArtifactContents(
+            connection, lambda path: (f"{self._own_path}/content", [("path", path)])
+        )
 
     @property
     def _address(self) -> ArtifactAddress:
@@ -133,25 +134,11 @@ class ServerArtifact:
         Raises:
             ServerError: it could not be fetched, or is not what the manifest names.
         """
-        draft = f"{path}.{os.getpid()}.part"
-        digest, size, first = hashlib.sha256(), entry.bytes or 0, 0
-        try:
-            with open(draft, "wb") as file:
-                while first < size:
-                    end = min(size, first + _PART_BYTES)
-                    part = self._connection.get_range(
-                        f"{self._own_path}/content", [("path", entry.path)], first, end
-                    )
-                    digest.update(part)
-                    file.write(part)
-                    first = end
-            if digest.hexdigest() != entry.sha256:
-                raise ServerError(f"{self._connection.url} sent another content than that of {entry.path}")
-            os.replace(draft, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(draft)
-            raise
+        self._contents.copy(entry, path)
+
+    def end(self) -> None:
+        """Close the connections that only many files need."""
+        self._contents.close_others()
 
     def run(self, run_id: str) -> RemoteRun:
         """Return a run that logged or used it."""

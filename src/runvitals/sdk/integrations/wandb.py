@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 from enum import Enum
 from typing import Any
@@ -72,6 +73,33 @@ def teardown(exit_code: int | None = None) -> None:
         run.finish(exit_code)
 
 
+def join(exit_code: int | None = None) -> None:
+    """Finish the open run, if there is one; an old name of `finish`."""
+    teardown(exit_code)
+
+
+def mark_preempting() -> None:
+    """Do nothing: the state of a run whose process was ended is known from its signal."""
+
+
+def visualize(id: str, value: Any) -> Any:
+    """Return the chart of one of W&B's specifications, or the table itself; see `plot_table`."""
+    from runvitals.sdk.media.charts import plot_table
+
+    return plot_table(id, value, {})
+
+
+def make_artifact_name_safe(name: str) -> str:
+    """Return a text as the name of an artifact: other characters become `_`, at most 128 are kept.
+
+    Example:
+        >>> make_artifact_name_safe("a b/c")
+        'a_b_c'
+    """
+    safe = re.sub(r"[^a-zA-Z0-9_\-.]", "_", name)
+    return safe if len(safe) <= 128 else f"{safe[:63]}..{safe[-63:]}"
+
+
 def generate_id(length: int = 8) -> str:
     """Return a random run id."""
     return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(length))
@@ -96,6 +124,7 @@ class _Util:
     """`wandb.util`: only what trainings use."""
 
     generate_id = staticmethod(generate_id)
+    make_artifact_name_safe = staticmethod(make_artifact_name_safe)
 
     def __getattr__(self, name: str) -> Any:
         raise AttributeError(f"runvitals does not have wandb.util.{name}")

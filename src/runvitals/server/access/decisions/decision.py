@@ -250,6 +250,8 @@ def _entity_allows(
     if rule is None or not _action_fits(action, resource):
         return False
     entity = cast(Entity, _entity_of(resource))
+    if entity.organisation and not isinstance(resource, Registry):
+        return False  # the organisation has registries only; what else it has are no resources of an entity
     if entity.owner_id is not None and not own_space_has(action, resource, policies):
         return False
     if _in_trash(resource, entity) and not _trash_allows(principal, action, resource, policies):
@@ -260,7 +262,10 @@ def _entity_allows(
             return _may_use_share(principal, rule)
         if resource.draft and not _own(principal, resource):
             return False
-    membership = _membership(principal, action, entity, project)
+    if isinstance(resource, Registry) and entity.organisation:
+        membership = _organisation_membership(principal, resource)
+    else:
+        membership = _membership(principal, action, entity, project)
     if membership is not None:
         grant = rule.of(membership.role)
         granted = _grants(grant, principal, resource, entity, project, policies) or (
@@ -275,6 +280,7 @@ def _entity_allows(
         if (
             principal.org_admin
             and entity.owner_id is None
+            and not entity.organisation
             and _grants(rule.org_admin, principal, resource, entity, project, policies)
         ):
             return True
@@ -368,6 +374,19 @@ def _membership(
     if membership is not None and principal.access is Access.VIEWER:
         return _VIEWER
     return membership
+
+
+def _organisation_membership(principal: Principal, registry: Registry) -> Membership | None:
+    """Return the role in a registry of the organisation, whose administrators are as those of a team."""
+    if isinstance(principal, ServiceAccount):
+        added = registry.id in principal.projects
+        return None if not added else _VIEWER if principal.reads_only else Membership(Role.MEMBER)
+    if not isinstance(principal, User) or principal.access is Access.NONE:
+        return None
+    membership = Membership(Role.ADMIN) if principal.org_admin else principal.projects.get(registry.id)
+    if membership is None and registry.id in principal.registries:
+        membership = _VIEWER
+    return _VIEWER if membership is not None and principal.access is Access.VIEWER else membership
 
 
 def _project_membership(user: User, action: Action, team: Membership, project: Project) -> Membership | None:

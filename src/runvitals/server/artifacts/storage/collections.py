@@ -323,12 +323,15 @@ class CollectionTable:
             LinkedVersions: a version of the sequence is linked: it must be unlinked first.
             ProtectedAlias: a version of the portfolio has an alias that `by` may not change.
         """
+        same = artifact_collection.c.id == collection_id
 
         def work(connection: Connection) -> None:
+            # Links that are made now wait for this, and those made before are seen.
+            connection.execute(select(artifact_collection.c.id).where(same).with_for_update())
             check_members(connection, artifact_membership.c.collection_id == collection_id, by)
             check_unlinked(connection, artifact_version.c.collection_id == collection_id)
             record_change(connection, collection_id, "registry.unlink", now_ms, by)
-            connection.execute(delete(artifact_collection).where(artifact_collection.c.id == collection_id))
+            connection.execute(delete(artifact_collection).where(same))
 
         self._database.write(work)
 

@@ -219,8 +219,11 @@ class VersionTable:
         expired = (columns.state == "committed") & (columns.ttl_s > 0) & over & ~linked
 
         def work(connection: Connection) -> int:
-            statement = select(columns.id).where(drafts | expired).order_by(columns.id).limit(most)
-            version_ids = list(connection.execute(statement.with_for_update()).scalars())
+            found = select(columns.id).where(drafts | expired).order_by(columns.id).limit(most)
+            locked = list(connection.execute(found.with_for_update()).scalars())
+            # Again: one may have been linked while this waited for it.
+            still = select(columns.id).where(among(connection, columns.id, locked), drafts | expired)
+            version_ids = list(connection.execute(still).scalars())
             for version_id in version_ids:
                 _remove(connection, version_id, now_ms)
             return len(version_ids)

@@ -9,6 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.model.artifact_names import LATEST, checked_alias, checked_description
 from runvitals.model.registry_names import (
     PREFIX,
@@ -38,8 +39,9 @@ class RegistryRow:
 
     Args:
         id: of the project that it is.
-        entity: the name of the team or user; None on a server without accounts.
-        visibility: `team`, or `organisation`: all of it may read the registry.
+        entity: the name of the team or user, or `organisation`; None on a server without accounts.
+        visibility: `team`; `organisation`: all of it may read the registry; `restricted`: it is one of the
+            organisation that only its members read.
     """
 
     id: int
@@ -132,7 +134,7 @@ class RegistryTable:
             same = project.c.id == project_id
             connection.execute(update(project).where(same).values(description=text))
             after = {"visibility": owner.visibility or "team"}
-            _record(connection, project_id, "registry.create", now_ms, by, after=after)
+            record_registry(connection, project_id, "registry.create", now_ms, by, after=after)
             return _get(connection, project_id)
 
         return self._database.write(work)
@@ -154,7 +156,7 @@ class RegistryTable:
             if visibility is not None and visibility != before.visibility:
                 rights_changed(connection)
                 was, now = {"visibility": before.visibility}, {"visibility": visibility}
-                _record(connection, project_id, "registry.update", now_ms, by, before=was, after=now)
+                record_registry(connection, project_id, "registry.update", now_ms, by, before=was, after=now)
             return _get(connection, project_id)
 
         return self._database.write(work)
@@ -172,7 +174,7 @@ class RegistryTable:
             theirs = select(artifact_collection.c.id).where(artifact_collection.c.project_id == project_id)
             check_members(connection, artifact_membership.c.collection_id.in_(theirs), by)
             before = {"collections": row.collections, "versions": row.versions}
-            _record(connection, project_id, "registry.delete", now_ms, by, before=before)
+            record_registry(connection, project_id, "registry.delete", now_ms, by, before=before)
             same = project.c.id == project_id
             connection.execute(
                 delete(artifact_collection).where(artifact_collection.c.project_id == project_id)
@@ -219,7 +221,7 @@ class RegistryTable:
             row = {"project_id": project_id, "user_id": user_id, "created_ms": now_ms}
             add_rows(connection, registry_admin, [row])
             rights_changed(connection)
-            _record(connection, project_id, "registry.admin_add", now_ms, by, after={"user": name})
+            record_registry(connection, project_id, "registry.admin_add", now_ms, by, after={"user": name})
             return True
 
         return self._database.write(work)
@@ -242,7 +244,8 @@ class RegistryTable:
             if not connection.execute(delete(registry_admin).where(*same)).rowcount:
                 raise NotFound(f"{name!r} does not administer the registry")
             rights_changed(connection)
-            _record(connection, project_id, "registry.admin_remove", now_ms, by, before={"user": name})
+            before = {"user": name}
+            record_registry(connection, project_id, "registry.admin_remove", now_ms, by, before=before)
 
         self._database.write(work)
 
@@ -282,7 +285,7 @@ class RegistryTable:
                 raise LimitReached(f"the registry has {MAX_PROTECTED} protected aliases: remove one first")
             row = {"project_id": project_id, "alias": checked, "created_ms": now_ms}
             connection.execute(insert(protected_alias).values(row))
-            _record(connection, project_id, "registry.protect", now_ms, by, after={"alias": checked})
+            record_registry(connection, project_id, "registry.protect", now_ms, by, after={"alias": checked})
 
         self._database.write(work)
 
@@ -298,7 +301,7 @@ class RegistryTable:
         def work(connection: Connection) -> None:
             if not connection.execute(delete(protected_alias).where(*same)).rowcount:
                 raise NotFound(f"the alias {alias!r} is not protected")
-            _record(connection, project_id, "registry.unprotect", now_ms, by, before={"alias": alias})
+            record_registry(connection, project_id, "registry.unprotect", now_ms, by, before={"alias": alias})
 
         self._database.write(work)
 
@@ -347,14 +350,16 @@ def _get(connection: Connection, project_id: int) -> RegistryRow:
 
 
 def _row(row: Any) -> RegistryRow:
-    visibility = "organisation" if row.visibility in _SHARED else "team"
+    narrow = "restricted" if row.entity == ORGANISATION else "team"
+    visibility = "organisation" if row.visibility in _SHARED else narrow
     values = {**row._asdict(), "name": registry_name(row.name), "visibility": visibility}
     return RegistryRow(**values)
 
 
-def _record(
+def record_registry(
     connection: Connection, project_id: int, action: str, now_ms: int, by: Changer, **about: Any
 ) -> None:
+    """Record a change of a registry in the audit log, if somebody owns it."""
     row = _get(connection, project_id)
     if by.actor is not None and row.entity_id is not None and row.entity is not None:
         place: Any = {"entity": (row.entity_id, row.entity), "project": PREFIX + row.name}
