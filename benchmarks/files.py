@@ -68,7 +68,7 @@ def measure(name: str, folder: str, items: list[dict[str, Any]], together: bool)
         httpx.post(f"{url}/api/v1/ingest", json=sample).raise_for_status()
         http = HttpClient(url)
         uploads = FileUploads(
-            folder, "a", lambda method, path, body, sent: http.request(method, path, body, dict(sent))
+            folder, "a", [lambda method, path, body, sent: http.request(method, path, body, dict(sent))]
         )
         if not together:
             uploads._takes_small = False

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from runvitals.sdk import Run, SettingError, Settings, init
     from runvitals.sdk.artifacts.artifact import Artifact
     from runvitals.sdk.integrations.wandb import AlertLevel, login
+    from runvitals.sdk.media.annotations import Classes
+    from runvitals.sdk.media.scenes import Object3D, box3d
     from runvitals.sdk.media.table import Table
     from runvitals.sdk.media.values import Audio, Histogram, Html, Image, Text, Video
     from runvitals.sdk.recorded_dict import RecordedDict
@@ -59,10 +61,12 @@ __all__ = [
     "Api",
     "Artifact",
     "Audio",
+    "Classes",
     "Client",
     "Histogram",
     "Html",
     "Image",
+    "Object3D",
     "Report",
     "Run",
     "SettingError",
@@ -73,6 +77,7 @@ __all__ = [
     "__version__",
     "agent",
     "alert",
+    "box3d",
     "config",
     "define_metric",
     "finish",
@@ -95,16 +100,29 @@ _MEDIA = ("Audio", "Histogram", "Html", "Image", "Text", "Video")
 _SWEEPS = ("agent", "sweep")
 _MODULES = {
     "Artifact": "sdk.artifacts.artifact",
+    "Classes": "sdk.media.annotations",
     "Client": "readers.servers",
+    "JoinedTable": "sdk.media.wandb_media",
+    "Molecule": "sdk.media.wandb_media",
+    "Object3D": "sdk.media.scenes",
+    "Plotly": "sdk.media.wandb_media",
     "Report": "readers.servers.reports.report",
     "Table": "sdk.media.table",
+    "box3d": "sdk.media.scenes",
     "open_run": "readers.journals",
+    "plot_table": "sdk.media.charts",
+    "restore": "readers.servers.wandb.restored_file",
 }
+_SUBMODULES = (
+    "accelerate", "catboost", "data_types", "fastai", "integration", "keras", "lightgbm", "lightning", "mlflow", "plot",
+    "sb3", "sklearn", "transformers", "ultralytics", "xgboost",
+)  # fmt: skip
 _OF_ACTIVE_RUN = ("config", "summary")
 _METHODS_OF_RUN = ("link_artifact", "link_model", "log_code", "log_model", "use_model")
 _ERRORS = ("CommError", "Error", "UsageError", "errors")
 _OF_WANDB = (
-    "AlertLevel", "login", "require", "setup", "teardown", "termerror", "termlog", "termwarn", "util",
+    "AlertLevel", "join", "login", "mark_preempting", "require", "sagemaker_auth", "setup", "teardown",
+    "termerror", "termlog", "termwarn", "util", "visualize",
 )  # fmt: skip
 
 
@@ -214,6 +232,7 @@ class _Package(ModuleType):
 
 
 sys.modules[__name__].__class__ = _Package
+__path__.append(f"{__path__[0]}/integration")  # so that `runvitals.keras` is found, as `wandb.keras`
 
 
 def __getattr__(name: str) -> object:
@@ -243,10 +262,10 @@ def __getattr__(name: str) -> object:
         from runvitals.sdk import start
 
         return start.current_run()
-    if name == "mlflow":
-        import runvitals.mlflow as module
+    if name in _SUBMODULES:
+        from importlib import import_module
 
-        return module
+        return import_module(f"runvitals.{name}")
     if name in _SWEEPS:
         from runvitals.readers.servers.sweeps import functions
 
@@ -274,7 +293,7 @@ def _of_active_run(name: str) -> object:
 
 def __dir__() -> list[str]:
     """Return the public names, with those that are loaded on first use: for completion in shells."""
-    return sorted({*globals(), *__all__, *_ERRORS, *_METHODS_OF_RUN, *_OF_WANDB, "mlflow"})
+    return sorted({*globals(), *__all__, *_ERRORS, *_METHODS_OF_RUN, *_MODULES, *_OF_WANDB, *_SUBMODULES})
 
 
 def _of_wandb(name: str) -> object:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
@@ -15,6 +15,11 @@ from runvitals.cli.formatting import inert, moment, table
 from runvitals.model.artifact_names import checked_aliases
 from runvitals.model.artifacts import ArtifactAddress, ArtifactVersion
 
+if TYPE_CHECKING:
+    from runvitals.readers.servers.artifacts import ServerArtifacts
+    from runvitals.sdk.artifacts.artifact import Artifact
+
+_DAY_S = 86_400
 _NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
 
 
@@ -30,23 +35,51 @@ def add(subparsers: Any) -> None:
     put.add_argument("path", metavar="PATH", help="a file, a folder, or an address such as s3://bucket/key")
     put.add_argument("--name", required=True, help="[project/]name")
     put.add_argument("--type", default="dataset", help="such as dataset or model; default: %(default)s")
+    put.add_argument(
+        "--checksum", action="store_true", help="of an address: note its size and ETag, which downloads check"
+    )
     put.add_argument("--alias", action="append", default=[], help="a further name of the version")
     get = commands.add_parser("get", help="download a version")
     get.add_argument("name", metavar="NAME", help=_NAME)
-    get.add_argument("-o", "--output", metavar="FOLDER", help="default: artifacts/NAME:vN")
+    add_download(get)
+    get.add_argument(
+        "--missing-references", action="store_true", help="leave out references that cannot be read any more"
+    )
+    verify = commands.add_parser("verify", help="compare the files of a folder with those of a version")
+    verify.add_argument("name", metavar="NAME", help=_NAME)
+    verify.add_argument("folder", metavar="FOLDER", nargs="?", help="default: artifacts/NAME:vN")
     listed = commands.add_parser("ls", help="list artifacts, or the versions of one")
     listed.add_argument("name", metavar="NAME", nargs="?", help="[[entity/]project/]name; default: all")
     remove = commands.add_parser("rm", help="say what depends on a version, and delete it with --yes")
     remove.add_argument("name", metavar="NAME", help=f"{_NAME}; without an alias all versions")
     remove.add_argument("--yes", action="store_true", help="delete it for good, with its aliases")
-    for command in (put, get, listed, remove):
+    ttl = commands.add_parser("ttl", help="after how many days versions are deleted: say it, or set it")
+    ttl.add_argument("name", metavar="NAME", help="[[entity/]project/]name")
+    ttl.add_argument(
+        "days", metavar="DAYS", nargs="?", type=_days, help="a number, or never; linked versions are kept"
+    )
+    for command in (put, get, verify, listed, remove, ttl):
         command.add_argument("--project", help="default: as in the settings")
         add_dir(command)
 
 
+def add_download(parser: Any) -> None:
+    """Add the arguments of a download to a parser."""
+    parser.add_argument("-o", "--output", metavar="FOLDER", help="default: artifacts/NAME:vN")
+    parser.add_argument(
+        "--include",
+        metavar="GLOB",
+        nargs="+",
+        action="extend",
+        default=[],
+        help="only files whose path matches, as 'train/*.parquet'; * also matches /",
+    )
+
+
 def run(arguments: argparse.Namespace) -> int:
-    """Log, download, list or delete artifacts; return 1 if that was not done."""
-    return {"put": _put, "get": _get, "ls": _list, "rm": _remove}[arguments.action](arguments)
+    """Log, download, compare, list or delete artifacts; return 1 if that was not done, or they differ."""
+    actions = {"put": _put, "get": _get, "verify": _verify, "ls": _list, "rm": _remove, "ttl": _ttl}
+    return actions[arguments.action](arguments)
 
 
 def _put(arguments: argparse.Namespace) -> int:
@@ -56,7 +89,7 @@ def _put(arguments: argparse.Namespace) -> int:
 
     project, _, name = arguments.name.rpartition("/")
     # Before the run: a mistake would leave one that logged nothing.
-    artifact = artifact_of(arguments.path, name, arguments.type)
+    artifact = artifact_of(arguments.path, name, arguments.type, arguments.checksum)
     checked_aliases(arguments.alias)
     with init(
         project=project or arguments.project,
@@ -65,6 +98,7 @@ def _put(arguments: argparse.Namespace) -> int:
         reinit=True,
     ) as opened:
         opened.log_artifact(artifact, aliases=arguments.alias)
+        _show_upload(arguments, opened.id)
     if not artifact.is_logged:
         return 1  # the run has said why
     try:
@@ -75,12 +109,55 @@ def _put(arguments: argparse.Namespace) -> int:
     return 0
 
 
+def _show_upload(arguments: argparse.Namespace, run_id: str) -> None:
+    """Show how much of the files has arrived on the server, until all has or no relay sends them."""
+    from runvitals.sdk.artifacts.progress import TransferProgress
+    from runvitals.sdk.delivery import upload_report
+
+    scope = _scope(arguments)
+    if scope.server is None:
+        return
+    with TransferProgress("uploading", 0, 0) as progress:
+        while True:
+            report = upload_report(scope.server, run_id, scope.folder)
+            if report is None or report["delivered"] or report["error"]:
+                return
+            if uploads := report["uploads"]:
+                progress.expect(uploads["total_bytes"], uploads["total_files"])
+                progress.set(uploads["bytes"], uploads["files"])
+            elif not report["left"]:
+                return
+
+
 def _get(arguments: argparse.Namespace) -> int:
+    artifact = _found(arguments)
+    folder = artifact.download(
+        arguments.output,
+        include=arguments.include,
+        allow_missing_references=arguments.missing_references,
+    )
+    print(inert(folder))
+    return 0
+
+
+def _verify(arguments: argparse.Namespace) -> int:
+    artifact = _found(arguments)
+    folder = arguments.folder or artifact.default_root()
+    lines = artifact.differences(folder).lines()
+    for line in lines:
+        print(inert(line))
+    if lines:
+        print(f"runvitals: {inert(folder)} is not {inert(artifact.name)}", file=sys.stderr)
+        return 1
+    print(f"{inert(folder)} has the {artifact.file_count:,} files of {inert(artifact.name)}")
+    return 0
+
+
+def _found(arguments: argparse.Namespace) -> Artifact:
     from runvitals.sdk.artifacts.artifact import Artifact
     from runvitals.sdk.artifacts.lookup import find
 
-    print(inert(Artifact.from_source(find(_scope(arguments), arguments.name)).download(arguments.output)))
-    return 0
+    return Artifact.from_source(find(_scope(arguments), arguments.name))
 
 
 def _list(arguments: argparse.Namespace) -> int:
@@ -92,20 +169,33 @@ def _list(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _remove(arguments: argparse.Namespace) -> int:
-    from runvitals.readers.servers.artifacts import ServerArtifacts
+def _days(text: str) -> int:
+    """Return a number of days; 0 for `never`."""
+    if text == "never":
+        return 0
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"invalid {text!r}; expected a number of days, or never")
+    return int(text)
 
-    scope = _scope(arguments)
-    if scope.server is None:
-        raise ValueError(
-            "artifacts of this machine belong to the runs that logged them; a server deletes its own"
-        )
-    written = ArtifactAddress.parsed(arguments.name)
-    address = replace(
-        written, entity=written.entity or scope.entity, project=written.project or scope.project
-    )
-    alias = address.alias if ":" in arguments.name else None
-    with closing(ServerArtifacts.of(scope.server)) as artifacts:
+
+def _ttl(arguments: argparse.Namespace) -> int:
+    with _server_artifacts(arguments) as (artifacts, address):
+        expiring = None
+        if arguments.days is not None:
+            expiring = artifacts.set_time_to_live(address, arguments.days * _DAY_S or None)
+        ttl_s = artifacts.time_to_live_s(address)
+    said = "versions are kept"
+    if ttl_s is not None:
+        days = f"{ttl_s / _DAY_S:g} day{'' if ttl_s == _DAY_S else 's'}"
+        there = f" ({expiring:,} of those that are there)" if expiring else ""
+        said = f"versions are deleted {days} after they were logged{there}"
+    print(f"{inert(arguments.name)}: {said}")
+    return 0
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    alias = ArtifactAddress.parsed(arguments.name).alias if ":" in arguments.name else None
+    with _server_artifacts(arguments) as (artifacts, address):
         dependents = artifacts.dependents(address, alias)
         for line in _dependent_lines(dependents):
             print(inert(line))
@@ -118,6 +208,28 @@ def _remove(arguments: argparse.Namespace) -> int:
         artifacts.delete(address, alias)
     print(f"deleted {inert(arguments.name)}")
     return 0
+
+
+@contextmanager
+def _server_artifacts(arguments: argparse.Namespace) -> Iterator[tuple[ServerArtifacts, ArtifactAddress]]:
+    """Yield the artifacts of the server, and the address of the one that is named.
+
+    Raises:
+        ValueError: there is no server.
+    """
+    from runvitals.readers.servers.artifacts import ServerArtifacts
+
+    scope = _scope(arguments)
+    if scope.server is None:
+        raise ValueError(
+            "artifacts of this machine belong to the runs that logged them; a server deletes its own"
+        )
+    written = ArtifactAddress.parsed(arguments.name)
+    address = replace(
+        written, entity=written.entity or scope.entity, project=written.project or scope.project
+    )
+    with closing(ServerArtifacts.of(scope.server)) as artifacts:
+        yield artifacts, address
 
 
 def _dependent_lines(dependents: dict[str, Any]) -> Iterator[str]:

@@ -8,8 +8,13 @@ COMMANDS: Final = {
     "run": "run a command and record the machine's metrics meanwhile",
     "ui": "show the runs of this machine in a browser, live",
     "leet": "charts of runs in the terminal, live",
+    "mcp": "let assistants (language models) read runs, over the Model Context Protocol",
     "runs": "list the runs in the data folder, newest first",
     "show": "show a run: state, facts, events, and statistics of all metrics",
+    "tag": "add tags to runs, and remove others",
+    "rename": "give a run another name",
+    "note": "write notes about a run",
+    "delete": "move runs to the trash, or restore them",
     "findings": "say what is wrong with a run, why, what it costs, and what to do",
     "export": "export all samples of a run as CSV or JSON lines",
     "files": "list or copy the files that a run saved or logged",
@@ -34,6 +39,7 @@ COMMANDS: Final = {
     "cloudwatch": "send neuron-monitor's reports to CloudWatch: neuron-monitor | runvitals cloudwatch",
     "neuron": "write and check the configuration file of AWS's neuron-monitor",
     "server": "store and show the runs of many machines",
+    "docs": "print the guides in the terminal, list their topics, search them",
     "token": "create, list and revoke the access tokens of a server",
     "user": "create, change and remove the users of a server",
     "team": "create and remove the teams of a server, and change their members",
@@ -46,7 +52,11 @@ COMMANDS: Final = {
     "alerts": "list, check, apply, test and mute the alert rules of a team",
     "automations": "list, apply, test and switch the automations of a team",
     "usage": "what the runs of a server used in a month, and what it cost",
-    "store": "maintain the store of a server: stats, check, repair, compact, drop, backup, migrate",
+    "store": "maintain the store of a server: stats, check, repair, compact, drop, migrate",
+    "backup": "copy a whole server into a folder or a tar file, while it runs",
+    "restore": "copy a backup to where no server has stored anything yet, or check it",
+    "upgrade": "upgrade the tables of a server, or say what an upgrade would do",
+    "downgrade": "return the tables of a server to those of an earlier version",
 }
-EXTRAS = {"leet": "tui"}
+EXTRAS = {"leet": "tui", "mcp": "mcp"}
 """Command → extra that installs its packages, if it is not `server`."""

@@ -17,6 +17,7 @@ from heapq import merge
 from typing import Any, TextIO, get_args
 
 from runvitals.base.terminal_text import inert, raw
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import iso
@@ -79,7 +80,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the samples or rows of a run; return 0."""
     folder = directory(arguments)
     if arguments.history and arguments.names != "runvitals":
-        raise ValueError(
+        raise WrongUsage(
             f"--names {arguments.names} applies to samples only and cannot be combined with --history"
         )
     run_folder = paths.run_dir(find_run(arguments.id, folder), folder)

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
@@ -189,7 +190,7 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
 
     to_import = [file for path in paths for file in files(path)]
     if arguments.run and len(to_import) > 1:
-        raise ValueError(
+        raise WrongUsage(
             f"--run {arguments.run} applies to a single file, but {len(to_import)} files were found"
         )
     team = _team(arguments)

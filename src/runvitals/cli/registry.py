@@ -7,6 +7,8 @@ import os
 from contextlib import closing
 from typing import Any
 
+from runvitals.cli import WrongUsage
+from runvitals.cli.artifact import add_download
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
 
@@ -26,7 +28,7 @@ def add(subparsers: Any) -> None:
     listed.add_argument("name", metavar="NAME", nargs="?", help="team/registry[/collection]; default: all")
     get = commands.add_parser("get", help="download a version")
     get.add_argument("name", metavar="NAME", help=_VERSION)
-    get.add_argument("-o", "--output", metavar="FOLDER", help="default: artifacts/COLLECTION:vN")
+    add_download(get)
     link = commands.add_parser("link", help="link a version of an artifact to a collection")
     link.add_argument("artifact", metavar="ARTIFACT", help="[team/]project/name[:alias]")
     link.add_argument("name", metavar="COLLECTION", help="team/registry/collection")
@@ -113,7 +115,7 @@ def _print(head: list[str], rows: list[list[str]]) -> None:
 
 def _get(connection: Any, arguments: argparse.Namespace) -> None:
     registry, _, name = _version(connection, arguments.name)
-    print(inert(registry.download(name, arguments.output)))
+    print(inert(registry.download(name, arguments.output, arguments.include)))
 
 
 def _link(connection: Any, arguments: argparse.Namespace) -> None:
@@ -172,5 +174,5 @@ def _parts(connection: Any, text: str) -> tuple[Any, str, str]:
 def _version(connection: Any, text: str) -> tuple[Any, str, str]:
     registry, collection, name = _parts(connection, text)
     if not collection:
-        raise ValueError(f"{text!r} names no collection; expected {_VERSION}")
+        raise WrongUsage(f"{text!r} names no collection; expected {_VERSION}")
     return registry, collection, name

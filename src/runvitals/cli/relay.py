@@ -9,6 +9,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.words == [STATUS]:
         return _status(arguments)
     if arguments.json:
-        raise ValueError("--json requires `runvitals relay status`")
+        raise WrongUsage("--json requires `runvitals relay status`")
     return _deliver(arguments)
 
 
@@ -131,6 +132,7 @@ def _say(text: str) -> None:
 def _status(arguments: argparse.Namespace) -> int:
     from runvitals.monitoring.monitor import relay_connection
     from runvitals.relay.engine.cursor import find_cursors
+    from runvitals.sdk.artifacts.progress import size_text
 
     folder = directory(arguments)
     response = relay_connection.ask(folder, {"op": "hello"}, _RELAY_TIMEOUT_S)
@@ -145,6 +147,10 @@ def _status(arguments: argparse.Namespace) -> int:
     if cursors:
         print(table([_HEADING, *(_row(cursor) for cursor in cursors)], right=frozenset({4, 5, 6, 7, 8})))
     for cursor in cursors:
+        if uploads := cursor.state.get("uploads"):
+            arrived = f"{uploads['files']:,} of {uploads['total_files']:,} files"
+            sizes = f"{size_text(uploads['bytes'])} of {size_text(uploads['total_bytes'])}"
+            print(f"{inert(_run_id(cursor))} to {inert(cursor.spec.shown)}: {arrived} uploaded, {sizes}")
         waiting = f"{cursor.held_records} records left: {cursor.held_why}" if cursor.held else ""
         for text in filter(None, (cursor.error, waiting, cursor.rejection, cursor.damaged)):
             problem = inert(redaction.text(text))

@@ -7,6 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.account_api import AccountApi, api_in_process, now_ms, opened_metadata
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
@@ -61,7 +62,7 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print the usage or statements, or compute a month again; return 0."""
     if arguments.words and arguments.action != "statements":
-        raise ValueError(f"unexpected {arguments.words[0]!r}")
+        raise WrongUsage(f"unexpected {arguments.words[0]!r}")
     with opened_metadata(arguments) as metadata_store:
         if arguments.action == "rebuild":
             return _rebuild(arguments, metadata_store)
@@ -110,7 +111,7 @@ def _statements(api: AccountApi, words: list[str], month: str | None) -> str:
     if action == "issue" and len(words) == _WITH_NAME:
         issued = api.send("POST", "/billing/statements/{draft}/issue", draft=number)
         return table([_STATEMENT, _statement_row(issued)])
-    raise ValueError("expected `statements list`, `statements show NUMBER` or `statements issue ID`")
+    raise WrongUsage("expected `statements list`, `statements show NUMBER` or `statements issue ID`")
 
 
 def _statement_row(statement: dict[str, Any]) -> list[str]:

@@ -372,6 +372,7 @@ def delivery_report(cursor: Cursor, done: bool) -> dict[str, object]:
         "samples": cursor.counts["samples"],
         "logs": cursor.counts["logs"],
         "rejected": cursor.counts["rejected"],
+        "uploads": cursor.state.get("uploads"),
         "error": cursor.error
         or cursor.held_why
         or cursor.rejection

@@ -16,6 +16,7 @@ from runvitals.sdk.data_folder import working_folder
 
 # Added to the relay's own timeout, for its response to arrive.
 _RESPONSE_GRACE_S = 1.0
+_FOLLOW_GRACE_S = 10.0
 
 
 def destinations(values: Mapping[str, Any]) -> list[str]:
@@ -87,6 +88,19 @@ def wait_for_delivery(values: Mapping[str, Any], run_id: str, directory: str, sa
             notify(_problem(report))
         elif say:
             notify(f"delivered to {destination}: {_amount(report)}")
+
+
+def upload_report(server: str, run_id: str, directory: str) -> dict[str, Any] | None:
+    """Let the relay deliver for a second; return what it says about a server, or None without a response.
+
+    `uploads` says how much of the files that it is uploading has arrived; None: it uploads none.
+    """
+    from runvitals.monitoring.monitor import relay_connection
+
+    message = {"op": "flush", "run": run_id, "timeout_s": 1.0}
+    response = relay_connection.ask(directory, message, 1.0 + _FOLLOW_GRACE_S)
+    reports = () if response is None else response["destinations"]
+    return next((report for report in reports if report["destination"] == server), None)
 
 
 def _amount(report: Mapping[str, Any]) -> str:

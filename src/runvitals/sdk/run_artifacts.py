@@ -238,17 +238,18 @@ class RunArtifacts(RecordedRun):
         return f"run-{self.id}-{last}".replace("/", "-").replace(":", "-")[:128]
 
 
-def artifact_of(path: str, name: str, type: str | None) -> Artifact:
-    """Return a new artifact of a file, a folder or an address.
+def artifact_of(path: str, name: str, type: str | None, checksum: bool = False) -> Artifact:
+    """Return a new artifact of a file, a folder or an address; see `Artifact.add_reference`.
 
     Raises:
         ValueError: there is no such file, or an invalid name or type.
+        OSError: an address cannot be read.
     """
     from runvitals.sdk.artifacts.artifact import Artifact
 
     artifact = Artifact(name, type or "unspecified")
     if "://" in path:
-        artifact.add_reference(path)
+        artifact.add_reference(path, checksum=checksum)
     elif os.path.isdir(path):
         artifact.add_dir(path)
     else:

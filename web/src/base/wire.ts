@@ -179,10 +179,12 @@ export interface components {
             /** @description When the first of them is deleted. */
             expires_ms: number | null;
             newest_ms: number;
+            /** @description The last day (UTC) on which a file of it was read. */
+            last_read: string | null;
             /** @description `artifact:delete` if the requester may delete it. */
             may: string[];
         };
-        /** @description A page of artifacts of a project, the largest first. */
+        /** @description A page of artifacts of a project. */
         ArtifactBytesPage: {
             artifacts: components["schemas"]["ArtifactBytes"][];
             total: number;
@@ -193,6 +195,8 @@ export interface components {
             artifacts: components["schemas"]["Artifact"][];
             total: number;
             next: string | null;
+            /** @description Of one artifact: after how long its versions are deleted; null: they are kept. */
+            ttl_s: number | null;
         };
         /** @description Which cost centre is to pay, for what and from which day on. */
         Assignment: {
@@ -238,6 +242,8 @@ export interface components {
             }[];
             /** @default 24 */
             cooldown_h: number;
+            /** @default  */
+            description: string;
         };
         /** @description How often an automation would have acted. */
         AutomationPreview: {
@@ -739,6 +745,14 @@ export interface components {
             crashed?: components["schemas"]["Choice"] | null;
             custom?: components["schemas"]["Choice"] | null;
             findings?: components["schemas"]["Choice"] | null;
+        };
+        /** @description What the time to live of artifacts will take. */
+        ExpirySummary: {
+            versions: number;
+            /** @description Content that several versions have counts in each. */
+            bytes: number;
+            /** @description When the first of them is deleted. */
+            first_ms: number | null;
         };
         /** @description The device's key, and whose it is. */
         FetchedKey: {
@@ -1662,6 +1676,8 @@ export interface components {
              * @default 24
              */
             cooldown_h: number;
+            /** @default  */
+            description: string;
         };
         /** @description A bucket to be added. */
         NewBucket: {
@@ -2459,11 +2475,13 @@ export interface components {
             trash: number;
             bytes: number;
         };
-        /** @description A page of projects, the largest first. */
+        /** @description A page of projects. */
         ProjectBytesPage: {
-            projects: components["schemas"]["ProjectBytes"][];
+            projects: components["schemas"]["StoredProject"][];
             total: number;
             next: string | null;
+            trash: components["schemas"]["TrashSummary"];
+            expiring: components["schemas"]["ExpirySummary"];
         };
         /** @description Changes of a project. */
         ProjectChanges: {
@@ -2603,6 +2621,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The number of its newest version. */
             newest: number | null;
             /** @description Alias → number of a version. */
@@ -2934,6 +2954,8 @@ export interface components {
             name: string;
             started_ms: number;
             last_ms: number;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
             in_trash: boolean;
             /** @description When it leaves the trash for good. */
             purged_ms: number | null;
@@ -3374,6 +3396,30 @@ export interface components {
         StoredPicture: {
             picture: string;
         };
+        /** @description The bytes that a project stores, and how old and how used it is. */
+        StoredProject: {
+            project: string;
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
+            trash: number;
+            bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
+            /** @description When it leaves the trash for good; None: it is not there. */
+            purged_ms: number | null;
+            /** @description `project:delete` if the requester may delete it. */
+            may: string[];
+        };
         /** @description A page of subjects. */
         SubjectsPage: {
             subjects: components["schemas"]["Subject"][];
@@ -3562,6 +3608,11 @@ export interface components {
             objects: number;
             bytes: number;
         };
+        /** @description What of an artifact is changed. */
+        TimeToLiveForm: {
+            /** @description Seconds from the logging of a version to its deletion; null: versions are kept. */
+            ttl_s: number | null;
+        };
         /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
@@ -3575,6 +3626,16 @@ export interface components {
         Transfer: {
             /** @description A team or user. */
             entity: string;
+        };
+        /** @description What the trash holds. */
+        TrashSummary: {
+            runs: number;
+            /** @description How much is free once it is empty: of runs and reports. */
+            bytes: number;
+            /** @description When the first of the runs leaves it for good. */
+            first_ms: number | null;
+            /** @description When the last of them does. */
+            last_ms: number | null;
         };
         /** @description A project that went to the trash with its runs. */
         TrashedProject: {
@@ -3896,6 +3957,8 @@ export interface components {
             run: string | null;
             /** @description The runs that used it, as far as the requester may read them. */
             used_by: string[];
+            /** @description When it is deleted, ms UTC; null: it is kept. */
+            expires_ms: number | null;
         };
         /** @description The plan of a team, a user or the organisation, from a day on. */
         AssignedPlan: {
@@ -3975,6 +4038,8 @@ export interface components {
             filter: components["schemas"]["AutomationFilter"];
             /** @default 24 */
             cooldown_h: number;
+            /** @default  */
+            description: string;
             damaged: string | null;
             /** @description None: the user was deleted. */
             created_by: string | null;
@@ -4046,6 +4111,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
         };
         /** @description The numbers of a column in the runs of a group. */
         ColumnSummary: {
@@ -4107,8 +4174,19 @@ export interface components {
             /** @description In how many teams. */
             teams: number;
         };
+        /** @description A dataset as a node: that of one name and digest in a project. */
+        DatasetNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            digest: string;
+            source_type: string;
+            /** @description The first 500 characters of where it is from. */
+            source: string;
+        };
         /**
-         * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
+         * @description What depends on versions of artifacts: at most 100 of each are shown.
          *
          *     What the requester may not read is counted and not shown.
          */
@@ -4513,20 +4591,30 @@ export interface components {
             /** @description The team or user that has the project. */
             entity: string | null;
         };
-        /** @description Which node was made from which: a version by a run, or a run used a version. */
+        /**
+         * @description Which node was made from which: a run made the target, or the target is a run that used the source.
+         *
+         *     A registered version was made from a logged model.
+         */
         LineageEdge: {
             /** @description The index of a node. */
             source: number;
             target: number;
         };
-        /** @description A run or a version. Both are null for one that the requester may not read, or that is in the trash. */
+        /**
+         * @description A run, version, dataset or logged model.
+         *
+         *     All of them are null for one that the requester may not read, or that is in the trash.
+         */
         LineageNode: {
             /** @enum {string} */
-            kind: "run" | "version";
+            kind: "run" | "version" | "dataset" | "model";
             /** @description Steps from the first node; negative: what it was made from. */
             generation: number;
             run: components["schemas"]["RunNode"] | null;
             version: components["schemas"]["VersionNode"] | null;
+            dataset: components["schemas"]["DatasetNode"] | null;
+            model: components["schemas"]["ModelNode"] | null;
             /** @description It was made from something that is not among the nodes. */
             more_before: boolean;
             /** @description Something that is not among the nodes was made from it. */
@@ -4721,6 +4809,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The team or user that has the project; null without accounts. */
             entity: string | null;
             project: string;
@@ -4766,6 +4856,16 @@ export interface components {
             email?: string | null;
             /** @description The digest of the picture; in lists. */
             picture?: string | null;
+        };
+        /** @description A logged model as a node. */
+        ModelNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            model_id: string;
+            type: string | null;
+            created_ms: number;
         };
         /** @description The scopes that a link can mute, named as in the mail. */
         Mute: {
@@ -5088,6 +5188,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The number of its newest version. */
             newest: number | null;
             /** @description Alias → number of a version. */
@@ -5602,6 +5704,12 @@ export interface components {
             /** @description That work now: they end if public links are switched off. */
             public_links: number;
         };
+        /** @description After how long the versions of an artifact are deleted. */
+        TimeToLive: {
+            ttl_s: number | null;
+            /** @description Versions that are deleted because of it, now or later. */
+            expiring_versions: number;
+        };
         /** @description A rule that could not decide, and the series that it would need. */
         Undecided: {
             id: string;
@@ -5775,6 +5883,7 @@ export type EntityProjectChanges = components['schemas']['EntityProjectChanges']
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
+export type ExpirySummary = components['schemas']['ExpirySummary'];
 export type FetchedKey = components['schemas']['FetchedKey'];
 export type FieldColumn = components['schemas']['FieldColumn'];
 export type FilterCheck = components['schemas']['FilterCheck'];
@@ -6035,6 +6144,7 @@ export type StatementsPage = components['schemas']['StatementsPage'];
 export type StorageUse = components['schemas']['StorageUse'];
 export type StoredBytes = components['schemas']['StoredBytes'];
 export type StoredPicture = components['schemas']['StoredPicture'];
+export type StoredProject = components['schemas']['StoredProject'];
 export type SubjectsPage = components['schemas']['SubjectsPage'];
 export type SweepAgentSent = components['schemas']['SweepAgentSent'];
 export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
@@ -6056,9 +6166,11 @@ export type TeamRequest = components['schemas']['TeamRequest'];
 export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type TeamSetting = components['schemas']['TeamSetting'];
 export type TeamStorage = components['schemas']['TeamStorage'];
+export type TimeToLiveForm = components['schemas']['TimeToLiveForm'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
+export type TrashSummary = components['schemas']['TrashSummary'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
 export type TrialResult = components['schemas']['TrialResult'];
@@ -6105,6 +6217,7 @@ export type CostCentreAssignment = components['schemas']['CostCentreAssignment']
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
 export type CustomRole = components['schemas']['CustomRole'];
+export type DatasetNode = components['schemas']['DatasetNode'];
 export type Dependents = components['schemas']['Dependents'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
@@ -6149,6 +6262,7 @@ export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
+export type ModelNode = components['schemas']['ModelNode'];
 export type Mute = components['schemas']['Mute'];
 export type MyTeam = components['schemas']['MyTeam'];
 export type NamedRun = components['schemas']['NamedRun'];
@@ -6213,6 +6327,7 @@ export type TeamAlerts = components['schemas']['TeamAlerts'];
 export type Team = components['schemas']['Team'];
 export type TeamSecret = components['schemas']['TeamSecret'];
 export type TeamSettings = components['schemas']['TeamSettings'];
+export type TimeToLive = components['schemas']['TimeToLive'];
 export type Undecided = components['schemas']['Undecided'];
 export type Use = components['schemas']['Use'];
 export type Verdict = components['schemas']['Verdict'];

@@ -8,10 +8,10 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from runvitals.base.replaced_files import replacing
 from runvitals.journal import frames, paths
 from runvitals.journal.reader import WriterTail
 from runvitals.journal.records import Record
@@ -186,14 +186,11 @@ class LocalVersion:
         """
         assert entry.sha256 is not None
         folder = paths.run_dir(self._logged.run, self._directory)
-        draft = f"{path}.{os.getpid()}.part"  # what is at the path may be a link, and is replaced
-        try:
+        with replacing(path) as draft:
             shutil.copyfile(paths.content_path(folder, entry.sha256), draft)
-            os.replace(draft, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(draft)
-            raise
+
+    def end(self) -> None:
+        """Do nothing: it keeps nothing open."""
 
     def run(self, run_id: str) -> OpenRun:
         """Return a run that logged or used it."""

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterator
-from contextlib import suppress
 from typing import Any, Final
 from urllib.parse import quote
 
 from runvitals.base import stored_keys
 from runvitals.model.artifacts import ArtifactAddress, ArtifactEntry, ArtifactVersion, UnknownArtifact
 from runvitals.readers.servers import responses
+from runvitals.readers.servers.artifact_contents import ArtifactContents
 from runvitals.readers.servers.connection import ApiConnection, ServerError
 from runvitals.readers.servers.remote_run import RemoteRun
 
 _PAGE: Final = 200
-_PART_BYTES: Final = 8 * 1024 * 1024
 _TIMEOUT_S: Final = 30.0
 
 
@@ -76,6 +74,30 @@ class ServerArtifacts:
         for row in _rows(self._connection, _path(address), address, "artifacts"):
             yield responses.to_dataclass(ArtifactVersion, row)
 
+    def time_to_live_s(self, address: ArtifactAddress) -> int | None:
+        """Return after how long versions are deleted, in seconds; None: they are kept.
+
+        Raises:
+            UnknownArtifact: there is no artifact of this name.
+            ServerError: the server rejected the request or is unreachable.
+        """
+        found: int | None = _get(self._connection, _path(address), address, [("limit", 1)]).get("ttl_s")
+        return found
+
+    def set_time_to_live(self, address: ArtifactAddress, seconds: int | None) -> int:
+        """Let versions be deleted some time after they were logged; None: they are kept.
+
+        Linked versions stay, and those that have a time to live of their own.
+
+        Returns:
+            How many of the versions that are there are deleted because of it, now or later.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        changed = self._connection.send("PATCH", _path(address), {"ttl_s": seconds})
+        return int(changed["expiring_versions"])
+
     def dependents(self, address: ArtifactAddress, alias: str | None) -> dict[str, Any]:
         """Return what breaks if a version is deleted, or all of a name without an alias.
 
@@ -107,6 +129,8 @@ class ServerArtifact:
     def __init__(self, connection: ApiConnection, version: ArtifactVersion) -> None:
         self._connection = connection
         self.version = version
+        content = f"{self._own_path}/content"  # not in the function: that would be a circle with its socket
+        self._contents = ArtifactContents(connection, lambda path: (content, [("path", path)]))
 
     @property
     def _address(self) -> ArtifactAddress:
@@ -133,25 +157,11 @@ class ServerArtifact:
         Raises:
             ServerError: it could not be fetched, or is not what the manifest names.
         """
-        draft = f"{path}.{os.getpid()}.part"
-        digest, size, first = hashlib.sha256(), entry.bytes or 0, 0
-        try:
-            with open(draft, "wb") as file:
-                while first < size:
-                    end = min(size, first + _PART_BYTES)
-                    part = self._connection.get_range(
-                        f"{self._own_path}/content", [("path", entry.path)], first, end
-                    )
-                    digest.update(part)
-                    file.write(part)
-                    first = end
-            if digest.hexdigest() != entry.sha256:
-                raise ServerError(f"{self._connection.url} sent another content than that of {entry.path}")
-            os.replace(draft, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(draft)
-            raise
+        self._contents.copy(entry, path)
+
+    def end(self) -> None:
+        """Close the connections that only many files need."""
+        self._contents.close_others()
 
     def run(self, run_id: str) -> RemoteRun:
         """Return a run that logged or used it."""

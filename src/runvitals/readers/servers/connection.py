@@ -59,11 +59,16 @@ class ApiConnection:
     """
 
     def __init__(self, url: str, token: str | None, timeout_s: float) -> None:
+        self._arguments = url, token, timeout_s
         self._web = HttpClient(url, timeout_s, MAX_RESPONSE_BYTES)
         self.url = self._web.url
         self._headers = {"Accept": "application/json", "Accept-Encoding": "gzip"}
         if token is not None:
             self._headers["Authorization"] = f"Bearer {token}"
+
+    def another(self) -> ApiConnection:
+        """Return another connection to the same server, for another thread."""
+        return ApiConnection(*self._arguments)
 
     def get(self, path: str, parameters: Parameters = ()) -> Any:
         """Return the response to a GET.
@@ -167,9 +172,8 @@ class ApiConnection:
         self, method: str, path: str, names: Mapping[str, str], body: Any, parameters: Parameters = ()
     ) -> Any:
         """As `get` or `send`, to a path as `path_with` takes it."""
-        if method == "GET":
-            return self.get(path_with(path, names), parameters)
-        return self.send(method, path_with(path, names), body)
+        path = _with_query(path_with(path, names), parameters)
+        return self.get(path) if method == "GET" else self.send(method, path, body)
 
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
         """Return the response to a GET about a run, or raise UnknownRun."""

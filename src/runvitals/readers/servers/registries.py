@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
 from runvitals.model.artifact_names import checked_aliases
+from runvitals.model.artifacts import ArtifactEntry
+from runvitals.readers.servers import responses
+from runvitals.readers.servers.artifact_contents import ArtifactContents
 from runvitals.readers.servers.connection import ApiConnection
+from runvitals.sdk.artifacts.download import FileSelection, download
 
 _PAGE: Final = 200
-_PART_BYTES: Final = 8 * 1024 * 1024
 _PREFIX: Final = "wandb-registry-"
 
 
@@ -111,39 +113,23 @@ class ServerRegistry:
         )
         return decided
 
-    def download(self, name: str, folder: str | None = None) -> str:
-        """Download the files of the version `collection[:alias]`; return the folder.
+    def download(self, name: str, folder: str | None = None, include: Sequence[str] = ()) -> str:
+        """Download the files of the version `collection[:alias]`; return the folder. See `Artifact.download`.
 
         Args:
             folder: default: `artifacts/COLLECTION:vN`.
+            include: globs: only files whose path matches one.
 
         Raises:
-            ValueError: a file would be outside the folder.
+            ValueError: a file would be outside the folder, or a glob matches none.
+            ServerError: a file could not be fetched.
         """
         found = self.version(name)
         number = f"v{found['version']}"
+        target = folder or os.path.join("artifacts", f"{found['collection']}:{number}")
         path = self._version(f"{found['collection']}:{number}")
-        target = os.path.abspath(folder or os.path.join("artifacts", f"{found['collection']}:{number}"))
-        for entry in self._rows(f"{path}/files", "files", []):
-            if entry["reference"] is None:
-                self._fetch(path, entry, target)
-        return target
-
-    def _fetch(self, path: str, entry: dict[str, Any], folder: str) -> None:
-        parts = re.split(r"[/\\]", entry["path"])
-        target = os.path.join(folder, *parts)
-        if {"", ".", ".."} & set(parts) or not os.path.abspath(target).startswith(folder + os.sep):
-            raise ValueError(f"the file {entry['path']!r} would be outside {folder}")
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        first, size = 0, entry["bytes"] or 0
-        draft = f"{target}.{os.getpid()}.part"
-        with open(draft, "wb") as file:
-            while first < size:
-                end = min(size, first + _PART_BYTES)
-                url = f"{path}/files/{quote(entry['path'])}"
-                file.write(self._connection.get_range(url, [], first, end))
-                first = end
-        os.replace(draft, target)
+        download(_LinkedFiles(self._connection, path), target, FileSelection(tuple(include)))
+        return os.path.abspath(target)
 
     def _collection(self, name: str) -> str:
         return f"{self._path}/collections/{_quote(name)}"
@@ -153,24 +139,34 @@ class ServerRegistry:
         return f"{self._collection(collection)}/versions/{_quote(alias or 'latest')}"
 
     def _rows(self, path: str, plural: str, parameters: list[tuple[str, Any]]) -> Iterator[dict[str, Any]]:
-        after = None
-        while True:
-            page = self._connection.get(path, [*parameters, ("limit", _PAGE), ("after", after)])
-            yield from page[plural]
-            after = page["next"]
-            if after is None:
-                return
+        return _rows(self._connection, path, plural, parameters)
+
+
+class _LinkedFiles:
+    """The files of a version in a registry: a `FileSource`. `path`: of the version in the API."""
+
+    def __init__(self, connection: ApiConnection, path: str) -> None:
+        self._connection = connection
+        self._path = path
+        self._contents = ArtifactContents(connection, lambda name: (f"{path}/files/{quote(name)}", []))
+
+    def entries(self) -> list[ArtifactEntry]:
+        """Return its files and references, by path."""
+        rows = _rows(self._connection, f"{self._path}/files", "files", [])
+        return [responses.to_dataclass(ArtifactEntry, row) for row in rows]
+
+    def copy(self, entry: ArtifactEntry, path: str) -> None:
+        """Write the content of a file to a path."""
+        self._contents.copy(entry, path)
+
+    def end(self) -> None:
+        """Close the connections that only many files need."""
+        self._contents.close_others()
 
 
 def registry_names(connection: ApiConnection) -> Iterator[dict[str, Any]]:
     """Iterate over the registries that may be read."""
-    after = None
-    while True:
-        page = connection.get("/registries", [("limit", _PAGE), ("after", after)])
-        yield from page["registries"]
-        after = page["next"]
-        if after is None:
-            return
+    return _rows(connection, "/registries", "registries", [])
 
 
 def registry_of(connection: ApiConnection, name: str) -> ServerRegistry:
@@ -198,3 +194,15 @@ def link_target(path: str, entity: str | None) -> tuple[str, str]:
 
 def _quote(name: str) -> str:
     return quote(name, safe="")
+
+
+def _rows(
+    connection: ApiConnection, path: str, plural: str, parameters: list[tuple[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    after = None
+    while True:
+        page = connection.get(path, [*parameters, ("limit", _PAGE), ("after", after)])
+        yield from page[plural]
+        after = page["next"]
+        if after is None:
+            return

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from typing import Any
 
+from runvitals.base.replaced_files import replacing
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.media import is_sha256
 from runvitals.readers.servers import responses
@@ -72,16 +71,9 @@ class RemoteFiles:
 
     def download(self, content: NamedContent, path: str) -> None:
         """See `RemoteRun.download`."""
-        draft = f"{path}.{os.getpid()}.part"
-        try:
-            with open(draft, "wb") as file:
-                for part in self.parts(content):
-                    file.write(part)
-            os.replace(draft, path)
-        except BaseException:
-            with suppress(FileNotFoundError):
-                os.unlink(draft)
-            raise
+        with replacing(path) as draft, open(draft, "wb") as file:
+            for part in self.parts(content):
+                file.write(part)
 
 
 def _identify(content: NamedContent) -> tuple[str, int]:

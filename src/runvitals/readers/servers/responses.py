@@ -47,6 +47,15 @@ class FleetSeries:
     mean: Column
 
 
+def listed_run(row: Mapping[str, Any]) -> Run:
+    """Return a run of a list, which has not everything that is known about it."""
+    rest: dict[str, Any] = {
+        "command": [], "config": {}, "settings": {}, "machines": {}, "sources": {}, "ranks": [], "events": [],
+        "lost_records": 0, "problems": [],
+    }  # fmt: skip
+    return run({**rest, **row})
+
+
 def run(body: Mapping[str, Any]) -> Run:
     """Return the response of `/runs/{run}`."""
     spread = {

@@ -6,27 +6,26 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import IO, Any, Final, NoReturn
 
 from runvitals.model.artifact_names import (
     checked_aliases,
     checked_description,
     checked_label,
-    checked_path,
     checked_tags,
 )
 from runvitals.model.artifacts import ArtifactEntry, UnknownArtifact
 from runvitals.sdk.artifacts import lookup
+from runvitals.sdk.artifacts.artifact_file import ArtifactFile, default_root
+from runvitals.sdk.artifacts.download import FileSelection, FolderDifferences, differences, download
 from runvitals.sdk.artifacts.draft import ArtifactDraft
-from runvitals.sdk.artifacts.local_paths import WrittenFiles, local_path
 from runvitals.sdk.artifacts.lookup import ArtifactScope, ArtifactSource
 from runvitals.sdk.media.base import is_media
 from runvitals.sdk.media.values import to_media
 
-_ROOT: Final = "artifacts"
 _POLL_S: Final = 0.25
 _WAIT_S: Final = 60.0
+_SHOWN: Final = 10
 _ABSENT: Final = {
     "save": "run.log_artifact(artifact)",
     "new_draft": "a new Artifact of the same name; unchanged files are stored once",
@@ -40,60 +39,6 @@ _ABSENT: Final = {
 
 class ArtifactNotLogged(RuntimeError):
     """The artifact has no version yet: it was not logged, or has not arrived."""
-
-
-@dataclass(frozen=True, slots=True)
-class ArtifactFile:
-    """A file or reference of a version, as `Artifact.get_entry` returns it."""
-
-    entry: ArtifactEntry
-    source: ArtifactSource
-
-    @property
-    def path(self) -> str:
-        """Its path in the artifact."""
-        return self.entry.path
-
-    @property
-    def size(self) -> int | None:
-        """Bytes; None if a reference's size is not known."""
-        return self.entry.bytes
-
-    @property
-    def digest(self) -> str:
-        """The MD5 of a file as base64; what identifies the content of a reference."""
-        return self.entry.digest
-
-    @property
-    def ref(self) -> str | None:
-        """The address of a reference; None for a file."""
-        return self.entry.reference
-
-    def ref_target(self) -> str:
-        """Return the address of a reference.
-
-        Raises:
-            ValueError: it is a file.
-        """
-        if self.entry.reference is None:
-            raise ValueError(f"{self.path!r} is a file, not a reference")
-        return self.entry.reference
-
-    def download(self, root: str | None = None) -> str:
-        """Write the file below a folder; return its path.
-
-        Args:
-            root: default: `artifacts/NAME:vN` in the working directory.
-
-        Raises:
-            ValueError: it is a reference, whose content is kept elsewhere; or a link leads out of the folder.
-        """
-        if self.entry.reference is not None:
-            raise ValueError(f"{self.path!r} is a reference: its content is at {self.entry.reference}")
-        name = checked_path(self.path)  # it comes from a server, and must not lead out of the folder
-        path = local_path(root or _default_root(self.source), name)
-        self.source.copy(self.entry, path)
-        return path
 
 
 class Artifact:
@@ -248,16 +193,25 @@ class Artifact:
         """
         self._open_draft().add_folder(os.fspath(local_path), name)
 
-    def add_reference(self, uri: str, name: str | None = None, **others: Any) -> Sequence[ArtifactEntry]:
+    def add_reference(
+        self, uri: str, name: str | None = None, checksum: bool = False, **others: Any
+    ) -> Sequence[ArtifactEntry]:
         """Add the address of a content that is kept elsewhere.
 
-        It is not read, except `file://…`, of which the MD5 is computed: the address identifies the content.
+        It is not read, except `file://…`, of which the MD5 is computed. With `checksum`, its size and ETag
+        are asked for now, so that `download` can fetch and check it; else the address identifies it.
 
         Args:
-            uri: such as `s3://bucket/key`.
+            uri: such as `s3://bucket/key`; a folder as `file:///data` adds all its files.
             name: its path in the artifact; default: the last part of the address.
+            checksum: for `https://`, `s3://`, `gs://` and `az://`; buckets need `runvitals[bucket]`, and
+                credentials in the environment.
+
+        Raises:
+            ValueError: an invalid address or name, or one whose content cannot be identified.
+            OSError: the content cannot be read.
         """
-        return self._open_draft().add_reference(str(uri), name)
+        return self._open_draft().add_reference(str(uri), name, checksum)
 
     @contextmanager
     def new_file(self, name: str, mode: str = "w", encoding: str | None = None) -> Iterator[IO[Any]]:
@@ -320,30 +274,72 @@ class Artifact:
         return self.get_entry(name)
 
     def download(
-        self, root: str | os.PathLike[str] | None = None, path_prefix: str | None = None, **others: Any
+        self,
+        root: str | os.PathLike[str] | None = None,
+        path_prefix: str | None = None,
+        include: str | Sequence[str] = (),
+        allow_missing_references: bool = False,
+        **others: Any,
     ) -> str:
-        """Write all files below a folder; return the folder.
+        """Write all files below a folder, several at a time; return the folder.
 
-        References are left out, except `file://…` ones of this machine.
+        Files that are there with the right content are not fetched again. References are fetched and checked
+        if they were logged with a checksum, and left out otherwise.
 
         Args:
             root: default: `artifacts/NAME:vN` in the working directory.
             path_prefix: only files whose path begins so.
+            include: a glob, or several, as `"train/*.parquet"`: only files whose path matches one. `*` also
+                matches `/`.
+            allow_missing_references: leave out references that cannot be read, or have changed.
+            others: W&B's further arguments, which have no effect.
 
         Raises:
             ArtifactNotLogged: it was not logged.
-            ValueError: a link in the folder leads out of it, or two files would be one, as `a` and `A` are on
-                disks that do not distinguish them.
+            ReferenceChanged: the content of a reference is not the one that was logged (an OSError).
+            ValueError: a link in the folder leads out of it, two files would be one, as `a` and `A` are on
+                disks that do not distinguish them, or a glob matches no file.
+
+        Example:
+            >>> artifact.download("data", include="train/*.parquet")
+            'data'
         """
         source = self._require_source()
-        folder = os.fspath(root) if root is not None else _default_root(source)
-        os.makedirs(folder, exist_ok=True)
-        written = WrittenFiles()
-        for file in self.files():
-            if file.ref is None and file.path.startswith(path_prefix or ""):
-                written.check(local_path(folder, checked_path(file.path)), file.path)
-                written.add(file.download(folder), file.path)
+        folder = os.fspath(root) if root is not None else default_root(source)
+        globs = (include,) if isinstance(include, str) else tuple(include)
+        download(source, folder, FileSelection(globs, path_prefix or "", allow_missing_references))
         return folder
+
+    def default_root(self) -> str:
+        """Return the folder of a download without `root`: `artifacts/NAME:vN` in the working directory."""
+        return default_root(self._require_source())
+
+    def differences(self, root: str | os.PathLike[str] | None = None) -> FolderDifferences:
+        """Return which files of a folder are missing, changed, or none of the version.
+
+        A reference may be there or not; of `file://` the content is compared, of others the size.
+
+        Args:
+            root: default: `artifacts/NAME:vN` in the working directory.
+
+        Raises:
+            ArtifactNotLogged: it was not logged.
+        """
+        folder = self.default_root() if root is None else os.fspath(root)
+        return differences(self._require_source().entries(), folder)
+
+    def verify(self, root: str | os.PathLike[str] | None = None) -> None:
+        """Check that a folder has the files of the version and no others; see `differences`.
+
+        Raises:
+            ArtifactNotLogged: it was not logged.
+            ValueError: a file is missing, was changed, or is none of the version.
+        """
+        lines = self.differences(root).lines()
+        if lines:
+            more = f"; and {len(lines) - _SHOWN} more" if len(lines) > _SHOWN else ""
+            folder = self.default_root() if root is None else os.fspath(root)
+            raise ValueError(f"{folder} is not {self.name}: {'; '.join(lines[:_SHOWN])}{more}")
 
     def file(self, root: str | None = None) -> str:
         """Download the only file of the artifact; return its path.
@@ -442,10 +438,3 @@ class Artifact:
 
     def __repr__(self) -> str:
         return f"<Artifact {self._name} of the type {self._type}>"
-
-
-def _default_root(source: ArtifactSource) -> str:
-    version = source.version
-    return os.path.join(
-        _ROOT, f"{version.name}:v{version.version}".replace(":", "-" if os.name == "nt" else ":")
-    )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import os
 import secrets
 import shutil
@@ -12,19 +10,19 @@ import weakref
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from runvitals.base.json_codec import dumps
 from runvitals.journal.paths import content_path
 from runvitals.model.artifact_names import MAX_ENTRIES, MAX_METADATA_BYTES, checked_path, checked_reference
 from runvitals.model.artifacts import ArtifactEntry, manifest_digest
+from runvitals.sdk.artifacts import references
 from runvitals.sdk.media.base import Item, Media
 from runvitals.sdk.media.run_files import RunFiles
 
 _FILES_PER_PART: Final = 5000
 _PART_BYTES: Final = 2 << 20
 """Most bytes of paths and addresses in a record, half of the limit of a record."""
-_BUFFER_BYTES: Final = 1 << 20
 _NEW: Final = "new"
 _EXTENSIONS: Final = {
     "image/svg+xml": ".svg",
@@ -64,7 +62,7 @@ class ArtifactDraft:
             raise ValueError(f"add_file(): {path!r} is not a file")
         size = os.path.getsize(path)
         name = checked_path(name or os.path.basename(path))
-        self._add(name, DraftFile(os.path.realpath(path), size))
+        self._put(name, DraftFile(os.path.realpath(path), size))
         return ArtifactEntry(name, "", size)
 
     def add_folder(self, folder: str, name: str | None) -> None:
@@ -76,36 +74,42 @@ class ArtifactDraft:
         if not os.path.isdir(folder):
             raise ValueError(f"add_dir(): {folder!r} is not a folder")
         prefix = f"{name.strip('/')}/" if name else ""
-        for parent, folders, files in os.walk(folder):
-            folders.sort()
-            for file in sorted(files):
-                path = os.path.join(parent, file)
-                self.add_file(path, prefix + os.path.relpath(path, folder).replace(os.sep, "/"))
+        for path, inside in _files_below(folder):
+            self.add_file(path, prefix + inside)
 
-    def add_reference(self, uri: str, name: str | None) -> list[ArtifactEntry]:
+    def add_reference(self, uri: str, name: str | None, checksum: bool) -> list[ArtifactEntry]:
         """Add an address; return its entries. A `file://` address is read for its MD5.
+
+        Args:
+            checksum: read what identifies the content of other addresses, too.
 
         Raises:
             ValueError: it is no address, or the file that it names does not exist.
+            OSError: the content cannot be read.
         """
         parts = urlsplit(uri)
         if not parts.scheme:
             raise ValueError(f"add_reference(): {uri!r} is not an address such as s3://bucket/key")
         if parts.scheme == "file":
-            return [self._add_local(unquote(parts.path), name)]
-        entry = ArtifactEntry(name or parts.path.rpartition("/")[2] or parts.netloc, uri, None, uri)
-        checked_path(entry.path)
-        checked_reference(uri, entry.digest)
-        self._add(entry.path, entry)
-        return [entry]
+            return self._add_local(references.local_file(uri), name)
+        path = checked_path(name or parts.path.rpartition("/")[2] or parts.netloc)
+        digest, size = references.identity(uri) if checksum else (uri, None)
+        checked_reference(uri, digest)
+        return [self._add(ArtifactEntry(path, digest, size, uri))]
 
-    def _add_local(self, path: str, name: str | None) -> ArtifactEntry:
+    def _add_local(self, path: str, name: str | None) -> list[ArtifactEntry]:
+        if os.path.isdir(path):
+            return [
+                self._add_local_file(file, f"{name.strip('/')}/{inside}" if name else inside)
+                for file, inside in _files_below(path)
+            ]
         if not os.path.isfile(path):
             raise ValueError(f"add_reference(): {path!r} is not a file")
-        name = checked_path(name or os.path.basename(path))
-        entry = ArtifactEntry(name, _md5(path), os.path.getsize(path), f"file://{path}")
-        self._add(name, entry)
-        return entry
+        return [self._add_local_file(path, name or os.path.basename(path))]
+
+    def _add_local_file(self, path: str, name: str) -> ArtifactEntry:
+        digest, size = references.md5_of(path), os.path.getsize(path)
+        return self._add(ArtifactEntry(checked_path(name), digest, size, f"file://{path}"))
 
     def new_file(self, name: str) -> str:
         """Return the path of a new file of the artifact, to be written by the caller."""
@@ -141,7 +145,11 @@ class ArtifactDraft:
         for name in inside:
             del self.entries[name]
 
-    def _add(self, name: str, entry: DraftFile | ArtifactEntry) -> None:
+    def _add(self, entry: ArtifactEntry) -> ArtifactEntry:
+        self._put(entry.path, entry)
+        return entry
+
+    def _put(self, name: str, entry: DraftFile | ArtifactEntry) -> None:
         if len(self.entries) >= MAX_ENTRIES and name not in self.entries:
             raise ValueError(f"more than {MAX_ENTRIES:,} files in an artifact")
         self.entries[name] = entry
@@ -214,9 +222,10 @@ def _parts(stored: list[tuple[ArtifactEntry, str]]) -> Iterator[list[tuple[Artif
     yield part
 
 
-def _md5(path: str) -> str:
-    digest = hashlib.md5(usedforsecurity=False)
-    with open(path, "rb") as file:
-        while block := file.read(_BUFFER_BYTES):
-            digest.update(block)
-    return base64.b64encode(digest.digest()).decode("ascii")
+def _files_below(folder: str) -> Iterator[tuple[str, str]]:
+    """Yield the paths of all files below a folder, each with its path in it; links are not followed."""
+    for parent, folders, files in os.walk(folder):
+        folders.sort()
+        for file in sorted(files):
+            path = os.path.join(parent, file)
+            yield path, os.path.relpath(path, folder).replace(os.sep, "/")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
 
 
 def local_path(root: str, name: str) -> str:
@@ -29,27 +30,19 @@ def local_path(root: str, name: str) -> str:
     return os.path.join(path, last)
 
 
-class WrittenFiles:
-    """The files that a download has written, to notice when two names are one file."""
+def check_apart(paths: Mapping[str, str], written: Collection[str]) -> None:
+    """Check that files that were written are not one file under two names.
 
-    def __init__(self) -> None:
-        self._names: dict[tuple[int, int], str] = {}
+    Args:
+        paths: where each name is.
+        written: names of those that were written; the others were there.
 
-    def check(self, path: str, name: str) -> None:
-        """Check that nothing was written to this path under another name.
-
-        Raises:
-            ValueError: another file of the artifact is at the path.
-        """
-        try:
-            status = os.lstat(path)
-        except FileNotFoundError:
-            return
-        other = self._names.get((status.st_dev, status.st_ino))
-        if other is not None:
-            raise ValueError(f"{other!r} and {name!r} are the same file at {path}: choose another folder")
-
-    def add(self, path: str, name: str) -> None:
-        """Note the file that was written."""
+    Raises:
+        ValueError: two are, as `a` and `A` on disks that do not distinguish them.
+    """
+    names: dict[tuple[int, int], str] = {}
+    for name, path in paths.items():
         status = os.lstat(path)
-        self._names[status.st_dev, status.st_ino] = name
+        other = names.setdefault((status.st_dev, status.st_ino), name)
+        if other != name and not {other, name}.isdisjoint(written):
+            raise ValueError(f"{other!r} and {name!r} are the same file at {path}: choose another folder")

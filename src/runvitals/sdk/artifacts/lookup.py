@@ -22,7 +22,24 @@ class ArtifactScope(NamedTuple):
     project: str
 
 
-class ArtifactSource(Protocol):
+class FileSource(Protocol):
+    """The files of a version."""
+
+    def entries(self) -> list[ArtifactEntry]:
+        """Return its files and references, by path."""
+
+    def copy(self, entry: ArtifactEntry, path: str) -> None:
+        """Write the content of a file to a path. Several threads may call it.
+
+        Raises:
+            FileNotFoundError: the content is gone.
+        """
+
+    def end(self) -> None:
+        """Close what only many calls of `copy` need."""
+
+
+class ArtifactSource(FileSource, Protocol):
     """One version of an artifact."""
 
     @property
@@ -34,16 +51,6 @@ class ArtifactSource(Protocol):
 
         Raises:
             UnknownArtifact: it was deleted.
-        """
-
-    def entries(self) -> list[ArtifactEntry]:
-        """Return its files and references, by path."""
-
-    def copy(self, entry: ArtifactEntry, path: str) -> None:
-        """Write the content of a file to a path.
-
-        Raises:
-            FileNotFoundError: the content is gone.
         """
 
     def run(self, run_id: str) -> Any:

@@ -47,15 +47,24 @@ def open_store(location: BucketLocation) -> ObjectFileStore | FolderFileStore:
     return _object_store(location)
 
 
-def _object_store(location: BucketLocation) -> ObjectFileStore:
+def open_objects(location: BucketLocation) -> Any:
+    """Return a bucket as a store of the library obstore.
+
+    Raises:
+        OSError: the library is not installed, or refuses the credentials or endpoint.
+    """
     try:
-        from runvitals.store.files.object_store import ObjectFileStore
+        return _OPENED[location.provider](location, {**_CLIENT, "allow_http": True})
     except ImportError:
         raise OSError(f"the bucket {location} needs obstore: {EXTRA}") from None
-    try:
-        objects = _OPENED[location.provider](location, {**_CLIENT, "allow_http": True})
     except Exception as error:  # noqa: BLE001 - the library has errors of its own, with credentials in them
         raise OSError(f"the bucket {location} cannot be used: {type(error).__name__}") from None
+
+
+def _object_store(location: BucketLocation) -> ObjectFileStore:
+    objects = open_objects(location)
+    from runvitals.store.files.object_store import ObjectFileStore
+
     may_sign = location.provider != "azure" or "client_secret" not in location.secret
     return ObjectFileStore(objects, str(location), location.prefix, may_sign)
 

@@ -139,11 +139,11 @@ class ObjectFileStore:
         try:
             yield
         except FileNotFoundError as error:
-            why = _reason(error)
+            why = reason(error)
             number = errno.ENOENT if why in ("NoSuchKey", "BlobNotFound", "status 404") else errno.EIO
             raise OSError(number, f"the bucket {self._name} {what}: {why}") from None
         except (BaseError, OSError, ValueError) as error:
-            raise OSError(errno.EIO, f"the bucket {self._name} {what}: {_reason(error)}") from None
+            raise OSError(errno.EIO, f"the bucket {self._name} {what}: {reason(error)}") from None
 
 
 class ObjectContent(io.RawIOBase):
@@ -211,7 +211,7 @@ class ObjectContent(io.RawIOBase):
         self._rest = memoryview(b"")
 
 
-def _reason(error: Exception) -> str:
+def reason(error: Exception) -> str:
     """Return why a request failed, from the code of the service: messages may contain parts of requests."""
     text = str(error)
     code = _CODE.search(text)

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 import random
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ import pytest
 from runvitals.journal import frames, paths
 from runvitals.journal.writer import JournalWriter
 from runvitals.model.limits import PIECE_BYTES
-from runvitals.relay.destination import Unfinished
+from runvitals.relay.destination import TooEarly, Unfinished
 from runvitals.relay.destinations.runvitals import uploads
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.server.files.disk_space import RETRY_AFTER_S
@@ -281,7 +282,7 @@ def test_a_turn_ends_in_time(tmp_path: Path) -> None:
         return Answer(b'{"offset": %d, "complete": %b}' % (arrived, complete))
 
     note = type("N", (), {"seq": 3, "value": {"items": [item]}})()
-    made = uploads.FileUploads(str(tmp_path), RUN, request, lambda: now[0])
+    made = uploads.FileUploads(str(tmp_path), RUN, [request], lambda: now[0])
     for _ in range(2):
         with pytest.raises(Unfinished):
             made.upload([note], None)
@@ -356,5 +357,38 @@ def test_an_earlier_server_gets_small_files_one_by_one(media: MediaJournal) -> N
 
     items = [{"sha256": sha256, "bytes": 100} for sha256 in digests]
     note = type("N", (), {"seq": 3, "value": {"items": items}})()
-    assert uploads.FileUploads(media.folder, RUN, request).upload([note], None) == {}
+    assert uploads.FileUploads(media.folder, RUN, [request]).upload([note], None) == {}
     assert calls == [("POST", "files"), ("POST", "small-files"), *(("PUT", sha256) for sha256 in digests)]
+
+
+def test_files_are_sent_at_the_same_time_and_the_reason_why_one_was_not_is_raised(tmp_path: Path) -> None:
+    files = RunFiles(str(tmp_path))
+    items = [files.add(noise(70_000, number)) for number in range(4)]
+    full: set[str] = set()
+    both = threading.Barrier(2, timeout=PATIENCE_S)
+
+    class Answer:
+        retry_after_s = None
+
+        def __init__(self, status: int, value: Any) -> None:
+            self.status, self.body = status, json.dumps(value).encode()
+
+        def text(self) -> str:
+            return self.body.decode()
+
+    def request(method: str, path: str, body: bytes, headers: Any) -> Any:
+        if method == "POST":
+            asked = [file["sha256"] for file in json.loads(body)["files"]]
+            return Answer(200, {"files": [{"sha256": sha256, "offset": 0} for sha256 in asked]})
+        both.wait()  # nobody answers one alone
+        if hashlib.sha256(body).hexdigest() in full:
+            return Answer(507, {"error": "no space"})
+        return Answer(200, {"offset": len(body), "complete": True})
+
+    note = type("N", (), {"seq": 3, "value": {"items": items}})()
+    made = uploads.FileUploads(str(tmp_path), RUN, [request, request])
+    assert made.upload([note], None) == {}
+    assert made.progress == (4, 280_000, 4, 280_000)
+    full.update(item["sha256"] for item in items)
+    with pytest.raises(TooEarly, match="507 no space"):
+        uploads.FileUploads(str(tmp_path), RUN, [request, request]).upload([note], None)

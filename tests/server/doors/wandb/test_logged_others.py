@@ -70,6 +70,12 @@ def test_tables_have_a_column_of_texts(served: Served, results: Any) -> None:
     assert (rows[1]["list"], rows[0]["flag:other"], rows[3]["text"]) == ('[1, "x", {"k": 2}]', "true", "2.0")
 
 
+def test_the_page_finds_their_names(served: Served, results: Any) -> None:
+    url = f"{served.url}/api/v1/runs/others/history/names"
+    names = httpx.get(url, params={"of": "others", "keys": "[nt]*"}, timeout=PATIENCE_S).json()
+    assert names == ["net.s", "none", "table", "text"]
+
+
 def test_our_client_reads_them(served: Served, results: Any) -> None:
     with Client(served.url) as client:
         run = client.run("others")

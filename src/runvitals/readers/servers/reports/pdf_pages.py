@@ -8,7 +8,7 @@ from html import escape
 from html.parser import HTMLParser
 from typing import Any, Final
 
-from runvitals.readers.servers.reports.drawings import WIDTH, Dot, Drawing, DrawnText, Shape, Stroke
+from runvitals.readers.servers.reports.drawings import WIDTH, Dot, Drawing, PlacedText, Shape, Stroke
 from runvitals.readers.servers.reports.exported_report import ExportedReport
 from runvitals.readers.servers.reports.html_page import as_of
 from runvitals.readers.servers.reports.panel_drawings import drawings_of
@@ -145,7 +145,7 @@ def _shape(shape: Shape, height: float) -> Any:
     from reportlab.graphics import shapes
     from reportlab.lib.colors import HexColor
 
-    if isinstance(shape, DrawnText):
+    if isinstance(shape, PlacedText):
         text = printable(shape.text)
         return shapes.String(shape.x, height - shape.y, text, fontSize=10, textAnchor=shape.anchor)
     color = HexColor(shape.color)

@@ -6,8 +6,11 @@ only once.
 
 from __future__ import annotations
 
+import platform
 import time
+import zlib
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from runvitals.base import stored_keys
@@ -24,6 +27,7 @@ from runvitals.relay.destination import (
     Retry,
     TooEarly,
     Unauthorized,
+    Unfinished,
 )
 from runvitals.relay.destinations.runvitals import msgpack
 from runvitals.relay.destinations.runvitals.compression import BodyCompressor
@@ -33,6 +37,8 @@ from runvitals.relay.destinations.runvitals.uploads import FileUploads
 
 PATH = "/api/v1/ingest"
 HEARTBEAT_S = 10.0
+SENDER_HEADER = "X-Runvitals-Sender"
+"""A number of this machine, by which a proxy sends all its requests to one server (`deploy/proxies`)."""
 _PERMANENT = frozenset({400, 413, 415, 422})
 _UNKNOWN_SCHEMA = 409
 _UNSUPPORTED = 405
@@ -46,6 +52,7 @@ _AHEAD_MS = AHEAD_MS - 60_000
 _MAX_REASONS = 10
 _MAX_SCHEMAS = 1000
 _MAX_AUTHOR = 256
+_FILES_AT_ONCE = 4
 
 
 class RunvitalsDestination(Destination):
@@ -69,9 +76,12 @@ class RunvitalsDestination(Destination):
         self._compressor = BodyCompressor()
         self._schemas: dict[tuple[str, ...], int] = {}
         self._introduced: set[str] = set()
-        self._uploads = FileUploads(context.folder, context.run_id, self._request_of_file)
+        self._of_files = [self._http, *(HttpClient(address) for _ in range(_FILES_AT_ONCE - 1))]
+        requests = [partial(self._request_of_file, http) for http in self._of_files]
+        self._uploads = FileUploads(context.folder, context.run_id, requests)
         self._stop_requested = False
         self._in_trash = False
+        self._sender = f"{zlib.crc32(platform.node().encode()):08x}"
         self._log_ms: dict[str, int] = context.state.setdefault("log_ms", {})
 
     def deliver(self, batch: Batch) -> None:
@@ -115,7 +125,15 @@ class RunvitalsDestination(Destination):
             return []
         if batch.writer.name not in self._introduced:
             self._send_heartbeat(batch)  # files belong to a run that the server knows
-        missing = self._uploads.upload(notes, _identification(batch).get("entity"))
+        try:
+            missing = self._uploads.upload(notes, _identification(batch).get("entity"))
+        except Unfinished:
+            progress = self._uploads.progress
+            self._context.state["uploads"] = None if progress is None else progress._asdict()
+            raise
+        self._context.state.pop("uploads", None)
+        for http in self._of_files[1:]:
+            http.close()
         keys = {note.seq: (note.time_ms, str(note.value["key"])) for note in notes}
         rejected = []
         for seq, file in missing.items():
@@ -125,8 +143,9 @@ class RunvitalsDestination(Destination):
         return rejected
 
     def close(self) -> None:
-        """Close the connection."""
-        self._http.close()
+        """Close the connections."""
+        for http in self._of_files:
+            http.close()
 
     def _send_heartbeat(self, batch: Batch) -> None:
         self._introduced.discard(batch.writer.name)
@@ -267,13 +286,13 @@ class RunvitalsDestination(Destination):
         return response
 
     def _request_of_file(
-        self, method: str, path: str, body: bytes, headers: Mapping[str, str]
+        self, http: HttpClient, method: str, path: str, body: bytes, headers: Mapping[str, str]
     ) -> ServerResponse:
         """Send a request like `_request`, but return 404, 503 and 507.
 
         That a file cannot be stored concerns nothing else, nor that a server is older than a call.
         """
-        return self._request(method, path, body, headers, (*_HANDLED, *_NO_SPACE, _NOT_THERE))
+        return self._request(method, path, body, headers, (*_HANDLED, *_NO_SPACE, _NOT_THERE), http)
 
     def _request_of_edit(
         self, method: str, path: str, body: bytes, headers: Mapping[str, str]
@@ -288,11 +307,13 @@ class RunvitalsDestination(Destination):
         body: bytes,
         headers: Mapping[str, str],
         handled: Sequence[int] = _HANDLED,
+        http: HttpClient | None = None,
     ) -> ServerResponse:
         """Return the response to a request: 200, or an error that the run caused.
 
         Args:
             handled: statuses of responses that are returned, too.
+            http: another connection to the server.
 
         Raises:
             Retry: a temporary failure.
@@ -300,12 +321,12 @@ class RunvitalsDestination(Destination):
         """
         environ = self._context.environ
         token = stored_keys.token(self._http.url, environ)
-        sent = dict(headers)
+        sent = {SENDER_HEADER: self._sender, **headers}
         if token:
             sent["Authorization"] = f"Bearer {token}"
             sent.update(_author(environ))
         try:
-            response = self._http.request(method, path, body, sent)
+            response = (http or self._http).request(method, path, body, sent)
         except OSError:
             self._introduced.clear()
             raise

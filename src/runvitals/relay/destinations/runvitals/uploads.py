@@ -1,4 +1,4 @@
-"""Uploads the files that media records name, in pieces, before the records themselves.
+"""Uploads the files that media records name, in pieces, before the records themselves, several at a time.
 
 The server knows how much of each file has arrived, so an upload continues where it was interrupted, also by
 another relay.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -45,24 +46,40 @@ class MissingFile(NamedTuple):
     why: str
 
 
+class UploadProgress(NamedTuple):
+    """How much of some files has arrived. `files`: those that are complete."""
+
+    files: int
+    bytes: int
+    total_files: int
+    total_bytes: int
+
+
 class FileUploads:
     """Uploads files of one run.
 
     Args:
         folder: the run's folder.
-        request: sends a request.
+        requests: each sends a request over a connection of its own: as many are sent at the same time.
         clock: monotonic seconds.
     """
 
     def __init__(
-        self, folder: str, run_id: str, request: Request, clock: Callable[[], float] = time.monotonic
+        self,
+        folder: str,
+        run_id: str,
+        requests: Sequence[Request],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._folder = folder
         self._path = f"/api/v1/runs/{quote(run_id, safe='')}/files"
-        self._request = request
+        self._at_once = len(requests)
+        self._idle = list(requests)
         self._clock = clock
+        self.progress: UploadProgress | None = None
         self._arrived: set[str] = set()
         self._missing: dict[str, str] = {}
+        self._begun: dict[str, int] = {}
         self._progressed = False
         self._takes_small = True
 
@@ -79,12 +96,15 @@ class FileUploads:
         needed = [sha256 for sha256 in sizes if sha256 not in self._arrived and sha256 not in self._missing]
         until_s = self._clock() + TURN_S
         self._progressed = False  # at least one piece a turn, however slow the server is
-        for first in range(0, len(needed), _ASKED_AT_ONCE):
-            offsets = self._offsets(needed[first : first + _ASKED_AT_ONCE], entity)
-            self._send_small([sha256 for sha256, at in offsets.items() if not at], sizes, entity, until_s)
-            for sha256, offset in offsets.items():
-                if sha256 not in self._arrived:
-                    self._send(sha256, sizes[sha256], offset, entity, until_s)
+        try:
+            for first in range(0, len(needed), _ASKED_AT_ONCE):
+                offsets = self._offsets(needed[first : first + _ASKED_AT_ONCE], entity)
+                small = self._small([sha256 for sha256, at in offsets.items() if not at], sizes)
+                self._do_all(lambda some: self._send_small(some, sizes, entity, until_s), small)
+                rest = [item for item in offsets.items() if item[0] not in self._arrived]
+                self._do_all(lambda item: self._send(item[0], sizes[item[0]], item[1], entity, until_s), rest)
+        finally:
+            self.progress = self._progress(sizes)
         if len(self._arrived) > _MAX_REMEMBERED:
             self._arrived.clear()
         return {
@@ -93,6 +113,39 @@ class FileUploads:
             for sha256 in digests
             if sha256 in self._missing
         }
+
+    def _progress(self, sizes: Mapping[str, int]) -> UploadProgress:
+        there = [size for sha256, size in sizes.items() if sha256 in self._arrived]
+        begun = sum(self._begun.values())
+        return UploadProgress(len(there), sum(there) + begun, len(sizes), sum(sizes.values()))
+
+    def _do_all(self, work: Callable[[Any], None], items: Sequence[Any]) -> None:
+        """Do something with each item, several at a time; raise what stopped one, and begin no more then."""
+        threads = min(self._at_once, len(items))
+        if threads <= 1:
+            for item in items:
+                work(item)
+            return
+        failures: list[Exception] = []
+
+        def do(item: Any) -> None:
+            if not failures:
+                try:
+                    work(item)
+                except Exception as error:  # noqa: BLE001 - raised below
+                    failures.append(error)
+
+        with ThreadPoolExecutor(threads, "runvitals-upload") as pool:
+            list(pool.map(do, items))
+        for error in sorted(failures, key=lambda error: isinstance(error, Unfinished)):
+            raise error
+
+    def _request(self, method: str, path: str, body: bytes, headers: Mapping[str, str]) -> ServerResponse:
+        request = self._idle.pop()  # there is one for each thread
+        try:
+            return request(method, path, body, headers)
+        finally:
+            self._idle.append(request)
 
     def _offsets(self, digests: Sequence[str], entity: str | None) -> dict[str, int]:
         """Return the offset of the next piece of each file that the server does not have."""
@@ -116,40 +169,46 @@ class FileUploads:
                 offsets[sha256] = int(state.get("offset") or 0)
         return offsets
 
+    def _small(self, digests: Sequence[str], sizes: Mapping[str, int]) -> list[list[str]]:
+        """Return small files among some, in lists of as many as fit into one request."""
+        parts: list[list[str]] = []
+        room = 0
+        for sha256 in digests if self._takes_small else ():
+            size = small_files.HEAD_BYTES + sizes[sha256]
+            if sizes[sha256] > SMALL_FILE_BYTES:
+                continue
+            if size > room:
+                parts.append([])
+                room = PIECE_BYTES
+            parts[-1].append(sha256)
+            room -= size
+        return [part for part in parts if len(part) >= _FEWEST_TOGETHER]
+
     def _send_small(
         self, digests: Sequence[str], sizes: Mapping[str, int], entity: str | None, until_s: float
     ) -> None:
-        """Send small files, many in one request. What it leaves is sent one by one, and its errors found."""
-        while self._takes_small and digests:
-            contents, used = self._small_contents(digests, sizes)
-            digests = digests[used:]
-            if len(contents) < _FEWEST_TOGETHER:
-                continue
-            if self._progressed and self._clock() > until_s:
-                raise Unfinished
-            self._progressed = True
-            path = self._path.removesuffix("/files") + f"/small-files{_query(entity)}"
-            headers = {"Content-Type": "application/octet-stream"}
-            response = self._request("POST", path, small_files.pack(contents.items()), headers)
-            if response.status in _NO_SPACE:
-                why = f"{response.status} {_json(response).get('error') or response.text()}"
-                raise TooEarly(f"the server cannot store files now: {why}", response.retry_after_s)
-            self._takes_small = response.status not in (404, _NOT_SUPPORTED)  # or an earlier version
-            if response.status == 200:
-                self._arrived.update(contents)
+        """Send small files in one request. What it leaves is sent one by one, and its errors found."""
+        if not self._takes_small:
+            return
+        if self._progressed and self._clock() > until_s:
+            raise Unfinished
+        self._progressed = True
+        contents = self._small_contents(digests, sizes)
+        path = self._path.removesuffix("/files") + f"/small-files{_query(entity)}"
+        headers = {"Content-Type": "application/octet-stream"}
+        response = self._request("POST", path, small_files.pack(contents.items()), headers)
+        if response.status in _NO_SPACE:
+            why = f"{response.status} {_json(response).get('error') or response.text()}"
+            raise TooEarly(f"the server cannot store files now: {why}", response.retry_after_s)
+        if response.status in (404, _NOT_SUPPORTED):  # an earlier version
+            self._takes_small = False
+        if response.status == 200:
+            self._arrived.update(contents)
 
-    def _small_contents(
-        self, digests: Sequence[str], sizes: Mapping[str, int]
-    ) -> tuple[dict[str, bytes], int]:
-        """Return small files among the first of some, as fit into a body, and how many these first are."""
+    def _small_contents(self, digests: Sequence[str], sizes: Mapping[str, int]) -> dict[str, bytes]:
+        """Return the contents of some small files, as far as they can be read."""
         contents: dict[str, bytes] = {}
-        size = 0
-        for used, sha256 in enumerate(digests):
-            if sizes[sha256] > SMALL_FILE_BYTES:
-                continue
-            size += small_files.HEAD_BYTES + sizes[sha256]
-            if size > PIECE_BYTES:
-                return contents, used
+        for sha256 in digests:
             try:
                 with open(paths.open_file(paths.content_path(self._folder, sha256)), "rb") as file:
                     content = file.read(SMALL_FILE_BYTES + 1)
@@ -157,7 +216,7 @@ class FileUploads:
                 continue
             if len(content) == sizes[sha256]:
                 contents[sha256] = content
-        return contents, len(digests)
+        return contents
 
     def _send(self, sha256: str, size: int, offset: int, entity: str | None, until_s: float) -> None:
         """Send the rest of a file."""
@@ -197,10 +256,12 @@ class FileUploads:
                         raise Retry(
                             f"{self._path}: unexpected response: {response.text()}", response.retry_after_s
                         )
-                    offset = int(state.get("offset") or 0)
+                    offset = self._begun[sha256] = int(state.get("offset") or 0)
                     if state.get("complete"):
                         self._arrived.add(sha256)
         finally:
+            if sha256 in self._arrived or sha256 in self._missing:
+                self._begun.pop(sha256, None)
             os.close(fd)
 
 

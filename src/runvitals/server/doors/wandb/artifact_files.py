@@ -198,6 +198,7 @@ def get_file(request: Request, name: str) -> Response:
     content = None if entry is None else _open(request, entry)
     if entry is None or entry.sha256 is None or content is None:
         raise HTTPException(404, f"the artifact has no file {allowed.path!r} any more")
+    who.metadata_store.read_days.note_version(allowed.version_id, who.now_ms())
     return content_response(request, content, entry.sha256, name)
 
 

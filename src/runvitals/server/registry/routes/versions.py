@@ -304,4 +304,5 @@ def file(
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
     count_download(store, registry.requester, version.id, registry.now_ms)
+    store.read_days.note_version(version.version.id, registry.now_ms)
     return content_response(request, opened, entry.sha256, download)

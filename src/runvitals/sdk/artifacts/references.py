@@ -1,0 +1,161 @@
+"""Reads contents that are kept elsewhere: what identifies them there, and copies that are checked by it."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+from urllib.error import URLError
+from urllib.parse import unquote, urlsplit
+from urllib.request import Request, urlopen
+
+from runvitals.base.replaced_files import replacing
+from runvitals.model.artifacts import ArtifactEntry
+from runvitals.store.files.bucket_location import SCHEMES
+from runvitals.store.files.bucket_objects import ObjectIdentity, object_identity, read_object
+
+_TIMEOUT_S: Final = 30.0
+_BUFFER_BYTES: Final = 1 << 20
+_MD5_HEX: Final = re.compile(r"[0-9a-f]{32}")
+_WEB: Final = ("http", "https")
+
+
+class ReferenceChanged(OSError):
+    """The content at an address is not the one that was logged."""
+
+
+class ContentIdentity(NamedTuple):
+    """What identifies a content: the MD5 of a file as base64, an ETag, or the address where there is none."""
+
+    digest: str
+    bytes: int | None
+
+
+def identity(address: str) -> ContentIdentity:
+    """Return what identifies the content at an address now.
+
+    Raises:
+        ValueError: contents with such an address cannot be read.
+        OSError: it cannot be read.
+    """
+    scheme = urlsplit(address).scheme
+    if scheme == "file":
+        path = local_file(address)
+        return ContentIdentity(md5_of(path), os.path.getsize(path))
+    if scheme in _WEB:
+        with _web(address, "HEAD") as response:
+            return _web_identity(address, response.headers)
+    if scheme in SCHEMES:
+        return _object_identity(address, object_identity(address))
+    raise ValueError(f"{address!r} cannot be read: expected file://, https://, {', '.join(SCHEMES)}://")
+
+
+def is_known(entry: ArtifactEntry) -> bool:
+    """Return whether it was recorded what identifies the content of a reference."""
+    return entry.digest != entry.reference or entry.bytes is not None
+
+
+def is_readable(entry: ArtifactEntry) -> bool:
+    """Return whether the content of a reference can be fetched, and be checked."""
+    scheme = urlsplit(entry.reference or "").scheme
+    return is_known(entry) and scheme in ("file", *_WEB, *SCHEMES)
+
+
+def fetch(entry: ArtifactEntry, path: str) -> None:
+    """Write the content of a reference to a path, if it is still the one that was logged.
+
+    Raises:
+        ReferenceChanged: it is another one.
+        OSError: it cannot be read, or not be written.
+    """
+    address = entry.reference or ""
+    scheme = urlsplit(address).scheme
+    if scheme == "file":
+        _fetch_local(entry, local_file(address), path)
+    elif scheme in _WEB:
+        with _web(address, "GET") as response:
+            _check(entry, _web_identity(address, response.headers))
+            _write(entry, iter(lambda: response.read(_BUFFER_BYTES), b""), path)
+    else:
+        there = read_object(address)
+        _check(entry, _object_identity(address, there.identity))
+        _write(entry, there.pieces, path)
+
+
+def matches(entry: ArtifactEntry, path: str) -> bool | None:
+    """Return whether a file has the content of a reference; None if that cannot be said."""
+    if entry.bytes is not None and os.path.getsize(path) != entry.bytes:
+        return False
+    if urlsplit(entry.reference or "").scheme == "file":
+        return md5_of(path) == entry.digest
+    return None
+
+
+def local_file(address: str) -> str:
+    """Return the path in an address of the form `file:///path`; W&B's clients do not quote it."""
+    path = address.partition("://")[2]
+    return path if os.path.exists(path) else unquote(path)
+
+
+def md5_of(path: str) -> str:
+    """Return the MD5 of a file as base64."""
+    digest = hashlib.md5(usedforsecurity=False)
+    with open(path, "rb") as file:
+        while block := file.read(_BUFFER_BYTES):
+            digest.update(block)
+    return base64.b64encode(digest.digest()).decode("ascii")
+
+
+def _fetch_local(entry: ArtifactEntry, source: str, path: str) -> None:
+    with replacing(path) as draft:
+        shutil.copyfile(source, draft)
+        _check(entry, ContentIdentity(md5_of(draft), os.path.getsize(draft)))
+
+
+def _write(entry: ArtifactEntry, pieces: Iterable[bytes], path: str) -> None:
+    size = 0
+    with replacing(path) as draft, open(draft, "wb") as file:
+        for piece in pieces:
+            file.write(piece)
+            size += len(piece)
+        _check(entry, ContentIdentity(entry.digest, size))
+
+
+def _check(entry: ArtifactEntry, there: ContentIdentity) -> None:
+    same_size = entry.bytes is None or there.bytes is None or there.bytes == entry.bytes
+    if same_size and (entry.digest in (there.digest, entry.reference) or not _comparable(entry)):
+        return
+    raise ReferenceChanged(f"the content at {entry.reference} is not the one that was logged")
+
+
+def _comparable(entry: ArtifactEntry) -> bool:
+    """Return whether a digest can be compared: each interface of Google Cloud has ETags of its own."""
+    return not (entry.reference or "").startswith("gs://") or bool(_MD5_HEX.fullmatch(entry.digest))
+
+
+@contextmanager
+def _web(address: str, method: str) -> Iterator[Any]:
+    try:
+        # The user wrote the scheme, or those who logged the artifact: http or https.
+        with urlopen(Request(address, method=method), timeout=_TIMEOUT_S) as response:
+            yield response
+    except URLError as error:
+        raise OSError(f"{address} cannot be read: {error}") from None
+
+
+def _web_identity(address: str, headers: Any) -> ContentIdentity:
+    length = headers.get("Content-Length", "")
+    return ContentIdentity(_tag(headers.get("ETag")) or address, int(length) if length.isdigit() else None)
+
+
+def _object_identity(address: str, there: ObjectIdentity) -> ContentIdentity:
+    return ContentIdentity(there.tag or address, there.bytes)
+
+
+def _tag(text: str | None) -> str:
+    return (text or "").removeprefix("W/").strip('"')

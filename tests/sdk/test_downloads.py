@@ -1,0 +1,172 @@
+"""Downloads of artifacts: what is there stays, globs, references, comparing a folder, and what is shown."""
+
+from __future__ import annotations
+
+import io
+import os
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+import runvitals
+from runvitals.cli import main
+from runvitals.readers.journals.artifacts import LocalVersion
+from runvitals.sdk.artifacts.progress import TransferProgress
+from runvitals.sdk.artifacts.references import ReferenceChanged, identity
+from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
+
+
+@pytest.fixture
+def artifact(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[runvitals.Artifact]:
+    """A logged artifact `numbers` of twelve files in two folders, and the data folder as the setting."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("RUNVITALS_DIR", str(tmp_path / "data"))
+    with runvitals.init(project="digits", mode="offline") as run:
+        new = runvitals.Artifact("numbers", "dataset")
+        for number in range(6):
+            for folder in ("train", "test"):
+                with new.new_file(f"{folder}/{number}.txt") as file:
+                    file.write(f"{folder} {number}")
+        yield run.log_artifact(new).wait()
+
+
+def files_in(folder: str | Path) -> dict[str, str]:
+    root = Path(folder)
+    return {str(path.relative_to(root)): path.read_text() for path in root.rglob("*") if path.is_file()}
+
+
+def test_only_what_is_missing_or_changed_is_fetched(
+    artifact: runvitals.Artifact, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = artifact.download("all")
+    complete = files_in(root)
+    assert len(complete) == 12
+    kept = os.stat(f"{root}/test/1.txt")
+    Path(root, "test", "0.txt").unlink()
+    Path(root, "train", "3.txt").write_text("train 9")  # of the same size
+    Path(root, "train", "4.txt").unlink()
+    Path(root, "train", "4.txt").symlink_to("5.txt")
+    fetched: list[str] = []
+    copy = LocalVersion.copy
+    monkeypatch.setattr(
+        LocalVersion, "copy", lambda self, entry, path: (fetched.append(entry.path), copy(self, entry, path))
+    )
+    assert files_in(artifact.download("all")) == complete
+    assert sorted(fetched) == ["test/0.txt", "train/3.txt", "train/4.txt"]
+    assert os.stat(f"{root}/test/1.txt").st_ino == kept.st_ino
+
+
+def test_globs(artifact: runvitals.Artifact, capsys: pytest.CaptureFixture[str]) -> None:
+    assert sorted(files_in(artifact.download("some", include="t*/[01].txt"))) == [
+        "test/0.txt",
+        "test/1.txt",
+        "train/0.txt",
+        "train/1.txt",
+    ]
+    assert list(files_in(artifact.download("one", path_prefix="test/", include=["*5*"]))) == ["test/5.txt"]
+    with pytest.raises(ValueError, match="no file of the artifact matches 'valid/"):
+        artifact.download("none", include=["train/*", "valid/*"])
+    assert main(["artifact", "get", "digits/numbers", "-o", "by command", "--include", "train/2*"]) == 0
+    assert files_in("by command") == {"train/2.txt": "train 2"}
+    assert capsys.readouterr().out == "by command\n"
+
+
+def test_a_folder_is_compared(artifact: runvitals.Artifact, capsys: pytest.CaptureFixture[str]) -> None:
+    root = artifact.download()
+    artifact.verify()
+    assert main(["artifact", "verify", "digits/numbers"]) == 0
+    assert "has the 12 files of numbers:v0" in capsys.readouterr().out
+    Path(root, "test", "0.txt").unlink()
+    Path(root, "train", "3.txt").write_text("train 9")
+    Path(root, "train", "new.txt").write_text("")
+    with pytest.raises(ValueError, match=r"missing: test/0.txt; changed: train/3.txt; extra: train/new.txt"):
+        artifact.verify(root)
+    assert main(["artifact", "verify", "digits/numbers", root]) == 1
+    assert capsys.readouterr().out.splitlines() == [
+        "missing: test/0.txt",
+        "changed: train/3.txt",
+        "extra: train/new.txt",
+    ]
+
+
+def test_references_are_fetched_and_checked(
+    artifact: runvitals.Artifact, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    far = tmp_path / "far of 100%"
+    (far / "sub").mkdir(parents=True)
+    (far / "a.txt").write_text("a")
+    (far / "sub" / "b.txt").write_text("b")
+    s3 = ObjectService()
+    handler = partial(SimpleHTTPRequestHandler, directory=str(far))
+    monkeypatch.setattr(SimpleHTTPRequestHandler, "log_message", lambda *_: None)
+    web = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=web.serve_forever)
+    thread.start()
+    for name, value in (
+        ("AWS_ACCESS_KEY_ID", ACCESS_KEY),
+        ("AWS_SECRET_ACCESS_KEY", SECRET_KEY),
+        ("AWS_ENDPOINT_URL", s3.url),
+        ("AWS_DEFAULT_REGION", "us-east-1"),
+    ):
+        monkeypatch.setenv(name, value)
+    try:
+        s3.put("raw/c.txt", b"cc")
+        address = f"http://127.0.0.1:{web.server_port}/a.txt"
+        with runvitals.init(project="digits", mode="offline") as run:
+            outside = runvitals.Artifact("outside", "dataset")
+            outside.add_reference(far.as_uri(), "near")
+            outside.add_reference(address, checksum=True)
+            outside.add_reference(f"s3://{s3.bucket}/raw/c.txt", checksum=True)
+            outside.add_reference(f"s3://{s3.bucket}/raw/c.txt", "unknown.txt")
+            logged = run.log_artifact(outside).wait()
+        expected = {"near/a.txt": "a", "near/sub/b.txt": "b", "a.txt": "a", "c.txt": "cc"}
+        assert files_in(logged.download("there")) == expected
+        logged.verify("there")
+        assert identity(f"s3://{s3.bucket}/raw/c.txt").bytes == 2
+        (far / "a.txt").write_text("other")
+        s3.put("raw/c.txt", b"ccc")
+        for name in ("near/a.txt", "a.txt", "c.txt"):
+            with pytest.raises(ReferenceChanged, match="is not the one that was logged"):
+                logged.get_entry(name).download("again")
+        kept = logged.download("rest", allow_missing_references=True)
+        assert files_in(kept) == {"near/sub/b.txt": "b"}
+        outside = runvitals.Artifact("none", "dataset")
+        with pytest.raises(OSError, match=r"cannot be read: (NoSuchKey|status 404)"):
+            outside.add_reference(f"s3://{s3.bucket}/none", checksum=True)
+        with pytest.raises(OSError, match=r"cannot be read: .*404"):
+            outside.add_reference(f"{address}x", checksum=True)
+        with pytest.raises(ValueError, match="cannot be read: expected file://"):
+            outside.add_reference("ftp://host/x", checksum=True)
+    finally:
+        web.shutdown()
+        thread.join()
+        web.server_close()
+        s3.close()
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(
+    ("stream", "expected"),
+    [
+        (io.StringIO(), "downloading: 1 of 4 files, 5.0 MB of 20.0 MB, 500.0 kB/s, 0:30 left\n"),
+        (Terminal(), "\r\x1b[K██████░░░░░░░░░░░░░░░░░░ downloading: 1 of 4 files"),
+    ],
+)
+def test_what_is_shown_of_a_long_transfer(stream: io.StringIO, expected: str) -> None:
+    now = [0.0]
+    progress = TransferProgress("downloading", 20_000_000, 4, stream, lambda: now[0])
+    progress.add(1_000_000)
+    assert stream.getvalue() == ""
+    now[0] = 10.0
+    progress.add(4_000_000, 1)
+    assert stream.getvalue().startswith(expected)
+    progress.end()
+    assert stream.getvalue().endswith("left\n")
