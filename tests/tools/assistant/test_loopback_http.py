@@ -16,7 +16,7 @@ SOMEBODY = ("127.0.0.1", 1)  # no connection of this machine, so nobody knows wh
 
 def answer(takes_keys: bool, authorization: str | None) -> ApplicationResponse:
     headers = [] if authorization is None else [(b"authorization", authorization.encode())]
-    scope = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
+    scope: dict[str, object] = {"type": "http", "method": "POST", "path": "/mcp", "headers": headers}
     scope |= {"client": SOMEBODY, "server": ("127.0.0.1", 2)}
     app = OwnUserOrKey(PlainTextResponse("here"), takes_keys)
     return anyio.run(partial(response_of, app, scope))
