@@ -13,7 +13,7 @@ import pytest
 import runvitals
 from runvitals.journal import paths
 from runvitals.sdk.media import chart_drawing
-from runvitals.sdk.media.charts import TableChart
+from runvitals.sdk.media.charts import ChartMedia
 from runvitals.sdk.media.run_files import RunFiles
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -53,7 +53,7 @@ def test_any_values_are_drawn(values: list[Any]) -> None:
 
 
 def test_a_long_series_is_thinned() -> None:
-    line = chart_drawing.DrawnSeries("", range(100_000), range(100_000))
+    line = chart_drawing.PlottedSeries("", range(100_000), range(100_000))
     assert len(chart_drawing.lines([line], "", "", "")) < 200_000
 
 
@@ -98,7 +98,7 @@ def test_series_share_their_x_values() -> None:
 
 def test_specified_charts() -> None:
     fields = {"x": "x", "y": "y"}
-    assert isinstance(runvitals.plot_table("wandb/line/v0", table(), fields), TableChart)
+    assert isinstance(runvitals.plot_table("wandb/line/v0", table(), fields), ChartMedia)
     own = table()
     assert runvitals.plot_table("team/mine", own, fields) is own
 
@@ -106,7 +106,7 @@ def test_specified_charts() -> None:
 def test_a_chart_is_recorded_with_its_table(tmp_path: Path) -> None:
     run = runvitals.init(mode="offline", dir=str(tmp_path), reinit=True, settings={"quiet": True})
     run.log({"line": runvitals.plot.line(table(), "x", "y")})
-    run.log({"bad": TableChart(runvitals.Table(columns=["x"]), lambda: 1 / 0)})  # type: ignore[arg-type,return-value]
+    run.log({"bad": ChartMedia(runvitals.Table(columns=["x"]), lambda: 1 / 0)})  # type: ignore[arg-type,return-value]
     run.finish()
     read = runvitals.open_run(run.id, str(tmp_path))
     (item,) = read.media("line")[0].items

@@ -17,7 +17,7 @@ from sqlalchemy import text
 from runvitals.model.filter import Filter
 from runvitals.model.filter_text import parse
 from runvitals.model.run_sort import RunSort
-from runvitals.server.database import backup, migration
+from runvitals.server.database import migration
 from runvitals.server.database.database import Database
 from runvitals.server.database.migration import FOLDER, downgrade, migrate, newest, present
 from runvitals.server.metadata_store import open_metadata_store

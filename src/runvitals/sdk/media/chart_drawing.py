@@ -20,7 +20,7 @@ _MAX_CELLS = 250
 _LEGEND = 8
 
 
-class DrawnSeries(NamedTuple):
+class PlottedSeries(NamedTuple):
     """A line or a cloud of points: its name, and as many x as y values; only finite ones are drawn."""
 
     name: str
@@ -28,14 +28,16 @@ class DrawnSeries(NamedTuple):
     ys: Sequence[float]
 
 
-def lines(series: Sequence[DrawnSeries], title: str, x_title: str, y_title: str, points: bool = False) -> str:
+def lines(
+    series: Sequence[PlottedSeries], title: str, x_title: str, y_title: str, points: bool = False
+) -> str:
     """Return an SVG of lines, or of points.
 
     Example:
-        >>> lines([DrawnSeries("a", [0, 1], [2, 3])], "title", "x", "y")[:4]
+        >>> lines([PlottedSeries("a", [0, 1], [2, 3])], "title", "x", "y")[:4]
         '<svg'
     """
-    drawn = [DrawnSeries(one.name, *_finite(one)) for one in series]
+    drawn = [PlottedSeries(one.name, *_finite(one)) for one in series]
     left, right, x_marks = _scale([x for one in drawn for x in one.xs])
     low, high, y_marks = _scale([y for one in drawn for y in one.ys])
     across, up = _places(left, right, low, high)
@@ -103,7 +105,7 @@ def matrix(
     return _page(parts, title, x_title, y_title, [])
 
 
-def _finite(one: DrawnSeries) -> tuple[list[float], list[float]]:
+def _finite(one: PlottedSeries) -> tuple[list[float], list[float]]:
     pairs = [(x, y) for x, y in zip(one.xs, one.ys, strict=False) if isfinite(x) and isfinite(y)]
     if len(pairs) > _MAX_POINTS:
         pairs = [pairs[i * (len(pairs) - 1) // (_MAX_POINTS - 1)] for i in range(_MAX_POINTS)]

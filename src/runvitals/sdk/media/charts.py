@@ -12,7 +12,7 @@ from runvitals.monitoring.settings.messages import notify
 from runvitals.sdk import arrays
 from runvitals.sdk.media import chart_drawing
 from runvitals.sdk.media.base import Item, Media, text_of
-from runvitals.sdk.media.chart_drawing import DrawnSeries
+from runvitals.sdk.media.chart_drawing import PlottedSeries
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.media.table import Table
 from runvitals.sdk.media.values import numbers_of
@@ -22,7 +22,7 @@ _CURVE_POINTS = 1000
 _HISTOGRAM_BINS = 32
 
 
-class TableChart(Media):
+class ChartMedia(Media):
     """A chart: a picture, and the table that it shows, which is recorded beside it.
 
     Args:
@@ -52,7 +52,7 @@ def line(
     stroke: str | None = None,
     title: str | None = None,
     split_table: bool = False,
-) -> TableChart:
+) -> ChartMedia:
     """Return a line chart of two columns of a table.
 
     Args:
@@ -66,24 +66,24 @@ def line(
         >>> run.log({"loss by lr": runvitals.plot.line(table, x="lr", y="loss", title="loss")})
     """
     places = _columns(table, x, y, *([stroke] if stroke else []))
-    return TableChart(table, lambda: chart_drawing.lines(_split(table, *places), title or "", x, y))
+    return ChartMedia(table, lambda: chart_drawing.lines(_split(table, *places), title or "", x, y))
 
 
-def scatter(table: Table, x: str, y: str, title: str | None = None, split_table: bool = False) -> TableChart:
+def scatter(table: Table, x: str, y: str, title: str | None = None, split_table: bool = False) -> ChartMedia:
     """Return a scatter plot of two columns of a table.
 
     Raises:
         ValueError: no such column.
     """
     places = _columns(table, x, y)
-    return TableChart(
+    return ChartMedia(
         table, lambda: chart_drawing.lines(_split(table, *places), title or "", x, y, points=True)
     )
 
 
 def bar(
     table: Table, label: str, value: str, title: str | None = None, split_table: bool = False
-) -> TableChart:
+) -> ChartMedia:
     """Return a bar chart: a bar for each row.
 
     Raises:
@@ -96,10 +96,10 @@ def bar(
         values = _numbers([row[counted] for row in table.data])
         return chart_drawing.bars(names, [(value, values)], title or "", label, value)
 
-    return TableChart(table, draw)
+    return ChartMedia(table, draw)
 
 
-def histogram(table: Table, value: str, title: str | None = None, split_table: bool = False) -> TableChart:
+def histogram(table: Table, value: str, title: str | None = None, split_table: bool = False) -> ChartMedia:
     """Return a histogram of a column.
 
     Raises:
@@ -113,7 +113,7 @@ def histogram(table: Table, value: str, title: str | None = None, split_table: b
         names = [f"{edge:.3g}" for edge in edges[:-1]]
         return chart_drawing.bars(names, [("count", [*map(float, counts)])], title or "", value, "count")
 
-    return TableChart(table, draw)
+    return ChartMedia(table, draw)
 
 
 def line_series(
@@ -123,7 +123,7 @@ def line_series(
     title: str | None = None,
     xname: str | None = None,
     split_table: bool = False,
-) -> TableChart:
+) -> ChartMedia:
     """Return a chart of several lines.
 
     Args:
@@ -150,7 +150,7 @@ def line_series(
         for x, y in zip(x_values, values, strict=False)
     ]  # fmt: skip
     table = Table(columns=[x_name, "lineKey", "lineVal"], data=rows)
-    return TableChart(table, lambda: chart_drawing.lines(_split(table, 0, 2, 1), title or "", x_name, ""))
+    return ChartMedia(table, lambda: chart_drawing.lines(_split(table, 0, 2, 1), title or "", x_name, ""))
 
 
 def confusion_matrix(
@@ -160,7 +160,7 @@ def confusion_matrix(
     class_names: Sequence[str] | None = None,
     title: str | None = None,
     split_table: bool = False,
-) -> TableChart:
+) -> ChartMedia:
     """Return a confusion matrix: how often each class was predicted for each.
 
     Args:
@@ -191,7 +191,7 @@ def confusion_matrix(
     rows = [[actual, guess, counts[i][j]] for i, actual in enumerate(names) for j, guess in enumerate(names)]
     table = Table(columns=["Actual", "Predicted", "nPredictions"], data=rows)
     heading = title or "Confusion matrix"
-    return TableChart(table, lambda: chart_drawing.matrix(counts, names, heading, "predicted", "actual"))
+    return ChartMedia(table, lambda: chart_drawing.matrix(counts, names, heading, "predicted", "actual"))
 
 
 def _place_of_class(classes: Sequence[Any], names: Sequence[str], named: bool) -> Callable[[Any], int]:
@@ -218,7 +218,7 @@ def roc_curve(
     classes_to_plot: Sequence[Any] | None = None,
     title: str | None = None,
     split_table: bool = False,
-) -> TableChart:
+) -> ChartMedia:
     """Return the ROC curve of each class: the rate of true positives over that of false ones.
 
     Args:
@@ -243,7 +243,7 @@ def roc_curve(
         rows += [[name, x, y] for x, y in _thinned(curve)]
     table = Table(columns=["class", "fpr", "tpr"], data=rows)
     words = (title or "ROC curve", "false positive rate", "true positive rate")
-    return TableChart(table, lambda: chart_drawing.lines(_split(table, 1, 2, 0), *words))
+    return ChartMedia(table, lambda: chart_drawing.lines(_split(table, 1, 2, 0), *words))
 
 
 def pr_curve(
@@ -254,7 +254,7 @@ def pr_curve(
     interp_size: int = 21,
     title: str | None = None,
     split_table: bool = False,
-) -> TableChart:
+) -> ChartMedia:
     """Return the precision-recall curve of each class; see `roc_curve`.
 
     Args:
@@ -274,7 +274,7 @@ def pr_curve(
         rows += [[name, x, y] for x, y in _thinned(curve)]
     table = Table(columns=["class", "recall", "precision"], data=rows)
     words = (title or "Precision-recall curve", "recall", "precision")
-    return TableChart(table, lambda: chart_drawing.lines(_split(table, 1, 2, 0), *words))
+    return ChartMedia(table, lambda: chart_drawing.lines(_split(table, 1, 2, 0), *words))
 
 
 def plot_table(
@@ -283,7 +283,7 @@ def plot_table(
     fields: Mapping[str, str],
     string_fields: Mapping[str, str] | None = None,
     split_table: bool = False,
-) -> TableChart | Table:
+) -> ChartMedia | Table:
     """Return the chart of one of W&B's own specifications: line, scatter, bar, histogram, area under curve.
 
     For a specification that its users have written, the table itself.
@@ -305,7 +305,7 @@ def plot_table(
     return data_table
 
 
-def visualize(id: str, value: Table) -> TableChart | Table:
+def visualize(id: str, value: Table) -> ChartMedia | Table:
     """Return the table of a chart that W&B's users have specified; see `plot_table`."""
     return plot_table(id, value, {})
 
@@ -347,7 +347,7 @@ def _columns(table: Table, *names: str) -> list[int]:
     return [table.columns.index(name) for name in names]
 
 
-def _split(table: Table, x: int, y: int, stroke: int | None = None) -> list[DrawnSeries]:
+def _split(table: Table, x: int, y: int, stroke: int | None = None) -> list[PlottedSeries]:
     """Return the rows as series: one for each value of the column `stroke`. Texts are numbered."""
     xs, ys = _numbers([row[x] for row in table.data]), _numbers([row[y] for row in table.data])
     named: dict[str, tuple[list[float], list[float]]] = {}
@@ -355,7 +355,7 @@ def _split(table: Table, x: int, y: int, stroke: int | None = None) -> list[Draw
         series = named.setdefault("" if stroke is None else text_of(row[stroke]), ([], []))
         series[0].append(x_value)
         series[1].append(y_value)
-    return [DrawnSeries(name, *values) for name, values in named.items()]
+    return [PlottedSeries(name, *values) for name, values in named.items()]
 
 
 def _numbers(values: Sequence[Any]) -> list[float]:

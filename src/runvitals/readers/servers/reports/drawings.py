@@ -31,7 +31,7 @@ class Stroke(NamedTuple):
     about: str = ""
 
 
-class Words(NamedTuple):
+class PlacedText(NamedTuple):
     """A text on its baseline. `anchor`: its start, middle or end is at x."""
 
     x: float
@@ -60,7 +60,7 @@ class Dot(NamedTuple):
     about: str
 
 
-Shape = Stroke | Words | Box | Dot
+Shape = Stroke | PlacedText | Box | Dot
 
 
 class Drawing(NamedTuple):
@@ -113,9 +113,9 @@ def bars_of(marks: Sequence[MarkedValue], title: str) -> list[Drawing]:
             top, width = place * _BAR_HEIGHT, abs(mark.y) * scale
             left = zero - width if mark.y < 0 else zero
             shapes += [
-                Words(_BAR_LEFT - 8, top + 13, _short(mark.label), "end"),
+                PlacedText(_BAR_LEFT - 8, top + 13, _short(mark.label), "end"),
                 Box(left, top + 3, width, 12, mark.color, mark.label),
-                Words(WIDTH - _BAR_RIGHT + 6, top + 13, text_of(mark.y)),
+                PlacedText(WIDTH - _BAR_RIGHT + 6, top + 13, text_of(mark.y)),
             ]
         drawings.append(Drawing(title, _BAR_HEIGHT * len(part), shapes))
     if len(marks) > _SHOWN_BARS:
@@ -148,8 +148,8 @@ def parallel_of(axes: Sequence[FieldAxis], runs: Sequence[tuple[str, str]], titl
         heights.append(places)
         shapes += [
             Stroke([(x, _AXIS_TOP), (x, _HEIGHT - _BOTTOM)], _GRID, 1.0),
-            Words(x, _AXIS_TOP - 10, _short(axis.name), "middle"),
-            *(Words(x - 5, _level(at) + 4, _short(text), "end") for at, text in ticks_of_axis),
+            PlacedText(x, _AXIS_TOP - 10, _short(axis.name), "middle"),
+            *(PlacedText(x - 5, _level(at) + 4, _short(text), "end") for at, text in ticks_of_axis),
         ]
     for run, (name, color) in enumerate(runs):
         for part in _whole_parts([places[run] for places in heights]):
@@ -178,10 +178,10 @@ class _Plot:
             _, y = self.place(self._across[0], value)
             label = f"{10**value:.4g}" if logarithmic else f"{value:.4g}"
             yield Stroke([(_LEFT, y), (WIDTH - _RIGHT, y)], _GRID, 1.0)
-            yield Words(_LEFT - 6, y + 4, label, "end")
+            yield PlacedText(_LEFT - 6, y + 4, label, "end")
         for value in ticks(*self._across):
             x, _ = self.place(value, self._up[0])
-            yield Words(x, _HEIGHT - 8, f"{value:.6g}", "middle")
+            yield PlacedText(x, _HEIGHT - 8, f"{value:.6g}", "middle")
 
 
 def ticks(low: float, high: float) -> list[float]:

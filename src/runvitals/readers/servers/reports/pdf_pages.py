@@ -8,7 +8,7 @@ from html import escape
 from html.parser import HTMLParser
 from typing import Any, Final
 
-from runvitals.readers.servers.reports.drawings import WIDTH, Dot, Drawing, Shape, Stroke, Words
+from runvitals.readers.servers.reports.drawings import WIDTH, Dot, Drawing, PlacedText, Shape, Stroke
 from runvitals.readers.servers.reports.exported_report import ExportedReport
 from runvitals.readers.servers.reports.html_page import as_of
 from runvitals.readers.servers.reports.panel_drawings import drawings_of
@@ -48,6 +48,8 @@ class PlainBlocks(HTMLParser):
         """Begin a block."""
         if tag in _BLOCKS:
             self.found.append((tag, ""))
+        elif tag == "br":
+            self.handle_data(" ")
         elif tag in ("td", "th") and self.found:
             self.found[-1] = self.found[-1][0], self.found[-1][1] + "   "
 
@@ -143,7 +145,7 @@ def _shape(shape: Shape, height: float) -> Any:
     from reportlab.graphics import shapes
     from reportlab.lib.colors import HexColor
 
-    if isinstance(shape, Words):
+    if isinstance(shape, PlacedText):
         text = printable(shape.text)
         return shapes.String(shape.x, height - shape.y, text, fontSize=10, textAnchor=shape.anchor)
     color = HexColor(shape.color)

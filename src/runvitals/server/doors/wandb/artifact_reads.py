@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.model import json_values
 from runvitals.model.artifact_names import MAX_PATH
+from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.artifacts.storage.rows import CollectionVersion, UnknownArtifact, Version
 from runvitals.server.doors.wandb.artifact_nodes import (
@@ -113,6 +114,9 @@ def _types(context: GraphQLContext, project: ProjectNode) -> list[TypeNode]:
     if not may_read(context, project):
         return []
     types = artifacts_of(context).collections.types(project.number)
+    if is_registry(project.name):  # with those that it takes and does not have yet
+        allowed = set(context.metadata_store.registries.types(project.number))
+        types |= dict.fromkeys(sorted(allowed - types.keys()), (0, 0))
     return [TypeNode(project, name, number, created_ms) for name, (number, created_ms) in types.items()]
 
 
