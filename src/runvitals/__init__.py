@@ -122,9 +122,11 @@ _MODULES = {
     "restore": "readers.servers.wandb.restored_file",
 }
 _SUBMODULES = (
-    "accelerate", "catboost", "data_types", "fastai", "integration", "keras", "lightgbm", "lightning",
-    "mlflow", "plot", "sb3", "sklearn", "tensorboard", "tensorflow", "transformers", "ultralytics", "xgboost",
+    "catboost", "data_types", "fastai", "integration", "keras", "lightgbm", "lightning",
+    "mlflow", "plot", "sb3", "sklearn", "tensorboard", "tensorflow", "ultralytics", "xgboost",
 )  # fmt: skip
+_SWITCHES = ("accelerate", "transformers")
+"""Modules that add a switch to their framework, which must be installed."""
 _OF_ACTIVE_RUN = ("config", "summary")
 _METHODS_OF_RUN = ("link_artifact", "link_model", "log_code", "log_model", "use_model")
 _ERRORS = ("CommError", "Error", "UsageError", "errors")
@@ -270,7 +272,7 @@ def __getattr__(name: str) -> object:
         from runvitals.sdk import start
 
         return start.current_run()
-    if name in _SUBMODULES:
+    if name in _SUBMODULES or name in _SWITCHES:
         return _submodule(name)
     if name in _SWEEPS:
         from runvitals.readers.servers.sweeps import functions

@@ -49,12 +49,9 @@ class WandbRun:
         return run.url is not None
 
     def to_html(self, height: int = 420, hidden: bool = False) -> str:
-        """Return a link to the run's page; its id without a server."""
-        from html import escape
-
+        """Return the run as notebooks show it; its id if it is not recorded."""
         run: Any = self
-        name = escape(f"{run.name} ({run.id})")
-        return f'<a href="{escape(run.url)}" target="_blank">{name}</a>' if run.url else name
+        return run._repr_html_() or str(run.id)
 
     def join(self, exit_code: int | None = None) -> None:
         """Finish the run; an old name of `finish`."""
