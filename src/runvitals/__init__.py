@@ -121,8 +121,8 @@ _OF_ACTIVE_RUN = ("config", "summary")
 _METHODS_OF_RUN = ("link_artifact", "link_model", "log_code", "log_model", "use_model")
 _ERRORS = ("CommError", "Error", "UsageError", "errors")
 _OF_WANDB = (
-    "AlertLevel", "join", "login", "mark_preempting", "require", "setup", "teardown", "termerror", "termlog",
-    "termwarn", "util", "visualize",
+    "AlertLevel", "join", "login", "mark_preempting", "require", "sagemaker_auth", "setup", "teardown",
+    "termerror", "termlog", "termwarn", "util", "visualize",
 )  # fmt: skip
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -124,6 +125,7 @@ def test_a_backup_of_a_server_that_receives_is_restored_to_another_pair(
     assert main(["restore", copy, "--check"]) == 0
 
     assert main(["restore", copy, *new]) == 0
+    assert main(["server", "check", "--listen", "127.0.0.1:0", *new]) == 0
     with start(new) as (_, client):
         assert client.get("/readyz").json()["warnings"] == []
         assert numbers_of(client) >= {float(value) for value in range(15)}
@@ -203,7 +205,8 @@ def made(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Made:
 def dies_at(point: str, *command: str) -> int:
     """Run a command, which is killed when it calls a function."""
     module, _, name = point.rpartition(".")
-    mock.patch.object(import_module(module), name, lambda *_: os.kill(os.getpid(), signal.SIGKILL)).start()
+    killed = partial(os.kill, os.getpid(), signal.SIGKILL)
+    mock.patch.object(import_module(module), name, side_effect=lambda *_: killed()).start()
     return main(list(command))
 
 
@@ -244,6 +247,18 @@ def test_no_server_starts_with_a_restore_that_was_killed(
     _, output = refused.communicate(timeout=PATIENCE_S)
     assert refused.returncode == 1
     assert "does not belong to the store" in output or "catalogue.db is missing" in output
+
+
+def test_a_move_of_metadata_that_was_killed_left_nothing(
+    made: Made, stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    eventually(lambda: servers_of(made.options[3]) == 0)
+    for target in (stores.new()[-1], str(tmp_path / "copy.db")):
+        kill_at("database.copying.set_highest_id", "store", "migrate", made.options[3], target)
+        assert not (tmp_path / "copy.db").exists()
+        assert main(["store", "migrate", made.options[3], target]) == 0  # goes through, as into a new one
+        assert "run: 1 rows, digest " in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["copy.db"]
 
 
 @pytest.mark.parametrize("name", ["backup", "backup.tar"])

@@ -19,9 +19,12 @@ from runvitals.cli import main
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.database import migration
 from runvitals.server.database.database import Database
-from runvitals.server.database.migration import newest, present
+from runvitals.server.database.migration import downgrade, newest, present
 from runvitals.server.database.server_link import count_servers
 from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.pairing.pairing import pair
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.version import __version__
 from tests.cli.test_server import envelope, serving, values
 from tests.cli.test_several_servers import Stores, stores
 from tests.forked_command import ForkedCommand
@@ -126,6 +129,43 @@ def test_what_would_be_lost_prevents_a_downgrade(
         database.write(lambda connection: connection.execute(text(badge)))
     assert main(["downgrade", EARLIER, *at]) == 1
     assert f"cannot return to the revision before {NEXT}: 1 badges" in capsys.readouterr().err
+    assert revision(path) == NEXT
+
+
+def test_an_upgrade_and_the_way_back_are_checked_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], install_later_version: Callable[[], None]
+) -> None:
+    folder, copy = str(tmp_path / "store"), str(tmp_path / "backup.tar")
+    at, path = ["--store", folder], f"{folder}/catalogue.db"
+    with SqliteChunks(folder) as samples, open_metadata_store(path) as store:
+        pair(samples, store)
+        ada = store.accounts.users.create("ada", CLI, now_ms=1)
+    assert main(["upgrade", "--check", *at]) == 0
+    assert "no revisions to apply\nservers may be replaced one after the other" in capsys.readouterr().out
+    with opened(path) as database:
+        downgrade(database, "0048")
+    assert main(["backup", copy, *at]) == 0
+    capsys.readouterr()
+    assert main(["upgrade", "--check", *at]) == 1
+    shown = capsys.readouterr().out
+    assert f"has revision 0048; runvitals {__version__} has {EARLIER}" in shown
+    assert "  0049: Buckets that keep the files of teams" in shown
+    assert "no backup was named" in shown
+    assert main(["upgrade", "--check", "--backup", copy, *at]) == 0
+    assert f"{copy} is 0.0 hours old" in capsys.readouterr().out
+    assert main(["upgrade", *at]) == 0
+    assert main(["downgrade", "--check", "0048", *at]) == 0
+    assert f"can return from revision {EARLIER} to 0048, and nothing is lost" in capsys.readouterr().out
+    install_later_version()
+    assert main(["upgrade", "--check", "--backup", copy, *at]) == 1
+    assert f"has tables of revision 0048, not {EARLIER}: make a new backup" in capsys.readouterr().out
+    assert main(["upgrade", *at]) == 0
+    with opened(path) as database:
+        badge = f"INSERT INTO badge (user_id) VALUES ({ada.id})"
+        database.write(lambda connection: connection.execute(text(badge)))
+    capsys.readouterr()
+    assert main(["downgrade", "--check", EARLIER, *at]) == 1
+    assert "1 badges: delete them\ndelete that, or restore the backup" in capsys.readouterr().out
     assert revision(path) == NEXT
 
 

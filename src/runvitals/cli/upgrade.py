@@ -70,11 +70,8 @@ def _check(arguments: argparse.Namespace) -> int:
                 return 0
             with database.read() as connection:
                 running = count_servers(connection)
-            print(
-                f"{running} servers use it and have to end first"
-                if running
-                else "no server uses PostgreSQL now"
-            )
+            if running:
+                print(f"{running} servers use it and have to end first")
             return _check_backup(arguments.backup, database)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None

@@ -179,10 +179,12 @@ export interface components {
             /** @description When the first of them is deleted. */
             expires_ms: number | null;
             newest_ms: number;
+            /** @description The last day (UTC) on which a file of it was read. */
+            last_read: string | null;
             /** @description `artifact:delete` if the requester may delete it. */
             may: string[];
         };
-        /** @description A page of artifacts of a project, the largest first. */
+        /** @description A page of artifacts of a project. */
         ArtifactBytesPage: {
             artifacts: components["schemas"]["ArtifactBytes"][];
             total: number;
@@ -193,6 +195,8 @@ export interface components {
             artifacts: components["schemas"]["Artifact"][];
             total: number;
             next: string | null;
+            /** @description Of one artifact: after how long its versions are deleted; null: they are kept. */
+            ttl_s: number | null;
         };
         /** @description Which cost centre is to pay, for what and from which day on. */
         Assignment: {
@@ -741,6 +745,14 @@ export interface components {
             crashed?: components["schemas"]["Choice"] | null;
             custom?: components["schemas"]["Choice"] | null;
             findings?: components["schemas"]["Choice"] | null;
+        };
+        /** @description What the time to live of artifacts will take. */
+        ExpirySummary: {
+            versions: number;
+            /** @description Content that several versions have counts in each. */
+            bytes: number;
+            /** @description When the first of them is deleted. */
+            first_ms: number | null;
         };
         /** @description The device's key, and whose it is. */
         FetchedKey: {
@@ -1465,6 +1477,30 @@ export interface components {
         MatchingCollections: {
             collections: components["schemas"]["MatchingCollection"][];
         };
+        /** @description The bytes that a project stores, and how old and how used it is. */
+        MeasuredProject: {
+            project: string;
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
+            trash: number;
+            bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
+            /** @description When it leaves the trash for good; None: it is not there. */
+            purged_ms: number | null;
+            /** @description `project:delete` if the requester may delete it. */
+            may: string[];
+        };
         /** @description A page of keys. */
         MediaKeysPage: {
             media: components["schemas"]["MediaKey"][];
@@ -1799,11 +1835,6 @@ export interface components {
             description: string;
             /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
             visibility?: ("team" | "organisation" | "restricted") | null;
-            /**
-             * @description The types of artifacts that can be linked; none: all.
-             * @default []
-             */
-            types: string[];
         };
         /** @description A version of an artifact that is to be linked. */
         NewRegistryLink: {
@@ -2464,11 +2495,13 @@ export interface components {
             trash: number;
             bytes: number;
         };
-        /** @description A page of projects, the largest first. */
+        /** @description A page of projects. */
         ProjectBytesPage: {
-            projects: components["schemas"]["ProjectBytes"][];
+            projects: components["schemas"]["MeasuredProject"][];
             total: number;
             next: string | null;
+            trash: components["schemas"]["TrashSummary"];
+            expiring: components["schemas"]["ExpirySummary"];
         };
         /** @description Changes of a project. */
         ProjectChanges: {
@@ -2592,10 +2625,8 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description Fields that are left out do not change. All but the description are for administrators. */
+        /** @description Fields that are left out do not change. */
         RegistryChanges: {
-            name?: string | null;
-            types?: string[] | null;
             description?: string | null;
             visibility?: ("team" | "organisation" | "restricted") | null;
         };
@@ -2610,6 +2641,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The number of its newest version. */
             newest: number | null;
             /** @description Alias → number of a version. */
@@ -2642,8 +2675,6 @@ export interface components {
             collections: number;
             versions: number;
             protected_aliases: string[];
-            /** @description The types of artifacts that can be linked; none: all. */
-            types: string[];
             /** @description User names. */
             admins: string[];
             open_requests: number;
@@ -2957,6 +2988,8 @@ export interface components {
             name: string;
             started_ms: number;
             last_ms: number;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
             in_trash: boolean;
             /** @description When it leaves the trash for good. */
             purged_ms: number | null;
@@ -3585,6 +3618,11 @@ export interface components {
             objects: number;
             bytes: number;
         };
+        /** @description What of an artifact is changed. */
+        TimeToLiveForm: {
+            /** @description Seconds from the logging of a version to its deletion; null: versions are kept. */
+            ttl_s: number | null;
+        };
         /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
@@ -3598,6 +3636,16 @@ export interface components {
         Transfer: {
             /** @description A team or user. */
             entity: string;
+        };
+        /** @description What the trash holds. */
+        TrashSummary: {
+            runs: number;
+            /** @description How much is free once it is empty: of runs and reports. */
+            bytes: number;
+            /** @description When the first of the runs leaves it for good. */
+            first_ms: number | null;
+            /** @description When the last of them does. */
+            last_ms: number | null;
         };
         /** @description A project that went to the trash with its runs. */
         TrashedProject: {
@@ -3919,6 +3967,8 @@ export interface components {
             run: string | null;
             /** @description The runs that used it, as far as the requester may read them. */
             used_by: string[];
+            /** @description When it is deleted, ms UTC; null: it is kept. */
+            expires_ms: number | null;
         };
         /** @description The plan of a team, a user or the organisation, from a day on. */
         AssignedPlan: {
@@ -4071,6 +4121,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
         };
         /** @description The numbers of a column in the runs of a group. */
         ColumnSummary: {
@@ -4144,7 +4196,7 @@ export interface components {
             source: string;
         };
         /**
-         * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
+         * @description What depends on versions of artifacts: at most 100 of each are shown.
          *
          *     What the requester may not read is counted and not shown.
          */
@@ -4767,6 +4819,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The team or user that has the project; null without accounts. */
             entity: string | null;
             project: string;
@@ -5144,6 +5198,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The number of its newest version. */
             newest: number | null;
             /** @description Alias → number of a version. */
@@ -5667,6 +5723,12 @@ export interface components {
             /** @description That work now: they end if public links are switched off. */
             public_links: number;
         };
+        /** @description After how long the versions of an artifact are deleted. */
+        TimeToLive: {
+            ttl_s: number | null;
+            /** @description Versions that are deleted because of it, now or later. */
+            expiring_versions: number;
+        };
         /** @description A rule that could not decide, and the series that it would need. */
         Undecided: {
             id: string;
@@ -5840,6 +5902,7 @@ export type EntityProjectChanges = components['schemas']['EntityProjectChanges']
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
+export type ExpirySummary = components['schemas']['ExpirySummary'];
 export type FetchedKey = components['schemas']['FetchedKey'];
 export type FieldColumn = components['schemas']['FieldColumn'];
 export type FilterCheck = components['schemas']['FilterCheck'];
@@ -5906,6 +5969,7 @@ export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
 export type MatchingCollections = components['schemas']['MatchingCollections'];
+export type MeasuredProject = components['schemas']['MeasuredProject'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -6123,9 +6187,11 @@ export type TeamRequest = components['schemas']['TeamRequest'];
 export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type TeamSetting = components['schemas']['TeamSetting'];
 export type TeamStorage = components['schemas']['TeamStorage'];
+export type TimeToLiveForm = components['schemas']['TimeToLiveForm'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
+export type TrashSummary = components['schemas']['TrashSummary'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
 export type TrialResult = components['schemas']['TrialResult'];
@@ -6283,6 +6349,7 @@ export type TeamAlerts = components['schemas']['TeamAlerts'];
 export type Team = components['schemas']['Team'];
 export type TeamSecret = components['schemas']['TeamSecret'];
 export type TeamSettings = components['schemas']['TeamSettings'];
+export type TimeToLive = components['schemas']['TimeToLive'];
 export type Undecided = components['schemas']['Undecided'];
 export type Use = components['schemas']['Use'];
 export type Verdict = components['schemas']['Verdict'];

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -87,6 +88,32 @@ def visualize(id: str, value: Any) -> Any:
     from runvitals.sdk.media.charts import plot_table
 
     return plot_table(id, value, {})
+
+
+def sagemaker_auth(
+    overrides: Mapping[str, str] | None = None, path: str = ".", api_key: str | None = None
+) -> None:
+    """Write the server and its key to `secrets.env` in a folder of sources that a job takes with it.
+
+    The job's script reads them from its environment, as `WANDB_BASE_URL` and `WANDB_API_KEY`.
+
+    Args:
+        overrides: further variables.
+        path: the folder.
+        api_key: the key; default: the one that `runvitals login` has stored.
+
+    Raises:
+        ValueError: no server is set, or there is no key for it.
+        OSError: the file cannot be written.
+    """
+    server = resolve_settings({})["server"]
+    key = api_key or (stored_keys.token(server, os.environ) if server else None)
+    if server is None or key is None:
+        raise ValueError("sagemaker_auth(): no server or no key for it; `runvitals login URL` sets both")
+    values = {"WANDB_BASE_URL": server, "WANDB_API_KEY": key, **(overrides or {})}
+    descriptor = os.open(os.path.join(path, "secrets.env"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(f"{name}={value}\n" for name, value in values.items())
 
 
 def make_artifact_name_safe(name: str) -> str:

@@ -185,7 +185,8 @@ class ArtifactNode:
         self.digest = row.digest
         self.digest_algorithm = "MANIFEST_MD5"
         self.description = row.description or None
-        self.ttl_duration_seconds = _KEPT if row.ttl_s is None or row.ttl_s <= 0 else row.ttl_s
+        ttl_s = row.collection.ttl_s if row.ttl_s is None else row.ttl_s
+        self.ttl_duration_seconds = _KEPT if ttl_s is None or ttl_s <= 0 else ttl_s
         self.ttl_is_inherited = row.ttl_s is None
         self.tags = [tag_node(tag) for tag in row.tags]
         self.history_step = row.history_step

@@ -18,6 +18,7 @@ from runvitals.server.artifacts.storage.rows import (
     Entry,
     UnknownArtifact,
 )
+from runvitals.server.files.bucket_redirect import bucket_redirect
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, stored_page
@@ -297,6 +298,9 @@ def file(
     download: Annotated[
         str | None, Query(description="The name under which to save it.", max_length=1000)
     ] = None,
+    redirect: Annotated[
+        bool, Query(description="To a signed address in the bucket of the team, if it has one.")
+    ] = False,
 ) -> Response:
     """A file of a version. Who reads the registry reads it, also where its project is restricted."""
     store = registry.access.metadata_store
@@ -304,8 +308,12 @@ def file(
     if entry is None or entry.sha256 is None:
         raise HTTPException(404, f"the version has no file {path!r}")
     stored = store.stored_files.stored(entry.sha256, entry.place)
+    if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
+        count_download(store, registry.requester, version.id, registry.now_ms)
+        return elsewhere
     opened = None if stored is None else received_files(request).open_file(stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
     count_download(store, registry.requester, version.id, registry.now_ms)
+    store.read_days.note_version(version.version.id, registry.now_ms)
     return content_response(request, opened, entry.sha256, download)

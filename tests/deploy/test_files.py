@@ -6,35 +6,32 @@ import argparse
 import re
 import shlex
 import sys
+from importlib import metadata
 from pathlib import Path
-from typing import Any
 
-import kubernetes_validate
 import pytest
 import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from runvitals.cli import server
+from runvitals.server.database.database import FURTHER_CONNECTIONS, POOLED_CONNECTIONS
 from runvitals.store.samples.clickhouse import parse_address
 
-DEPLOY = Path(__file__).parents[1] / "deploy"
-MANIFESTS = sorted((DEPLOY / "kubernetes").glob("*.yaml"))
+DEPLOY = Path(__file__).parents[2] / "deploy"
 COMPOSE = DEPLOY / "compose" / "compose.yaml"
+# Two more for locks and for notifications.
+CONNECTIONS = POOLED_CONNECTIONS + FURTHER_CONNECTIONS + 2
 
 
-def documents(path: Path) -> list[dict[str, Any]]:
-    return [document for document in yaml.safe_load_all(path.read_text()) if document]
-
-
-@pytest.mark.parametrize("path", MANIFESTS, ids=lambda path: path.name)
-def test_the_manifests_are_valid(path: Path) -> None:
-    for document in documents(path):
-        kubernetes_validate.validate(document, "1.32", strict=True)
-
-
-def test_a_wrong_manifest_is_found() -> None:
-    wrong = documents(DEPLOY / "kubernetes" / "servers.yaml")[0] | {"specs": {}}
-    with pytest.raises(kubernetes_validate.ValidationError):
-        kubernetes_validate.validate(wrong, "1.32", strict=True)
+def test_the_image_has_fixed_versions_of_the_packages_that_are_needed() -> None:
+    lines = (DEPLOY / "constraints.txt").read_text().splitlines()
+    fixed = dict(line.split("==") for line in lines if line[:1] != "#")
+    extras = re.findall(r"\.whl\)\[([\w,-]+)\]", (DEPLOY / "Dockerfile").read_text())[0].split(",")
+    requirements = map(Requirement, metadata.requires("runvitals") or ())
+    for requirement in requirements:
+        if requirement.marker and any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
+            assert fixed[canonicalize_name(requirement.name)] in requirement.specifier
 
 
 def test_the_compose_file_is_valid() -> None:
@@ -51,7 +48,9 @@ def test_the_compose_file_is_valid() -> None:
         for volume in service.get("volumes", ()):
             source = volume.split(":")[0]
             assert source in volumes or (COMPOSE.parent / source).exists()
-    for named in re.findall(r"server ([\w-]+):8900", (COMPOSE.parent / "nginx.conf").read_text()):
+    servers = [name for name in services if name.startswith("server-")]
+    assert services["postgres"]["command"][-1] == f"max_connections={len(servers) * CONNECTIONS + 4}"
+    for named in re.findall(r"server [\w-]+ ([\w-]+):8900", (DEPLOY / "proxies" / "haproxy.cfg").read_text()):
         assert named in services
 
 
@@ -59,20 +58,14 @@ def commands() -> dict[str, list[str]]:
     """The arguments of `runvitals server` in each file."""
     composed = yaml.safe_load(COMPOSE.read_text())
     shell = composed["services"]["server-1"]["command"][-1]
-    [of_pods] = [
-        document["spec"]["template"]["spec"]["containers"][0]["args"]
-        for document in documents(DEPLOY / "kubernetes" / "servers.yaml")
-        if document["kind"] == "StatefulSet"
-    ]
     image = re.findall(r"^CMD \[(.*)\]$", (DEPLOY / "Dockerfile").read_text(), re.MULTILINE)[-1]
     return {
         "compose": shlex.split(shell[shell.index("runvitals server") :]),
-        "kubernetes": of_pods,
         "Dockerfile": [word.strip(' "') for word in image.split(",")],
     }
 
 
-@pytest.mark.parametrize("file", ["compose", "kubernetes", "Dockerfile"])
+@pytest.mark.parametrize("file", ["compose", "Dockerfile"])
 def test_the_server_has_these_options(file: str) -> None:
     program, *arguments = commands()[file]
     assert program == "runvitals"
@@ -83,10 +76,3 @@ def test_the_server_has_these_options(file: str) -> None:
     if file != "Dockerfile":
         assert parse_address(parsed.store, {}).database == "runvitals"
         assert parsed.catalogue == "postgresql://runvitals@postgres/runvitals"
-
-
-def test_every_secret_that_is_used_is_in_the_example() -> None:
-    [example] = documents(DEPLOY / "kubernetes" / "secret.example.yaml")
-    used = set(re.findall(r"key: ([\w-]+-password)", "".join(path.read_text() for path in MANIFESTS)))
-    used |= set(re.findall(r"/run/secrets/runvitals/([\w.-]+)", MANIFESTS[1].read_text()))
-    assert used == set(example["stringData"])
