@@ -37,6 +37,7 @@ TITLES = {
     "fleet": "Fleet",
     "web": "Page",
     "reports": "Reports",
+    "registries": "Registries",
     "leet": "Terminal UI",
 }
 
