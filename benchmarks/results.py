@@ -28,6 +28,7 @@ TITLES = {
     "ingest": "Ingest over HTTP",
     "doors": "Doors",
     "files": "Files",
+    "artifacts": "Artifacts",
     "clients": "Clients of wandb",
     "store": "Store",
     "metadata": "Metadata store",
