@@ -125,6 +125,7 @@ def test_a_backup_of_a_server_that_receives_is_restored_to_another_pair(
     assert main(["restore", copy, "--check"]) == 0
 
     assert main(["restore", copy, *new]) == 0
+    assert main(["server", "check", "--listen", "127.0.0.1:0", *new]) == 0
     with start(new) as (_, client):
         assert client.get("/readyz").json()["warnings"] == []
         assert numbers_of(client) >= {float(value) for value in range(15)}

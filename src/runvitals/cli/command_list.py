@@ -40,6 +40,7 @@ COMMANDS: Final = {
     "neuron": "write and check the configuration file of AWS's neuron-monitor",
     "server": "store and show the runs of many machines",
     "docs": "print the guides in the terminal, list their topics, search them",
+    "completion": "print the script that completes commands in bash, zsh or fish",
     "token": "create, list and revoke the access tokens of a server",
     "user": "create, change and remove the users of a server",
     "team": "create and remove the teams of a server, and change their members",
@@ -58,5 +59,5 @@ COMMANDS: Final = {
     "upgrade": "upgrade the tables of a server, or say what an upgrade would do",
     "downgrade": "return the tables of a server to those of an earlier version",
 }
-EXTRAS = {"leet": "tui", "mcp": "mcp"}
+EXTRAS = {"leet": "tui", "mcp": "mcp", "completion": "completion"}
 """Command → extra that installs its packages, if it is not `server`."""

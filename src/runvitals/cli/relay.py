@@ -130,9 +130,9 @@ def _say(text: str) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
+    from runvitals.base.progress import size_text
     from runvitals.monitoring.monitor import relay_connection
     from runvitals.relay.engine.cursor import find_cursors
-    from runvitals.sdk.artifacts.progress import size_text
 
     folder = directory(arguments)
     response = relay_connection.ask(folder, {"op": "hello"}, _RELAY_TIMEOUT_S)

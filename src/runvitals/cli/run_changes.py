@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _RUN = "run id, a unique prefix of it, the run's name, or `latest`; of a server: its id, or TEAM/ID"
 _TIMEOUT_S = 30.0
+_MOST_CHARACTERS = {"name": 256, "tags": 256, "notes": 100_000}
 
 
 class ChangeableRuns(Protocol):
@@ -75,6 +76,15 @@ def _opened(arguments: argparse.Namespace) -> AbstractContextManager[ChangeableR
     return closing(_ServerRuns(ApiConnection(arguments.server, key, _TIMEOUT_S)))
 
 
+def _check_lengths(values: Mapping[str, Any]) -> None:
+    """Raise ValueError for what a server would not take either."""
+    for name, most in _MOST_CHARACTERS.items():
+        texts = values.get(name, ())
+        for text in [texts] if isinstance(texts, str) else texts:
+            if len(text) > most or (name == "tags" and not text):
+                raise ValueError(f"{name}: {text!r:.60}: expected a text of at most {most:,} characters")
+
+
 class _JournalRuns:
     """The runs of a data folder, whose changes are recorded beside their journals and delivered."""
 
@@ -87,6 +97,7 @@ class _JournalRuns:
         self._edits = RunEdits(folder, lambda run_id: deliver_edits(run_id, folder))
 
     def edit(self, reference: str, values: Mapping[str, Any]) -> str:
+        _check_lengths(values)
         run_id = find_run(reference, self._folder)
         at_ms = max(now_ms(), self._list.about_time(run_id, values) + 1)  # later than all that it replaces
         self._edits.record(run_id, values, at_ms)

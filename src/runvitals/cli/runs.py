@@ -15,7 +15,8 @@ from runvitals.base.terminal_text import cut
 from runvitals.cli.argument_types import positive_integer
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
-from runvitals.cli.formatting import duration, ending, inert, moment, number, table
+from runvitals.cli.formatting import ending, inert, moment, number, table
+from runvitals.model.durations import duration_text
 from runvitals.model.filter import Filter
 from runvitals.model.filter_text import parse
 from runvitals.model.run import Run
@@ -201,7 +202,7 @@ def _row(run: Run) -> list[str]:
         _cell(run.project),
         ending(run.ending),
         moment(run.started_ms),
-        duration(run.duration_ms),
+        duration_text(run.duration_ms),
         _cell(_hosts(run)),
         _last(run, "cpu"),
         _last(run, "memory_percent"),

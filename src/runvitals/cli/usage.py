@@ -56,6 +56,7 @@ def add(subparsers: Any) -> None:
         default="table",
         help="csv: all columns; focus: the FinOps Open Cost and Usage Specification",
     )
+    parser.add_argument("--json", action="store_true", help="the same as --format json; also of statements")
     add_store(parser)
 
 
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
             return _rebuild(arguments, metadata_store)
         with api_in_process(metadata_store) as api:
             if arguments.action == "statements":
-                print(_statements(api, arguments.words, arguments.month))
+                print(_statements(api, arguments))
             else:
                 _show(api, arguments)
     return 0
@@ -88,16 +89,22 @@ def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore) -> in
     return 0
 
 
-def _statements(api: AccountApi, words: list[str], month: str | None) -> str:
+def _statements(api: AccountApi, arguments: argparse.Namespace) -> str:
+    words, as_json = arguments.words, arguments.json
     action, number = (*words, "", "")[:2] if words else ("list", "")
     if action == "list" and len(words) <= 1:
-        page = api.get("/billing/statements", [("period", month), ("limit", _STATEMENTS)])
+        page = api.get("/billing/statements", [("period", arguments.month), ("limit", _STATEMENTS)])
         rows = page["statements"]
+        if as_json:
+            return json.dumps(rows, indent=1)
         left_out = f"\n{page['total'] - len(rows)} older ones: see --month" if page["next"] else ""
         return f"{table([_STATEMENT, *map(_statement_row, rows)])}{left_out}"
     if action == "show" and len(words) == _WITH_NAME:
         path = "/billing/statements/{number}"
         statement = api.get(path, number=number)
+        if as_json:
+            every = list(api.every(path, "lines", (), number=number))
+            return json.dumps({**statement, "lines": every}, indent=1)
         lines = [
             [
                 inert(line["project"] or ""),
@@ -110,7 +117,7 @@ def _statements(api: AccountApi, words: list[str], month: str | None) -> str:
         return table([_STATEMENT, _statement_row(statement)]) + "\n\n" + table([_LINE, *lines])
     if action == "issue" and len(words) == _WITH_NAME:
         issued = api.send("POST", "/billing/statements/{draft}/issue", draft=number)
-        return table([_STATEMENT, _statement_row(issued)])
+        return json.dumps(issued, indent=1) if as_json else table([_STATEMENT, _statement_row(issued)])
     raise WrongUsage("expected `statements list`, `statements show NUMBER` or `statements issue ID`")
 
 
@@ -147,7 +154,8 @@ def _show(api: AccountApi, arguments: argparse.Namespace) -> None:
         sys.stdout.write(api.get("/usage.csv", selection).replace("\r\n", "\n"))
         return
     report = api.get("/usage", selection)
-    print(json.dumps(report, indent=1) if arguments.format == "json" else _as_table(report))
+    as_json = arguments.json or arguments.format == "json"
+    print(json.dumps(report, indent=1) if as_json else _as_table(report))
 
 
 def _as_table(report: dict[str, Any]) -> str:

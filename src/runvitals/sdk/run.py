@@ -449,6 +449,15 @@ class Run(RunArtifacts):
     ) -> None:
         self._end(0 if kind is None else exit_code_of(kind, error), closing=False, error=error)
 
+    def _repr_html_(self) -> str | None:
+        """Return the run for a notebook, as its journal has it now; None if there is none."""
+        if self.disabled:
+            return None
+        from runvitals.readers.journals.run_handle import open_run
+
+        data_folder = os.path.dirname(os.path.dirname(self.dir))
+        return open_run(self.id, data_folder).html({"open": self.url} if self.url else {})
+
     def __repr__(self) -> str:
         return f"<Run {self.id} of {self.project}{', finished' if self.finished else ''}>"
 

@@ -275,7 +275,7 @@ def _services_of(
         mlflow_door=MlflowDoor(store, metadata_store),
         resuming_clients=ResumingClients(monotonic),
         promql=PromqlServer(store, metadata_store, clock),
-        remote_write=RemoteWrite(door_recorder, project_rules, clock),
+        remote_write=RemoteWrite(door_recorder, project_rules, metadata_store, clock),
         otlp=OtlpReceiver(door_recorder, project_rules, clock),
     )
 

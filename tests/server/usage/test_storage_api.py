@@ -75,6 +75,9 @@ def test_who_may_see_what_is_stored_and_delete_it(server: AccountsServer) -> Non
     may = {run["run"]: run["may"] for run in server.ask("bob", "GET", "storage/vision/digits")["runs"]}
     assert may == {"small": [], "large": ["run:delete"]}
     server.ask("bob", "GET", "storage?entity=vision", 403)
+    server.ask("bob", "GET", "storage?entity=bob")
+    server.ask("carol", "GET", "storage?entity=vision", 404)
+    server.ask("carol", "GET", "storage?entity=nobody", 404)
     mays = {who: server.ask(who, "GET", "storage/vision")["projects"][0]["may"] for who in ("ada", "olga")}
     assert mays == {"ada": ["project:delete"], "olga": []}
     server.ask(None, "GET", "storage/vision", 401)
@@ -137,7 +140,9 @@ def test_what_was_not_read_for_long_comes_first(server: AccountsServer) -> None:
 def test_artifacts_that_no_run_made(server: AccountsServer) -> None:
     """Their project takes space, and is read when one of their files is."""
     store = server.metadata_store
-    project_id = store.projects.ensure("weights", ProjectOwner(server.accounts.users.by_name("carol").entity_id), T0)
+    project_id = store.projects.ensure(
+        "weights", ProjectOwner(server.accounts.users.by_name("carol").entity_id), T0
+    )
     first = logged(store, project_id, {"a": b"weights"}, "first")
     logged(store, project_id, {"a": b"more weights"}, "second")
     store.read_days.note_version(first.id, T0 + DAY_MS)

@@ -305,6 +305,8 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
+            /** @description Whether clients read it at signed addresses, if it has such. */
+            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -391,6 +393,13 @@ export interface components {
         /** @description Why a statement is cancelled. */
         Cancellation: {
             reason: string;
+        };
+        /** @description What of a bucket is changed; what is left out stays. Where it is never changes. */
+        ChangedBucket: {
+            /** @description New credentials; null: those of the server's environment, or its role. */
+            secret?: components["schemas"]["BucketSecret"] | null;
+            /** @description As of a new bucket; null: unchanged. */
+            direct?: boolean | null;
         };
         /** @description Runs with the same values. */
         ChartGroup: {
@@ -1477,6 +1486,30 @@ export interface components {
         MatchingCollections: {
             collections: components["schemas"]["MatchingCollection"][];
         };
+        /** @description The bytes that a project stores, and how old and how used it is. */
+        MeasuredProject: {
+            project: string;
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
+            trash: number;
+            bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
+            /** @description When it leaves the trash for good; None: it is not there. */
+            purged_ms: number | null;
+            /** @description `project:delete` if the requester may delete it. */
+            may: string[];
+        };
         /** @description A page of keys. */
         MediaKeysPage: {
             media: components["schemas"]["MediaKey"][];
@@ -1715,6 +1748,11 @@ export interface components {
             tenant: string;
             /** @default  */
             client_id: string;
+            /**
+             * @description Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
+             * @default true
+             */
+            direct: boolean;
             /** @description Credentials; null: those of the server's environment, or its role. */
             secret?: components["schemas"]["BucketSecret"] | null;
         };
@@ -1809,12 +1847,13 @@ export interface components {
             name: string;
             /** @default  */
             description: string;
+            /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
+            visibility?: ("team" | "organisation" | "restricted") | null;
             /**
-             * @description `organisation`: all of it may read the registry; for administrators.
-             * @default team
-             * @enum {string}
+             * @description The types of artifacts that can be linked; none: all.
+             * @default []
              */
-            visibility: "team" | "organisation";
+            types: string[];
         };
         /** @description A version of an artifact that is to be linked. */
         NewRegistryLink: {
@@ -2477,7 +2516,7 @@ export interface components {
         };
         /** @description A page of projects. */
         ProjectBytesPage: {
-            projects: components["schemas"]["StoredProject"][];
+            projects: components["schemas"]["MeasuredProject"][];
             total: number;
             next: string | null;
             trash: components["schemas"]["TrashSummary"];
@@ -2605,10 +2644,12 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description Fields that are left out do not change. */
+        /** @description Fields that are left out do not change. All but the description are for administrators. */
         RegistryChanges: {
+            name?: string | null;
+            types?: string[] | null;
             description?: string | null;
-            visibility?: ("team" | "organisation") | null;
+            visibility?: ("team" | "organisation" | "restricted") | null;
         };
         /** @description A collection with its description as HTML. */
         RegistryCollectionDetail: {
@@ -2645,20 +2686,36 @@ export interface components {
         /** @description A registry with its rules. */
         RegistryDetail: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
             collections: number;
             versions: number;
             protected_aliases: string[];
+            /** @description The types of artifacts that can be linked; none: all. */
+            types: string[];
             /** @description User names. */
             admins: string[];
             open_requests: number;
             may: string[];
+        };
+        /** @description The role of a member. */
+        RegistryMemberRole: {
+            /**
+             * @description `viewer`: reads it; `member`: also links and sets aliases.
+             * @enum {string}
+             */
+            role: "viewer" | "member";
+        };
+        /** @description A page of the members of a registry, by name. */
+        RegistryMembersPage: {
+            members: components["schemas"]["RegistryMember"][];
+            total: number;
+            next: string | null;
         };
         /** @description A name that may be given again. */
         ReleasedName: {
@@ -3396,30 +3453,6 @@ export interface components {
         StoredPicture: {
             picture: string;
         };
-        /** @description The bytes that a project stores, and how old and how used it is. */
-        StoredProject: {
-            project: string;
-            runs: number;
-            samples: number;
-            console: number;
-            media: number;
-            files: number;
-            artifacts: number;
-            reports: number;
-            /** @description Of runs and reports in the trash, which the others include. */
-            trash: number;
-            bytes: number;
-            /** @description When its first run or artifact was made. */
-            started_ms: number | null;
-            /** @description The newest sample or artifact. */
-            last_ms: number | null;
-            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
-            last_read: string | null;
-            /** @description When it leaves the trash for good; None: it is not there. */
-            purged_ms: number | null;
-            /** @description `project:delete` if the requester may delete it. */
-            may: string[];
-        };
         /** @description A page of subjects. */
         SubjectsPage: {
             subjects: components["schemas"]["Subject"][];
@@ -4070,6 +4103,8 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
+            /** @description Whether clients read it at signed addresses, if it has such. */
+            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -5201,13 +5236,22 @@ export interface components {
             /** @description Of all its versions. */
             downloads: number;
         };
+        /** @description A member of a registry of the organisation. */
+        RegistryMember: {
+            name: string;
+            display_name: string;
+            /** @enum {string} */
+            role: "viewer" | "member";
+            /** @description Since when they have the role. */
+            created_ms: number;
+        };
         /** @description A registry: collections of versions that were linked to it. */
         Registry: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
@@ -5837,6 +5881,7 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
+export type ChangedBucket = components['schemas']['ChangedBucket'];
 export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
@@ -5950,6 +5995,7 @@ export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
 export type MatchingCollections = components['schemas']['MatchingCollections'];
+export type MeasuredProject = components['schemas']['MeasuredProject'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -6069,6 +6115,8 @@ export type RegistryChanges = components['schemas']['RegistryChanges'];
 export type RegistryCollectionDetail = components['schemas']['RegistryCollectionDetail'];
 export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
 export type RegistryDetail = components['schemas']['RegistryDetail'];
+export type RegistryMemberRole = components['schemas']['RegistryMemberRole'];
+export type RegistryMembersPage = components['schemas']['RegistryMembersPage'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];
@@ -6144,7 +6192,6 @@ export type StatementsPage = components['schemas']['StatementsPage'];
 export type StorageUse = components['schemas']['StorageUse'];
 export type StoredBytes = components['schemas']['StoredBytes'];
 export type StoredPicture = components['schemas']['StoredPicture'];
-export type StoredProject = components['schemas']['StoredProject'];
 export type SubjectsPage = components['schemas']['SubjectsPage'];
 export type SweepAgentSent = components['schemas']['SweepAgentSent'];
 export type SweepConfigurationSent = components['schemas']['SweepConfigurationSent'];
@@ -6290,6 +6337,7 @@ export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
 export type RegistryAdmin = components['schemas']['RegistryAdmin'];
 export type RegistryCollection = components['schemas']['RegistryCollection'];
+export type RegistryMember = components['schemas']['RegistryMember'];
 export type Registry = components['schemas']['Registry'];
 export type ReportComment = components['schemas']['ReportComment'];
 export type ReportEditor = components['schemas']['ReportEditor'];

@@ -10,7 +10,8 @@ from runvitals.model.ending import Ending
 from runvitals.model.host import Host
 from runvitals.model.run import Event, Rank, Run, RunAuthor, RunServiceAccount
 from runvitals.readers.journals.arrays import numpy_or_none
-from runvitals.readers.journals.run_handle import LoggedRow
+from runvitals.readers.journals.html_views import SmallChart
+from runvitals.readers.journals.logged_rows import LoggedCalls, LoggedRow
 from runvitals.readers.journals.series import NAN, Column, Columns, Series
 from runvitals.readers.journals.statistics import Statistics
 
@@ -124,7 +125,7 @@ def fleet(body: Mapping[str, Any]) -> list[FleetSeries]:
     ]
 
 
-def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
+def calls(body: Mapping[str, Any]) -> LoggedCalls:
     """Return the rows of `/runs/{run}/history` at full resolution, ordered by time.
 
     The response has a column per name. Names that were logged at different steps are in different groups, and
@@ -155,7 +156,16 @@ def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
             places[place] = LoggedRow(whole, time_ms, other["rank"], other["host"], {})
             logged[other["host"], other["rank"], step, time_ms, 0] = places[place]
         places[place].data[other["key"]] = other["value"]
-    return sorted(logged.values(), key=lambda call: call.time_ms)
+    return LoggedCalls(sorted(logged.values(), key=lambda call: call.time_ms))
+
+
+def small_charts(body: Mapping[str, Any]) -> list[SmallChart]:
+    """Return a chart for each name of `/runs/{run}/history`, of the process that logged it first."""
+    charts: dict[str, SmallChart] = {}
+    for group in body["groups"]:
+        for name, values in group["series"].items():
+            charts.setdefault(name, SmallChart(name, "", [_number(value) for value in values]))
+    return list(charts.values())
 
 
 def to_dataclass(kind: type[T], body: Mapping[str, Any]) -> T:

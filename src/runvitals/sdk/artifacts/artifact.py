@@ -326,7 +326,11 @@ class Artifact:
             ArtifactNotLogged: it was not logged.
         """
         folder = self.default_root() if root is None else os.fspath(root)
-        return differences(self._require_source().entries(), folder)
+        source = self._require_source()
+        try:
+            return differences(source.entries(), folder)
+        finally:
+            source.end()
 
     def verify(self, root: str | os.PathLike[str] | None = None) -> None:
         """Check that a folder has the files of the version and no others; see `differences`.

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Path, Query, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from runvitals.model.artifact_names import MAX_PATH
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
+from runvitals.server.files.bucket_redirect import bucket_redirect
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
@@ -23,8 +24,6 @@ from runvitals.server.services import shared_services_of
 OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
 PLAIN: Final = "/projects/{project:path}/artifacts"
 _MAX_USERS: Final = 1000
-_SIGNED_S: Final = 300
-"""How long an address in a bucket can be used."""
 READS: Final = [needs("artifact:read")]
 DOWNLOADS: Final = [needs("artifact:download")]
 
@@ -154,10 +153,8 @@ def content(
         raise HTTPException(404, f"the artifact has no file {path!r}")
     access.metadata_store.read_days.note_version(version.version.id, access.clock())
     stored = access.metadata_store.stored_files.stored(entry.sha256, entry.place)
-    if redirect and stored is not None:
-        address = received_files(request).signed_address(stored, "GET", _SIGNED_S)
-        if address is not None:
-            return RedirectResponse(address, 307, {"cache-control": "no-store"})
+    if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
+        return elsewhere
     opened = None if stored is None else received_files(request).open_file(stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")

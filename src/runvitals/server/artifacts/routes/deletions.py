@@ -87,8 +87,8 @@ def run_dependents(request: Request, run: CheckedRunId, number: RunNumber, acces
     """Say what was made from the versions that a run made. They stay when it is deleted."""
     number = known_run_number(run, number, access)
     place = access.metadata_store.runs.place(number)
-    if place is None:
-        raise HTTPException(404, f"there is no run {run!r}")
+    if place is None or place.deleted:
+        raise HTTPException(404, f"there is no run {run!r}, or it is in the trash")
     dependents = access.metadata_store.artifacts.dependents.of_run(number)
     return {**_shown(access, request, place.project_id, dependents, ()), "deletable": True}
 

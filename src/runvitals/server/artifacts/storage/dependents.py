@@ -68,7 +68,7 @@ class DependentTable:
     def of_project(self, project_id: int) -> Dependents:
         """Return what in other projects depends on any version of a project."""
         return self._read(
-            _of_project(project_id),
+            _of_projects(select(project.c.id).where(project.c.id == project_id)),
             (run.c.project_id != project_id,),
             (artifact_collection.c.project_id != project_id,),
         )
@@ -91,14 +91,13 @@ class DependentTable:
         return self._delete(delete, owner, select(project.c.id).where(project.c.entity_id == team_id))
 
     def _delete(self, delete: Callable[[], T], locked: Select[tuple[int]], projects: Select[tuple[int]]) -> T:
-        theirs = select(artifact_collection.c.id).where(artifact_collection.c.project_id.in_(projects))
-
         def work() -> T:
             with self._database.read() as connection:
                 # Links that are made from now on wait for this, and those made before are seen.
                 connection.execute(locked.with_for_update())
-                of_projects = artifact_version.c.collection_id.in_(theirs)
-                check_unlinked(connection, of_projects, artifact_collection.c.project_id.not_in(projects))
+                check_unlinked(
+                    connection, _of_projects(projects), artifact_collection.c.project_id.not_in(projects)
+                )
             return delete()
 
         return self._database.in_one_transaction(work)
@@ -128,9 +127,9 @@ class DependentTable:
             return Dependents(runs, run_count, versions, version_count, links)
 
 
-def _of_project(project_id: int) -> ColumnElement[bool]:
+def _of_projects(projects: Select[tuple[int]]) -> ColumnElement[bool]:
     return artifact_version.c.collection_id.in_(
-        select(artifact_collection.c.id).where(artifact_collection.c.project_id == project_id)
+        select(artifact_collection.c.id).where(artifact_collection.c.project_id.in_(projects))
     )
 
 

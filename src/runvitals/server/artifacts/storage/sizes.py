@@ -100,4 +100,3 @@ def artifacts_of_projects(database: Database, entity_id: int | None) -> list[Pro
             ProjectArtifacts(number, int(expiring), int(size), *others)
             for number, expiring, size, *others in connection.execute(statement)
         ]
-

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from fastapi import Path, Query, Response
 from pydantic import Field
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.registry_actions import registry_of
@@ -37,6 +38,7 @@ Types = Annotated[
     list[Annotated[str, Field(max_length=128)]],
     Field(max_length=100, description="The types of artifacts that can be linked; none: all."),
 ]
+Sort = Literal["name", "-name", "-changed_ms", "-created_ms", "-versions"]
 router = Router()
 
 
@@ -118,12 +120,14 @@ def _page(
     page: PageRequest,
     entity_id: int | None,
     text: str,
-    may: list[str],
+    sort: str,
+    owner: Entity | None,
 ) -> dict[str, Any]:
     readable = access.directory.readable_runs(requester.principal)
     projects = None if readable is None else readable.projects
     table = access.metadata_store.registries
-    rows, total = table.page(projects, entity_id, text, page.after_id, page.limit)
+    rows, total = table.page(projects, entity_id, text, page.after_id, page.limit, sort)
+    may = [] if owner is None else access.may_list(requester, Registry(0, owner), REGISTRY_ACTIONS)
     return {**stored_page("registries", [_registry(row) for row in rows], total, page), "may": may}
 
 
@@ -137,24 +141,31 @@ def _registry(row: RegistryRow) -> dict[str, Any]:
     dependencies=[needs("filtered registry:read"), with_accounts()],
 )
 def all_registries(
-    access: TheAccess, requester: TheRequester, page: ThePage, text: Text = ""
+    access: TheAccess, requester: TheRequester, page: ThePage, text: Text = "", sort: Sort = "name"
 ) -> dict[str, Any]:
-    """The registries that the requester may read: of their teams, and those that all may read."""
-    return _page(access, requester, page, None, text, [])
+    """The registries that the requester may read: of their teams, and those that all may read.
+
+    `may` is about the organisation.
+    """
+    return _page(access, requester, page, None, text, sort, access.directory.owner_named(ORGANISATION))
 
 
 @router.get(
     TEAM, response_model=RegistriesPage, dependencies=[needs("filtered registry:read"), with_accounts()]
 )
 def registries(
-    team: str, access: TheAccess, requester: TheRequester, page: ThePage, text: Text = ""
+    team: str,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    text: Text = "",
+    sort: Sort = "name",
 ) -> dict[str, Any]:
     """The registries of a team, or of the `organisation`, that the requester may read."""
     owner = access.directory.owner_named(team)
     if owner is None or not (owner.organisation or access.may(requester, Action.TEAM_PROFILE, owner)):
         access.hide(requester, f"team {team!r}")
-    may = access.may_list(requester, Registry(0, owner), REGISTRY_ACTIONS)
-    return _page(access, requester, page, owner.id, text, may)
+    return _page(access, requester, page, owner.id, text, sort, owner)
 
 
 @router.post(TEAM, response_model=RegistryDetail, status_code=201, dependencies=requires("registry:link"))

@@ -28,6 +28,7 @@ from runvitals.server.database.tables.runs import project
 from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects, find_projects
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
+SORTS: Final = ("name", "-name", "-changed_ms", "-created_ms", "-versions")
 MAX_PROTECTED: Final = 50
 MAX_ADMINS: Final = 50
 _SHARED: Final = ("organisation", "public", "open")
@@ -91,14 +92,21 @@ class RegistryTable:
             return next(map(_row, connection.execute(statement)), None)
 
     def page(
-        self, project_ids: Iterable[int] | None, entity_id: int | None, text: str, skip: int, limit: int
+        self,
+        project_ids: Iterable[int] | None,
+        entity_id: int | None,
+        text: str,
+        skip: int,
+        limit: int,
+        sort: str = "name",
     ) -> tuple[list[RegistryRow], int]:
-        """A page of registries by name, and how many there are.
+        """A page of registries, and how many there are.
 
         Args:
             project_ids: only these; None: all.
             entity_id: only of this team or user; None: of all.
             text: part of the name or description.
+            sort: one of `SORTS`.
         """
         with self._database.read() as connection:
             statement = _registries()
@@ -110,9 +118,9 @@ class RegistryTable:
                 words = func.lower(project.c.name + " " + project.c.description)
                 statement = statement.where(words.contains(text.lower(), autoescape=True))
             total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
-            rows = connection.execute(
-                statement.order_by(project.c.name, project.c.id).offset(skip).limit(limit)
-            )
+            key = statement.selected_columns[sort.lstrip("-")]
+            ordered = statement.order_by(key.desc() if sort.startswith("-") else key.asc(), project.c.id)
+            rows = connection.execute(ordered.offset(skip).limit(limit))
             return [_row(row) for row in rows], int(total)
 
     def create(

@@ -64,7 +64,7 @@ class EntityBytesPage(ResponseBody):
     next: str | None
 
 
-class StoredProject(ProjectBytes):
+class MeasuredProject(ProjectBytes):
     """The bytes that a project stores, and how old and how used it is."""
 
     started_ms: int | None = Field(description="When its first run or artifact was made.")
@@ -94,7 +94,7 @@ class ExpirySummary(ResponseBody):
 class ProjectBytesPage(ResponseBody):
     """A page of projects."""
 
-    projects: list[StoredProject]
+    projects: list[MeasuredProject]
     total: int
     next: str | None
     trash: TrashSummary
@@ -235,9 +235,12 @@ async def _projects(
         stored, sort, lambda one: (one.bytes, one.started_ms, one.last_ms, one.read_day, one.project)
     )
     listed = page_in_order("projects", ordered, page)
-    kept_ms = await run_in_threadpool(trash_ms, access)
     shown = await run_in_threadpool(_stored_projects, access, requester, listed["projects"])
-    return {**listed, "projects": shown, **_going(stored, kept_ms)}
+    return {
+        **listed,
+        "projects": shown,
+        **_going(stored, await run_in_threadpool(_run_trash_ms, request, access)),
+    }
 
 
 def _stored_projects(
@@ -316,7 +319,8 @@ async def runs(
         return run.bytes, place.started_ms, place.last_ms, place.read_day, f"{place.name}/{place.uid}"
 
     listed = page_in_order("runs", _in_order(stored, sort, facts), page)
-    runs = await run_in_threadpool(_with_rights, access, requester, owned, listed["runs"])
+    kept_ms = await run_in_threadpool(_run_trash_ms, request, access)
+    runs = await run_in_threadpool(_with_rights, access, requester, owned, listed["runs"], kept_ms)
     return {**listed, "runs": runs}
 
 
@@ -394,10 +398,15 @@ def _project(access: AccessControl, requester: Requester, entity: str, name: str
     return project
 
 
+def _run_trash_ms(request: Request, access: AccessControl) -> int:
+    """How long runs stay in the trash."""
+    kept_ms = shared_services_of(request).health.run_trash_ms
+    return trash_ms(access) if kept_ms is None else kept_ms
+
+
 def _with_rights(
-    access: AccessControl, requester: Requester, project: Project, stored: list[RunStorage]
+    access: AccessControl, requester: Requester, project: Project, stored: list[RunStorage], kept_ms: int
 ) -> list[dict[str, Any]]:
-    kept_ms = trash_ms(access)
     return [
         {
             "run": run.place.uid,
