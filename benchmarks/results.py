@@ -38,6 +38,7 @@ TITLES = {
     "fleet": "Fleet",
     "web": "Page",
     "reports": "Reports",
+    "registries": "Registries",
     "leet": "Terminal UI",
 }
 

@@ -1,4 +1,4 @@
-"""`runvitals store backup` and `restore` keep reports, with all that belongs to them."""
+"""`runvitals backup` and `restore` keep reports, with all that belongs to them."""
 
 from __future__ import annotations
 
@@ -86,9 +86,9 @@ def test_reports_are_in_backups(empty: NewAddress, tmp_path: Path) -> None:
     before = rows(old)
     assert all(before.values()), [name for name, found in before.items() if not found]
     copy = str(tmp_path / "copy")
-    assert main(["store", "backup", copy, "--store", str(tmp_path / "old" / "store"), "--metadata", old]) == 0
+    assert main(["backup", copy, "--store", str(tmp_path / "old" / "store"), "--metadata", old]) == 0
     place = tmp_path / "new" / "store"
-    assert main(["store", "restore", copy, "--store", str(place), "--metadata", new]) == 0
+    assert main(["restore", copy, "--store", str(place), "--metadata", new]) == 0
     assert rows(new) == before
     (place / FILES_FOLDER).rename(tmp_path / "new" / "files")
     with accounts_server(tmp_path / "new", new) as server:

@@ -9,7 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from runvitals.model.durations import DAY_MS, HOUR_MS
-from runvitals.model.filter import FieldComparison, FieldMatch, Labelled, Predicate, Term, TextPattern, Words
+from runvitals.model.filter import (
+    AnyOf,
+    FieldComparison,
+    FieldMatch,
+    Labelled,
+    Predicate,
+    Term,
+    TextPattern,
+    Words,
+)
 from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
 
 
@@ -69,6 +78,13 @@ def test_terms_are_separated_by_spaces() -> None:
     terms = parse('  state:failed\tgpu.util<20\n"two words" -x ')
     assert [term.negated for term in terms] == [False, False, False, True]
     assert parse("  ") == ()
+
+
+def test_or_between_terms() -> None:
+    either = Term(AnyOf((labelled("tag", TextPattern("a")), compared("config.lr", "<", 1.0, negated=True))))
+    assert parse("base tag:a or -config.lr<1 x") == (Term(Words("base")), either, Term(Words("x")))
+    assert parse('a OR "or"') == (Term(AnyOf((Term(Words("a")), Term(Words("or"))))),)
+    assert parse("orb -or") == (Term(Words("orb")), Term(Words("or"), negated=True))
 
 
 def test_alternatives_of_a_field() -> None:

@@ -81,6 +81,10 @@ def _ids(mongo_filter: object) -> str:
         ({"tags": {"$nin": ["old"]}}, "acde"),
         ({"tags": {"$ne": "base"}}, "cde"),
         ({"tags": {"$all": ["old", "base"]}}, "b"),
+        ({"tags": {"$size": 2}}, "b"),
+        ({"tags": {"$size": 0}}, "cde"),
+        ({"config.layers": {"$size": 2}}, "c"),
+        ({"config.layers": {"$not": {"$size": 3}}}, "abcde"),
         ({"tags": None}, "cde"),
         ({"tags": {"$exists": True}}, "ab"),
         ({"tags": {"$regex": "^o"}}, "b"),
@@ -153,6 +157,8 @@ def test_which_runs_a_filter_selects(mongo_filter: object, expected: str) -> Non
         ({"tags": 3}, "expected a text"),
         ({"tags": {"$in": ["x"] * 10_001}}, "at most 10,000"),
         ({"tags": {"$gt": "x"}}, "not supported"),
+        ({"tags": {"$size": "2"}}, r"invalid \$size '2'; expected 0 to 500"),
+        ({"config.layers": {"$size": 501}}, r"invalid \$size 501"),
         ({"created_at": {"$gt": "yesterday"}}, "invalid time 'yesterday'"),
         ({"created_at": {"$gt": 1e300}}, "too large"),
         ({"duration": {"$gt": True}}, "expected a number of seconds"),
@@ -192,8 +198,8 @@ def test_an_expression_that_would_backtrack_takes_linear_time() -> None:
 _scalars = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5)
 _names = st.sampled_from(
     [
-        *("$and", "$or", "$not", "$in", "$gt", "$regex", "$options", "$exists", "$all", "name", "tags"),
-        *("state", "config.x", "created_at", "duration", "sweep", "group"),
+        *("$and", "$or", "$not", "$in", "$gt", "$regex", "$options", "$exists", "$all", "$size"),
+        *("name", "tags", "state", "config.x", "created_at", "duration", "sweep", "group"),
     ]
 )
 _filters = st.recursive(

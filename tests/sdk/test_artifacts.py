@@ -15,6 +15,8 @@ from runvitals.model.artifacts import UnknownArtifact
 from runvitals.readers.journals.artifacts import LocalArtifacts
 from runvitals.sdk.artifacts.artifact import ArtifactNotLogged
 from runvitals.sdk.run import Run
+from tests.server.artifacts.test_lineage import named
+from tests.server.client import Client
 
 
 @pytest.fixture
@@ -47,6 +49,23 @@ def test_versions_and_aliases_of_this_machine(run: Run) -> None:
     assert run.use_artifact("digits/mnist:first").version == "v0"
     with pytest.raises(UnknownArtifact, match="mnist:v7"):
         run.use_artifact("mnist:v7")
+
+
+def test_the_lineage_of_this_machine(run: Run, folder: Path) -> None:
+    logged(run, "mnist", a="one").wait()
+    with runvitals.init(project="digits", dir=str(folder / "data"), mode="offline", reinit=True) as user:
+        user.use_artifact("mnist")
+        logged(user, "model", b="weights").wait()
+    client = Client(folder / "data")
+    starts = (f"runs/{run.id}", f"runs/{user.id}", "projects/digits/artifacts/mnist/latest")
+    found = [named(client.ask(f"{start}/lineage", depth=2)) for start in starts]
+    assert found == [
+        {run.id: 0, "mnist:v0": 1, user.id: 2},
+        {user.id: 0, "mnist:v0": -1, run.id: -2, "model:v0": 1},
+        {"mnist:v0": 0, run.id: -1, user.id: 1, "model:v0": 2},
+    ]
+    assert client.ask(f"runs/{run.id}/lineage", depth=1)["nodes"][1]["more_after"] is True
+    assert client.get("/api/v1/runs/none/lineage").status_code == 404
 
 
 def test_files_folders_references_and_media(run: Run, folder: Path) -> None:

@@ -272,19 +272,19 @@ def test_figures_are_recognised_without_their_libraries(files: RunFiles, tmp_pat
         def savefig(self, to: Any, format: str, dpi: int) -> None:
             PilImages.new("RGB", (6, 4)).save(to, format)
 
-    class Chart:
+    class ChartMedia:
         def to_html(self, include_plotlyjs: bool, full_html: bool) -> str:
             return f"<html>{include_plotlyjs}{full_html}</html>"
 
     assert not is_media(Figure())
-    Figure.__module__, Chart.__module__ = "matplotlib.figure", "plotly.graph_objs._figure"
+    Figure.__module__, ChartMedia.__module__ = "matplotlib.figure", "plotly.graph_objs._figure"
     drawn = to_media(Figure()).item(files)
     assert (drawn["type"], drawn["width"]) == ("image/png", 6)
     pyplot = ModuleType("matplotlib.pyplot")
     pyplot.savefig = Figure().savefig  # type: ignore[attr-defined]  # of its current figure
     assert to_media(pyplot).item(files) == drawn
     assert not is_media(ModuleType("matplotlib.pyplots"))
-    page = to_media(Chart()).item(files)
+    page = to_media(ChartMedia()).item(files)
     assert (page["type"], content(tmp_path, page)) == ("text/html", b"<html>TrueTrue</html>")
 
 

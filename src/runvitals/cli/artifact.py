@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
@@ -50,6 +51,7 @@ def add(subparsers: Any) -> None:
     verify.add_argument("folder", metavar="FOLDER", nargs="?", help="default: artifacts/NAME:vN")
     listed = commands.add_parser("ls", help="list artifacts, or the versions of one")
     listed.add_argument("name", metavar="NAME", nargs="?", help="[[entity/]project/]name; default: all")
+    listed.add_argument("--json", action="store_true", help="print JSON, for scripts")
     remove = commands.add_parser("rm", help="say what depends on a version, and delete it with --yes")
     remove.add_argument("name", metavar="NAME", help=f"{_NAME}; without an alias all versions")
     remove.add_argument("--yes", action="store_true", help="delete it for good, with its aliases")
@@ -111,7 +113,7 @@ def _put(arguments: argparse.Namespace) -> int:
 
 def _show_upload(arguments: argparse.Namespace, run_id: str) -> None:
     """Show how much of the files has arrived on the server, until all has or no relay sends them."""
-    from runvitals.sdk.artifacts.progress import TransferProgress
+    from runvitals.base.progress import TransferProgress
     from runvitals.sdk.delivery import upload_report
 
     scope = _scope(arguments)
@@ -161,10 +163,13 @@ def _found(arguments: argparse.Namespace) -> Artifact:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    rows = [_row(version) for version in _versions(arguments)]
-    if not rows and arguments.name is not None:
+    versions = list(_versions(arguments))
+    if not versions and arguments.name is not None:
         raise LookupError(f"there is no artifact {arguments.name!r}")
-    if rows:
+    rows = [_row(version) for version in versions]
+    if arguments.json:
+        print(json.dumps([asdict(version) for version in versions], indent=1))
+    elif rows:
         print(table([["NAME", "TYPE", "ALIASES", "FILES", "BYTES", "LOGGED (UTC)"], *rows]))
     return 0
 

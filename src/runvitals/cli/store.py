@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli import store_backup, store_migration, store_repair, store_revision
+from runvitals.cli import WrongUsage, store_migration, store_repair
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
@@ -19,7 +21,7 @@ if TYPE_CHECKING:
     from runvitals.store.samples.sqlite.inventory import StoreFile
 
 
-_FOR_CLICKHOUSE = ("check", "repair", "backup", "restore", "upgrade", "downgrade")
+_FOR_CLICKHOUSE = ("check", "repair")
 
 
 def add(subparsers: Any) -> None:
@@ -28,11 +30,11 @@ def add(subparsers: Any) -> None:
         "store",
         help=COMMANDS["store"],
         description="Maintain the folder in which a server stores samples. "
-        "A server may use it at the same time, except for repair, compact, drop, "
-        "restore, upgrade and downgrade.",
+        "A server may use it at the same time, except for repair, compact, drop, and migrate with metadata.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("stats", help="statistics of each file")
+    stats = actions.add_parser("stats", help="statistics of each file")
+    stats.add_argument("--json", action="store_true", help="print JSON, for scripts")
     check = actions.add_parser(
         "check",
         help="read and decode all samples and metadata; exit code 1 if there is a problem",
@@ -44,16 +46,15 @@ def add(subparsers: Any) -> None:
     actions.add_parser("compact", help="merge small chunks and free unused space")
     drop = actions.add_parser("drop", help="drop old samples, or the oldest beyond a size")
     add_keeping(drop)
-    store_backup.add(actions)
-    store_revision.add(actions)
     copy = actions.add_parser(
         "migrate",
-        help="copy all samples to a store of another engine; works while a server uses the first",
+        help="copy all samples, or all metadata, to a store of another engine",
         description="Copies all samples from one store to another and compares each run. A store is a "
         "folder, or clickhouse://USER@HOST:8123/DATABASE with the password in CLICKHOUSE_PASSWORD. "
         "Interrupted, it goes on where it was. While a server uses the first store, copy it once; then end "
         "the server, copy what has changed since, and start the server with the second store and the same "
-        "metadata store.",
+        "metadata store. With two metadata stores (the path of a catalogue.db, postgresql://…) it copies all "
+        "tables and compares each: completely or not at all, while no server uses the first.",
     )
     copy.add_argument("source", metavar="FROM", help="the store that has the samples")
     copy.add_argument("target", metavar="TO", help="a new one, or an earlier copy")
@@ -75,27 +76,22 @@ def run(arguments: argparse.Namespace) -> int:
         return store_repair.check(arguments)
     if arguments.action == "repair":
         return store_repair.repair(arguments)
-    if arguments.action == "upgrade":
-        return store_revision.upgrade(arguments)
-    if arguments.action == "downgrade":
-        return store_revision.downgrade(arguments)
-    if arguments.action == "backup":
-        return store_backup.backup(arguments)
-    if arguments.action == "restore":
-        return store_backup.restore(arguments)
     if is_clickhouse(arguments):
         raise ValueError(f"`store {arguments.action}` is for samples in a folder: {folder} is not one")
     if arguments.action == "drop":
         return _drop(folder, arguments.keep, arguments.max_size)
-    actions = {"stats": _stats, "compact": _compact}
-    return actions[arguments.action](folder)
+    return _stats(folder, arguments.json) if arguments.action == "stats" else _compact(folder)
 
 
-def _stats(folder: str) -> int:
+def _stats(folder: str, as_json: bool) -> int:
     from runvitals.store.samples.sqlite.inventory import inventory
 
     heading = ["FILE", "MB", "COLD MB", "RUNS", "SAMPLES", "BYTES/SAMPLE", "CHUNKS", "PACKS", "DAMAGED"]
-    rows = [_row(file) for file in inventory(folder)]
+    files = list(inventory(folder))
+    if as_json:
+        print(json.dumps([asdict(file) for file in files], indent=1))
+        return 0
+    rows = [_row(file) for file in files]
     print(table([heading, *rows], right=frozenset(range(1, 9))))
     return 0
 
@@ -126,7 +122,7 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
     from runvitals.store.samples.sqlite import SqliteChunks, log
 
     if keep_ms is None and size_bytes is None:
-        raise ValueError("specify what to keep: --keep 90d, --max-size 200GB, or both")
+        raise WrongUsage("specify what to keep: --keep 90d, --max-size 200GB, or both")
     log.existing_path(folder)
     with SqliteChunks(folder) as store:
         store.flush()

@@ -1,4 +1,4 @@
-"""`runvitals store migrate`: copies samples between engines."""
+"""`runvitals store migrate`: copies samples or metadata between engines."""
 
 from __future__ import annotations
 
@@ -6,28 +6,66 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING
 
+from runvitals.cli.backup import write_progress
+
 if TYPE_CHECKING:
     from runvitals.store.samples.clickhouse import ClickHouseStore
-    from runvitals.store.samples.migration import MigrationTotals
     from runvitals.store.samples.sqlite import SqliteChunks
 
-_REPORTED_S = 10.0
 _COPY = ".migrate-"
 
 
 def run(source: str, target: str) -> int:
-    """Copy all samples from a store to another; return the exit code."""
+    """Copy all samples, or all metadata, from a store to another; return the exit code."""
+    if os.path.abspath(source) == os.path.abspath(target):
+        raise ValueError("FROM and TO are the same store")
+    kinds = [_is_metadata(address) for address in (source, target)]
+    if all(kinds):
+        return _move_metadata(source, target)
+    if any(kinds):
+        raise ValueError(
+            "FROM and TO must both have samples (a folder, clickhouse://…) or both metadata (catalogue.db, "
+            "postgresql://…)"
+        )
+    return _copy_samples(source, target)
+
+
+def _is_metadata(address: str) -> bool:
+    return address.startswith(("postgres", "sqlite:")) or address.endswith(".db")
+
+
+def _move_metadata(source: str, target: str) -> int:
+    from runvitals.server.backup.progress import Progress
+    from runvitals.server.database.copying import move_database
+    from runvitals.store.errors import MetadataStoreError
+
+    progress = Progress(write_progress)
+    try:
+        copies = move_database(source, target, progress.far)
+    except MetadataStoreError as error:
+        raise OSError(str(error)) from None
+    for copy in copies:
+        if copy.rows:
+            print(f"{copy.name}: {copy.rows:,} rows, digest {copy.digest}")
+    rows = sum(copy.rows for copy in copies)
+    print(
+        f"{len(copies)} tables with {rows:,} rows copied and compared: start the server with --metadata and "
+        "the new store, which it then accepts alone"
+    )
+    return 0
+
+
+def _copy_samples(source: str, target: str) -> int:
+    from runvitals.server.backup.backup import runs_copied
+    from runvitals.server.backup.progress import Progress
     from runvitals.store.samples.migration import migrate
 
-    if source == target:
-        raise ValueError("FROM and TO are the same store")
     with ExitStack() as stack:
         read, written = _open(stack, source, reads_only=True), _open(stack, target)
-        totals = migrate(read, written, Progress())
+        totals = migrate(read, written, runs_copied(Progress(write_progress)))
         print(
             f"{totals.copied} runs with {totals.samples:,} samples copied from {source} to {written.name}, "
             f"{totals.unchanged} were there already"
@@ -79,16 +117,3 @@ def _remove_copies(folder: str) -> None:
             except StoreError:
                 continue  # it runs
             shutil.rmtree(entry.path)
-
-
-class Progress:
-    """Prints the progress every ten seconds."""
-
-    def __init__(self) -> None:
-        self._reported_s = time.monotonic()
-
-    def __call__(self, totals: MigrationTotals) -> None:
-        """Print the progress if the last time was ten seconds ago."""
-        if time.monotonic() - self._reported_s >= _REPORTED_S:
-            self._reported_s = time.monotonic()
-            print(f"{totals.copied} runs copied, {totals.unchanged} unchanged …", file=sys.stderr, flush=True)

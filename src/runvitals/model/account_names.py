@@ -15,6 +15,8 @@ _FORBIDDEN = frozenset(
 )  # controls, and what reverses the direction of text
 _JOINERS = frozenset("\u200c\u200d")  # part of letters in some scripts, and of emoji
 
+ORGANISATION = "organisation"
+"""The name by which addresses name the organisation as the owner of registries."""
 _RESERVED = (
     "about account accounts admin admins all anonymous api app artifacts assets auth billing blog compare "
     "default deleted docs everyone explore favicon files ghost graphql guest health healthz help home hosts "

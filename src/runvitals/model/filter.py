@@ -205,6 +205,13 @@ class HasField:
 
 
 @dataclass(frozen=True, slots=True)
+class TagCount:
+    """The run has as many tags."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class AnyOf:
     """At least one of these terms holds."""
 
@@ -225,7 +232,7 @@ class Term:
     `negated`: runs for which the condition does not hold.
     """
 
-    condition: Words | Labelled | FieldComparison | HasField | AnyOf | AllOf
+    condition: Words | Labelled | FieldComparison | HasField | TagCount | AnyOf | AllOf
     negated: bool = False
 
     @property

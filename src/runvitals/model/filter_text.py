@@ -2,7 +2,8 @@
 
     state:failed,crashed gpu.util<20 config.lr>=1e-3 tag:baseline host:node3 -note:debug "two words"
 
-A filter is a list of terms that all hold, separated by spaces. A term is
+A filter is a list of terms that all hold, separated by spaces. Of terms with `or` between them, one holds:
+`tag:a or tag:b state:failed` are failed runs with one of the tags. A term is
 
 * `word` or `"two words"`: a text that occurs in the run's id, name, group, job type, tags, notes or
   configuration values,
@@ -26,6 +27,7 @@ from runvitals.model.filter import (
     NUMBER_COLUMNS,
     OPERATORS,
     TEXT_COLUMNS,
+    AnyOf,
     FieldComparison,
     FieldMatch,
     Label,
@@ -53,6 +55,8 @@ TIMES: Final = {"started": "started_ms", "last": "last_ms"}
 DURATIONS: Final = {"duration": "duration_ms"}
 
 _SPACE = re.compile(r"\s*")
+_OR = re.compile(r"or(?!\S)", re.IGNORECASE)
+_OR_AS_WORD = 'quote it to search for it: "or"'
 _BARE_NAME = re.compile(r'(?:[^\s":=<>!]|!(?!=))+')
 _QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 _OPERATOR = re.compile(r"\s*(==|!=|<=|>=|=|<|>)\s*")
@@ -87,23 +91,37 @@ def parse(text: str) -> tuple[Term, ...]:
     """
     if len(text) > MAX_LENGTH:
         raise FilterError(f"the filter has {len(text):,} characters; expected at most {MAX_LENGTH:,}")
-    terms: list[Term] = []
-    alternatives = 0
+    clauses: list[list[Term]] = []
+    count = alternatives = 0
+    is_alternative = False
     at = _skip_space(text, 0)
     while at < len(text):
         start = at
+        is_or = _OR.match(text, at)
+        if is_or is not None:
+            if is_alternative or not clauses:
+                raise FilterError(f"expected a term before {is_or[0]!r}; {_OR_AS_WORD}")
+            is_alternative, at = True, _skip_space(text, is_or.end())
+            continue
         try:
             term, at = _term(text, at)
         except ValueError as error:
             raise FilterError(f"{_excerpt(text, start)}: {error}") from None
-        terms.append(term)
+        if is_alternative:
+            clauses[-1].append(term)
+        else:
+            clauses.append([term])
+        is_alternative = False
+        count += 1
         alternatives += _number_of_alternatives(term)
-        if len(terms) > MAX_TERMS or alternatives > MAX_ALTERNATIVES:
+        if count > MAX_TERMS or alternatives > MAX_ALTERNATIVES:
             raise FilterError(
                 f"the filter is too long; expected at most {MAX_TERMS} terms and {MAX_ALTERNATIVES} values"
             )
         at = _skip_space(text, at)
-    return tuple(terms)
+    if is_alternative:
+        raise FilterError(f"expected a term after 'or'; {_OR_AS_WORD}")
+    return tuple(terms[0] if len(terms) == 1 else Term(AnyOf(tuple(terms))) for terms in clauses)
 
 
 def _number_of_alternatives(term: Term) -> int:

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
 HISTOGRAM, IMAGE, AUDIO, VIDEO = "histogram", "image", "audio", "video"
 HTML, TEXT, TABLE, FIGURE, FILE, ARTIFACT = "html", "text", "table", "figure", "file", "artifact"
-KINDS = (HISTOGRAM, IMAGE, AUDIO, VIDEO, HTML, TEXT, TABLE, FIGURE, FILE, ARTIFACT)
+OBJECT = "object3d"
+KINDS = (HISTOGRAM, IMAGE, AUDIO, VIDEO, HTML, TEXT, TABLE, FIGURE, OBJECT, FILE, ARTIFACT)
 """The kinds that our writers write. `FILE`: saved by `run.save`; its name is the key of the record.
 `ARTIFACT`: a part of an artifact that was logged, or the use of one; its name is the key."""
 VALUE = "value"

@@ -23,6 +23,7 @@ from runvitals.model.filter import (
     Label,
     Labelled,
     Predicate,
+    TagCount,
     Term,
     TextPattern,
     Words,
@@ -96,7 +97,11 @@ _OWN_SUMMARY: Final[Mapping[str, str]] = {
 }
 """Our fields for wandb's own names in a summary."""
 _COMPARISONS: Final[Mapping[str, str]] = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-_OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $regex, $not"
+_OPERATORS: Final = "$eq, $ne, $gt, $gte, $lt, $lte, $in, $nin, $exists, $regex, $size, $not"
+_MAX_SIZE: Final = 500
+_JSON_TEXT: Final = r'"(?:[^"\\]|\\.)*"'
+_IN_A_LIST: Final = rf'(?:{_JSON_TEXT}|[^",\[\]{{}}]+|[\[{{](?:{_JSON_TEXT}|[^"\[\]{{}}])*[\]}}])'
+"""A value in a list of JSON, which may be a list or object of simple values."""
 _ORDERED_BY: Final[Mapping[str, str]] = {
     **_TIMES,
     **dict.fromkeys(_DURATIONS, "duration_ms"),
@@ -340,6 +345,10 @@ def _label_term(name: str, operator: str, operand: Any) -> Term:
         )
     if operator == "$regex":
         return Term(Labelled(label, (TextPattern(operand, "regex"),)))
+    if operator == "$size":
+        if label != "tag":
+            raise BadFilter(f"{name}: only tags and lists of the configuration or summary have a $size")
+        return Term(TagCount(_size(name, operand)))
     if operator == "$all" and label == "tag":
         return Term(
             AllOf(
@@ -357,6 +366,12 @@ def _label_term(name: str, operator: str, operand: Any) -> Term:
     if operator == "$eq":
         return _any_text(label, [_text(name, operand)])
     raise BadFilter(f"{name}: unknown operator {operator[:60]!r}; expected one of {_OPERATORS}")
+
+
+def _size(name: str, operand: Any) -> int:
+    if isinstance(operand, bool) or not isinstance(operand, int) or not 0 <= operand <= _MAX_SIZE:
+        raise BadFilter(f"{name[:60]}: invalid $size {_excerpt(operand)}; expected 0 to {_MAX_SIZE}")
+    return operand
 
 
 def _any_text(label: Label, texts: list[str]) -> Term:
@@ -428,6 +443,11 @@ def _field_term(name: str, fields: list[str], operator: str, operand: Any) -> Te
         return Term(
             FieldComparison(tuple(FieldMatch(field, TextPattern(operand, "regex")) for field in fields))
         )
+    if operator == "$size":
+        count = _size(name, operand)
+        values = rf"{_IN_A_LIST}(?:,{_IN_A_LIST}){{{count - 1}}}" if count else ""
+        pattern = TextPattern(rf"^\[{values}\]$", "regex")
+        return Term(FieldComparison(tuple(FieldMatch(field, pattern) for field in fields)))
     if operator == "$in":
         if not isinstance(operand, list):
             raise BadFilter(f"{name[:60]}: expected a list after $in")

@@ -12,6 +12,8 @@ from typing import Any, NamedTuple
 from runvitals.journal.clock import RunClock
 from runvitals.readers.journals.history import leaves
 
+_EXACT = 1 << 53
+"""Larger integers are not exact as float64."""
 EVENT, LIFECYCLE, INFO, CONSOLE, MEDIA = "event", "lifecycle", "info", "console", "media"
 
 
@@ -201,6 +203,26 @@ class LogRow:
             for key, value in data.items()
             if isinstance(value, float) or (isinstance(value, int) and abs(value) < 1 << 1023)
         }
+
+    def others(self) -> dict[str, Any]:
+        """Return what charts cannot show as it is: texts, lists, booleans, null, integers above 2⁵³.
+
+        Histograms of arrays are left out: they are media, too.
+
+        Example:
+            >>> LogRow(0, 0, 1, {"loss": 0.5, "note": "x", "train": {"best": True}}).others()
+            {'note': 'x', 'train.best': True}
+        """
+        others = {key: value for key, value in self.data.items() if _is_other(value)}
+        if any(isinstance(value, dict) for value in others.values()):
+            others = {key: value for key, value in leaves(others) if _is_other(value)}
+        return others
+
+
+def _is_other(value: object) -> bool:
+    if isinstance(value, dict):
+        return "_type" not in value
+    return type(value) is not float and (type(value) is not int or abs(value) > _EXACT)
 
 
 class Note:

@@ -10,6 +10,7 @@ from typing import Any
 from runvitals.journal import paths
 from runvitals.monitoring.environment import launcher
 from runvitals.monitoring.settings.settings import SETTINGS
+from runvitals.sdk import spawned_worker
 from runvitals.sdk.run_names import free_name, names_of
 
 _LETTERS = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -71,6 +72,14 @@ def identify(values: Mapping[str, Any], environ: Mapping[str, str]) -> RunIdenti
     ranks: dict[str, int | None] = {}
     if job is not None:
         ranks = {"rank": job.rank, "local_rank": job.local_rank, "world_size": job.world_size}
+        if (
+            job.launcher == "lightning"
+            and (parent := spawned_worker.of_parent())
+            and parent.pid == os.getppid()
+        ):
+            return RunIdentity(
+                parent.run_id, True, ranks, {}
+            )  # rank 0 has opened it before it started this one
     configured = values["run_id"]
     if configured and environ.get(SETTINGS["run_id"].variable) != configured:
         return RunIdentity(str(configured), False, ranks, {})

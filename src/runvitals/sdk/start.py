@@ -18,7 +18,7 @@ from runvitals.sdk import spawned_worker
 from runvitals.sdk.attachment import Attachment, ResumeState
 from runvitals.sdk.data_folder import usable_directory, working_folder
 from runvitals.sdk.delivery import check_kinds
-from runvitals.sdk.identity import RunIdentity, identify
+from runvitals.sdk.identity import RunIdentity, identify, new_run_id
 from runvitals.sdk.logged_values import distinct_tags
 from runvitals.sdk.recorded_dict import pairs
 from runvitals.sdk.run import Run
@@ -27,6 +27,8 @@ _IN_SWEEP = "RUNVITALS_SWEEP_PARAMETERS"
 """Set in the environment of a run that the agent of a sweep has started."""
 
 _active: Run | None = None
+_beside: list[Run] = []
+"""Runs that were opened with `reinit="create_new"`: beside the open one, and not it."""
 _hooked = False
 _lock = RLock()  # several threads may call `init`, and so may a handler of a signal that interrupts it
 
@@ -73,7 +75,9 @@ def init(
         settings: all other settings, see `Settings`.
         entity: team or user that the run belongs to, on a server with accounts.
         console: False: do not record what the program prints.
-        reinit: True or `finish_previous` finish a run that is open, so that a new one starts.
+        reinit: True or `finish_previous` finish a run that is open, so that a new one starts. `create_new`
+            starts one beside it: `runvitals.log()` and `runvitals.run` stay with the one that was open, and
+            only that one records what the program prints.
         sync_tensorboard: also log what the process writes with TensorBoard's `SummaryWriter`.
         config_exclude_keys, config_include_keys: names of `config` to leave out, or the only ones to record.
         others: further arguments of `wandb.init`, which have no effect here.
@@ -95,22 +99,28 @@ def init(
             "job_type": job_type, "run_id": id, "resume": _spelling(resume), "dir": dir,
             "mode": _spelling(mode), "entity": entity, "console": console,
         }  # fmt: skip
+        config = _choose_entries(config, config_exclude_keys, config_include_keys)
+        if reinit == "create_new":
+            return _open_beside(arguments, settings, config)
         open_run = _open_here()
         if open_run is not None:
             if not finish_open and not _in_notebook():
                 _notify_ignored(open_run, {**arguments, "config": config, "settings": settings})
                 return open_run
             open_run.finish()
-        config = _choose_entries(config, config_exclude_keys, config_include_keys)
         chosen = _as_arguments(settings)
         chosen.update(Settings(**arguments).given)
         run = _open(resolve_settings(_without_place(chosen) if _IN_SWEEP in os.environ else chosen))
         _configure(run, config)
-    if sync_tensorboard:
-        from runvitals.sdk import tensorboard_writer
-
-        tensorboard_writer.follow(current_run)
+    if sync_tensorboard or others.get("tensorboard"):  # its old name
+        _follow_tensorboard()
     return run
+
+
+def _follow_tensorboard() -> None:
+    from runvitals.sdk import tensorboard_writer  # few scripts ask for it
+
+    tensorboard_writer.follow(current_run)
 
 
 def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
@@ -138,6 +148,21 @@ def _open(values: dict[str, Any]) -> Run:
     global _active
     _active = _run_without_record(values) if values["mode"] == "disabled" else _start_recording(values)
     return _active
+
+
+def _open_beside(
+    arguments: Mapping[str, Any],
+    settings: Settings | Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
+) -> Run:
+    """Start a run beside the open one. The launcher's job names the open one, so it has an id of its own."""
+    chosen = {**_as_arguments(settings), **Settings(**arguments).given}
+    values = resolve_settings({"run_id": new_run_id(), **chosen, "console": False})
+    run = _run_without_record(values) if values["mode"] == "disabled" else _start_recording(values)
+    _beside[:] = [other for other in _beside if not other.finished] + [run]
+    if config is not None:
+        run.config.update(config)
+    return run
 
 
 def _without_place(arguments: dict[str, Any]) -> dict[str, Any]:
@@ -337,15 +362,19 @@ def _hook() -> None:
 
 
 def _at_exit() -> None:
-    if _active is not None:
-        _active._at_exit()
+    for run in _all_runs():
+        run._at_exit()
 
 
 def _after_fork() -> None:
     global _lock
     _lock = RLock()  # a thread that does not exist here may hold it
-    if _active is not None:
-        _active._after_fork()
+    for run in _all_runs():
+        run._after_fork()
+
+
+def _all_runs() -> list[Run]:
+    return [*([] if _active is None else [_active]), *_beside]
 
 
 if hasattr(os, "register_at_fork"):

@@ -57,7 +57,7 @@ ACCOUNT_ROUTERS: Final = (
     _feature("buckets", "buckets team_storage", "/organisation/buckets", "/teams/"),
     _feature(
         "registry",
-        "registries collections versions requests",
+        "registries members collections versions requests",
         "/teams/",
         "/registries",
     ),

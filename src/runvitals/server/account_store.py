@@ -20,7 +20,13 @@ from runvitals.server.accounts.storage.credentials import CredentialTable
 from runvitals.server.accounts.storage.device_logins import DeviceLoginTable
 from runvitals.server.accounts.storage.emails import EmailTable
 from runvitals.server.accounts.storage.ending_access import EndingAccess
-from runvitals.server.accounts.storage.entities import deleted_spaces, names_of, purge_space, release_name
+from runvitals.server.accounts.storage.entities import (
+    deleted_spaces,
+    ensure_organisation,
+    names_of,
+    purge_space,
+    release_name,
+)
 from runvitals.server.accounts.storage.keys import KeyTable
 from runvitals.server.accounts.storage.login_failures import LoginFailureTable
 from runvitals.server.accounts.storage.one_time_tokens import OneTimeTokenTable
@@ -147,7 +153,7 @@ class AccountStore:
         return runs_of_user(self._database, user_id, limit)
 
     def storage_places(self, entity_id: int | None) -> list[StoragePlace]:
-        """All runs of a team or user, by project."""
+        """All projects of a team or user, with their runs."""
         return storage_places(self._database, entity_id)
 
     def file_storage(self, entity_id: int | None) -> dict[int, FileStorage]:
@@ -201,6 +207,10 @@ class AccountStore:
     def entity_id(self, name: str) -> int | None:
         """The id of a team or user by its name; None if there is none."""
         return entity_id_of(self._database, name)
+
+    def ensure_organisation(self, now_ms: int) -> int:
+        """Return the id of the organisation as an owner of registries."""
+        return self._database.write(lambda connection: ensure_organisation(connection, now_ms))
 
     def set_run_author(self, run_id: int, name: str | None, by: Actor, now_ms: int) -> None:
         """Make an active member of its team, or nobody, the author of a run; raise NotFound or UnknownRun."""

@@ -20,13 +20,14 @@ from urllib.parse import urlencode
 from fastapi import FastAPI, HTTPException, Request
 from fastapi.exceptions import RequestValidationError
 from starlette.routing import BaseRoute, Match
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.directory import Directory
 from runvitals.server.access.principals import CommandLine
 from runvitals.server.access.requester import SCOPE_KEY, Requester
 from runvitals.server.database.secret_box import SecretBox
+from runvitals.server.http.application_call import response_of
 from runvitals.server.http.errors import field_name
 from runvitals.server.http.router import LazyRoute, Router
 from runvitals.server.mail.notices import Notices
@@ -170,15 +171,17 @@ class RoutesInProcess:
         route.names = dict(names)
         query = urlencode([(name, value) for name, value in parameters if value is not None], doseq=True)
         try:
-            kind, content = asyncio.run(_response(app, _scope(method, path, query), body))
+            scope = _scope(method, path, query)
+            sent = asyncio.run(response_of(app, scope, b"" if body is None else json.dumps(body).encode()))
         except HTTPException as error:
             raise (LookupError if error.status_code == 404 else ValueError)(error.detail) from None
         except RequestValidationError as error:
             problems = [f"{field_name(one['loc'][1:])}: {one['msg']}" for one in error.errors()]
             raise ValueError("; ".join(problems)) from None
-        if not content:
+        if not sent.content:
             return None
-        return json.loads(content) if kind == b"application/json" else content.decode()
+        is_json = sent.headers.get(b"content-type") == b"application/json"
+        return json.loads(sent.content) if is_json else sent.content.decode()
 
     def _app(self, method: str, path: str) -> tuple[FastAPI, _ChosenRoute]:
         """Return an application with one route, and this route."""
@@ -245,22 +248,6 @@ def _scope(method: str, path: str, query: str) -> Scope:
         "headers": [(b"content-type", b"application/json")],
         SCOPE_KEY: Requester(CommandLine(), name="cli", via="cli"),
     }
-
-
-async def _response(app: FastAPI, scope: Scope, body: Any) -> tuple[bytes, bytes]:
-    """Call the application; returns the type of the response's content, and the content."""
-    content = bytearray()
-    headers: dict[bytes, bytes] = {}
-
-    async def receive() -> Message:
-        return {"type": "http.request", "body": b"" if body is None else json.dumps(body).encode()}
-
-    async def send(message: Message) -> None:
-        headers.update(message.get("headers", ()))
-        content.extend(message.get("body", b""))
-
-    await app(scope, receive, send)
-    return headers.get(b"content-type", b""), bytes(content)
 
 
 def _raise(request: Request, error: Exception) -> Any:

@@ -45,11 +45,22 @@ def create_app(
     Example:
         >>> uvicorn.run(create_app("/data"), host="127.0.0.1", port=8900)
     """
-    app = application(local_services(JournalLibrary(directory or data_dir(), clock, edited)), static)
-    for router in (local_trash.router, local_artifacts.router):
-        app.router.routes[:0] = checked_routes(router, ())
+    app = journal_app(directory or data_dir(), clock, static, edited)
     app.add_middleware(OwnUserChanges)
     app.add_middleware(LoopbackOnly)
+    return app
+
+
+def journal_app(
+    directory: str,
+    clock: Callable[[], int] = now_ms,
+    static: str = page.FOLDER,
+    edited: Callable[[str], None] = lambda run_id: None,
+) -> FastAPI:
+    """The same for requests of this process: nothing is checked of who makes them."""
+    app = application(local_services(JournalLibrary(directory, clock, edited)), static)
+    for router in (local_trash.router, local_artifacts.router):
+        app.router.routes[:0] = checked_routes(router, ())
     return app
 
 

@@ -75,6 +75,25 @@ def test_what_breaks(vision: ServedOrganisation) -> None:
     assert vision.ask("bob", "GET", DEPENDENTS, params={"name": "none"}).status_code == 404
 
 
+def test_what_breaks_with_a_run_and_with_a_project(vision: ServedOrganisation) -> None:
+    """What a run made stays. Of a project only what others use or have linked counts."""
+    store = vision.metadata_store
+    vision.add_run("run-judge", "team", TEAM, "bob")
+    link_runs(store, "team", "more > run-train > classifier > run-judge > scores")
+    response = vision.ask("bob", "GET", "/api/v1/runs/run-train/artifact-dependents")
+    answer = response.json()
+    assert ([run["run"] for run in answer["used_by"]], answer["used_by_total"]) == (["run-judge"], 1)
+    assert ([row["name"] for row in answer["made_from"]], answer["deletable"]) == (["scores"], True)
+    assert vision.ask("otto", "GET", "/api/v1/runs/run-train/artifact-dependents").status_code == 404
+    link(vision, "data", "team", "own")
+    project = asked(vision)
+    assert (project["used_by"], project["used_by_total"]) == ([], 1)
+    assert (project["made_from_total"], project["links"], project["deletable"]) == (1, [], True)
+    link(vision, "data", "organisation", "approved")
+    project = asked(vision)
+    assert ([row["name"] for row in project["links"]], project["deletable"]) == (["approved"], False)
+
+
 def test_a_linked_version_is_not_deleted(vision: ServedOrganisation) -> None:
     store = vision.metadata_store
     link(vision, "data", "organisation", "approved")

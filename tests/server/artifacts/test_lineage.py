@@ -65,8 +65,12 @@ def version_number(served: ServedOrganisation, name: str) -> int:
 
 
 def name_of(node: dict[str, Any]) -> str:
-    shown = node["run"] or node["version"]
-    return "?" if shown is None else shown["run"] if node["run"] else f"{shown['name']}:v{shown['version']}"
+    shown = node[node["kind"]]
+    if shown is None:
+        return "?"
+    if node["kind"] == "version":
+        return f"{shown['name']}:v{shown['version']}"
+    return str(shown["run"] if node["kind"] == "run" else shown["name"])
 
 
 def edges(graph: dict[str, Any]) -> set[tuple[str, str]]:

@@ -6,16 +6,18 @@ import hashlib
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from runvitals.cli.store_backup import _in_buckets
 from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
+from runvitals.server.backup.left_out import files_in_buckets
 from runvitals.server.buckets.team_buckets import AT_ONCE
+from runvitals.server.database.database import Database
 from runvitals.server.database.secret_box import temporary_secret_box
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.storage.stored_files import StoredFile
@@ -367,5 +369,6 @@ def test_a_check_of_the_store_lists_buckets(
     ]
     (problem,) = check_team_buckets(address, temporary_secret_box())
     assert "cannot be read" in problem.text
-    elsewhere, size = _in_buckets(address)
+    with closing(Database(address)) as database:
+        elsewhere, size = files_in_buckets(database)
     assert (elsewhere, size) == ([f"s3://{s3.bucket}/training"], len(CONTENT) + 7)

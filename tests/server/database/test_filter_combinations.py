@@ -13,6 +13,7 @@ from runvitals.model.filter import (
     HasField,
     Labelled,
     Predicate,
+    TagCount,
     Term,
     TextPattern,
 )
@@ -64,6 +65,8 @@ LARGE, ADAM = _is("config.lr", ">", 0.5), _is("config.opt.name", "=", "adam")
         (_label("id", "[bc]"), "bc"),
         (_label("tag", "^b"), "ab"),
         (_not(_label("tag", "o")), "bcd"),
+        (Term(TagCount(2)), "a"),
+        (Term(TagCount(0), negated=True), "ab"),
         (_label("note", "lines$"), "c"),
         (_label("project", "^oth"), "d"),
         (_label("host", "node[12]"), "abcd"),

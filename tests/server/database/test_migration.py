@@ -17,7 +17,7 @@ from sqlalchemy import text
 from runvitals.model.filter import Filter
 from runvitals.model.filter_text import parse
 from runvitals.model.run_sort import RunSort
-from runvitals.server.database import backup, migration
+from runvitals.server.database import migration
 from runvitals.server.database.database import Database
 from runvitals.server.database.migration import FOLDER, downgrade, migrate, newest, present
 from runvitals.server.metadata_store import open_metadata_store
@@ -108,18 +108,6 @@ def test_the_oldest_database_keeps_everything(oldest: str) -> None:
         assert new.run_id == 4  # 1 was that of a run that is deleted
 
 
-def test_a_copy_of_the_oldest_one_opens(oldest: str, kind: str, empty: NewAddress, tmp_path: Path) -> None:
-    copy = empty()
-    if kind == "sqlite":
-        backup.copy_sqlite(oldest, copy)
-    else:
-        dump = str(tmp_path / "metadata.dump")
-        backup.dump_postgresql(oldest, dump)
-        backup.restore_postgresql(dump, copy)
-    with open_metadata_store(copy) as store:
-        assert store.runs.count(Filter(), T0) == 2
-
-
 @pytest.mark.parametrize("kind", ["sqlite"], indirect=True)  # only files are recovered
 def test_the_oldest_database_is_recovered(oldest: str, tmp_path: Path) -> None:
     with open_metadata_store(str(tmp_path / "recovered.db")) as store:
@@ -163,9 +151,9 @@ def test_what_would_be_lost_prevents_a_downgrade(
 @pytest.mark.parametrize(
     ("revision", "what_to_do"),
     [
-        ("0001", "can upgrade it from 0041 on: run `runvitals store upgrade` with a version that knows both"),
-        ("0040", "can upgrade it from 0041 on: run `runvitals store upgrade` with a version that knows both"),
-        ("9999", f"knows it up to {newest()}: use that version, run `runvitals store downgrade {newest()}`"),
+        ("0001", "can upgrade it from 0041 on: run `runvitals upgrade` with a version that knows both"),
+        ("0040", "can upgrade it from 0041 on: run `runvitals upgrade` with a version that knows both"),
+        ("9999", f"knows it up to {newest()}: use that version, run `runvitals downgrade {newest()}`"),
     ],
 )
 def test_other_revisions_are_rejected(oldest: str, revision: str, what_to_do: str) -> None:

@@ -16,6 +16,8 @@ from tests.server.reports.documents import LOSS, REPORTS, panel, run_set, text
 ACC = {"source": "logged", "name": "acc/top1"}
 GPUS = {"source": "system", "name": "gpu.*.gpu"}
 SCATTER = {"metrics": ["loss"], "across": 'logged:"acc/top1"'}
+AXES = {"metrics": ["config.lr", "loss"]}
+FIELDS = {"metrics": ["summary.loss"], "across": "config.lr"}
 DEVICES = {"metrics": ["system:gpu.*.gpu"], "scope": "devices", "x": "relative"}
 SCRIPT = '<script>alert(1)</script><img src=x onerror="alert(1)">'
 
@@ -47,7 +49,8 @@ def exported(rates: AccountsServer, monkeypatch: pytest.MonkeyPatch) -> str:
             panel("line", (GPUS,), panel_id="panel9", settings=DEVICES, title="GPUs"),
             panel("table", (LOSS,), panel_id="panel10", settings={"metrics": ["loss / 2"]}, title="Half"),
             panel("text", (), panel_id="panel11", settings={"text": "A *remark*."}),
-            panel("parallel", (LOSS,), panel_id="panel12", title="Axes"),
+            panel("parallel", (LOSS,), panel_id="panel12", title="Axes", settings=AXES),
+            panel("scatter", (LOSS,), panel_id="panel13", settings=FIELDS),
             panel("config_diff", (), panel_id="panel3"),
             panel("console", (), panel_id="panel4"),
         ],
@@ -66,9 +69,9 @@ def test_html_is_one_file_without_scripts(exported: str, tmp_path: Path) -> None
     assert "<script" not in page
     assert "onerror=&quot;" in page
     assert "default-src 'none'" in page
-    # Three runs, and three of the expression; one median; two devices of each run.
-    assert page.count("<polyline") == 3 + 3 + 1 + 6
-    assert (page.count("<rect "), page.count("<circle ")) == (3 + 13, 3)
+    # Three runs, and three of the expression; one median; two devices of each run; three over two axes.
+    assert page.count("</title></polyline>") == 3 + 3 + 1 + 6 + 3
+    assert (page.count("</title></rect>"), page.count("<circle ")) == (3, 3 + 3)
     assert "expected a metric, a number or (, found the end" in page
     assert 'src="data:image/webp;base64,' in page
     for words in (
@@ -107,6 +110,8 @@ def test_pdf(exported: str, tmp_path: Path) -> None:
     words = "".join(page.extract_text() for page in read.pages)
     for expected in ("Result", "A rate of 0.1", "Loss | of all", "run-0", "last line"):
         assert expected in words, expected
+    for drawn in ("Across: acc/top1", "Across: config.lr", "summary.loss"):  # dots, dots of fields, axes
+        assert drawn in words, drawn
     assert sum(len(page.images) for page in read.pages) == 1
 
 
@@ -116,5 +121,5 @@ def test_what_cannot_be_exported(
     assert main(["report", "export", "999"]) == 1
     assert "999" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert main(["report", "export", exported, "--format", "pdf"]) == 1
+    assert main(["report", "export", exported, "--format", "pdf"]) == 2
     assert "--output" in capsys.readouterr().err

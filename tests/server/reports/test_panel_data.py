@@ -62,8 +62,8 @@ def test_groups_are_shown_as_one_run(rates: AccountsServer) -> None:
 def test_each_device(rates: AccountsServer) -> None:
     queries = [LOSS, {"source": "system", "name": "gpu.*.gpu"}]
     shown = panel(queries=queries, settings={"scope": "devices"}, zoom={"min": 0, "max": 1000})
-    answer = data(rates, publish(rates, shown))
-    of_run = answer["devices"]["run-0"]
+    report = publish(rates, shown)
+    of_run = data(rates, report)["devices"]["run-0"]
     assert {
         key: group["series"][key] for group in of_run["sampled"]["groups"] for key in group["series"]
     } == {
@@ -71,6 +71,9 @@ def test_each_device(rates: AccountsServer) -> None:
         "gpu.1.gpu": [30.0, 40.0],
     }
     assert [group["series"]["loss"] for group in of_run["logged"]["groups"]] == [[1.0, 0.5]]
+    zoomed = data(rates, report, params={"x0": 1})["devices"]["run-0"]
+    assert [group["series"]["loss"] for group in zoomed["logged"]["groups"]] == [[0.5]]
+    assert [group["series"]["gpu.1.gpu"] for group in zoomed["sampled"]["groups"]] == [[40.0]]
 
 
 def test_the_author_chooses_the_part_that_is_shown(rates: AccountsServer) -> None:

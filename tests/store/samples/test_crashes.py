@@ -181,12 +181,12 @@ metadata_store.close()
     assert done.returncode == 0, done.stderr
     script = (
         'mount --bind "$1" "$1" && mount -o remount,bind,ro "$1" && '
-        'exec "$0" -m runvitals store backup "$2" --store "$1"'
+        'exec "$0" -m runvitals backup "$2" --store "$1"'
     )
     done = in_namespace(script, sys.executable, str(folder), str(into))
     assert done.returncode == 0, done.stderr
     months = [os.path.basename(path) for path in files(str(into))]
-    assert sorted(os.listdir(into)) == ["catalogue.db", "log.db", *months]
+    assert sorted(os.listdir(into)) == ["SHA256SUMS", "catalogue.db", "log.db", "manifest.json", *months]
     assert list(check(str(into))) == []
     assert list(check_metadata_store(str(into), str(into / "catalogue.db"))) == []
     with SqliteChunks(str(into), SETTINGS) as store:

@@ -179,10 +179,12 @@ export interface components {
             /** @description When the first of them is deleted. */
             expires_ms: number | null;
             newest_ms: number;
+            /** @description The last day (UTC) on which a file of it was read. */
+            last_read: string | null;
             /** @description `artifact:delete` if the requester may delete it. */
             may: string[];
         };
-        /** @description A page of artifacts of a project, the largest first. */
+        /** @description A page of artifacts of a project. */
         ArtifactBytesPage: {
             artifacts: components["schemas"]["ArtifactBytes"][];
             total: number;
@@ -240,6 +242,8 @@ export interface components {
             }[];
             /** @default 24 */
             cooldown_h: number;
+            /** @default  */
+            description: string;
         };
         /** @description How often an automation would have acted. */
         AutomationPreview: {
@@ -750,6 +754,14 @@ export interface components {
             crashed?: components["schemas"]["Choice"] | null;
             custom?: components["schemas"]["Choice"] | null;
             findings?: components["schemas"]["Choice"] | null;
+        };
+        /** @description What the time to live of artifacts will take. */
+        ExpirySummary: {
+            versions: number;
+            /** @description Content that several versions have counts in each. */
+            bytes: number;
+            /** @description When the first of them is deleted. */
+            first_ms: number | null;
         };
         /** @description The device's key, and whose it is. */
         FetchedKey: {
@@ -1474,6 +1486,30 @@ export interface components {
         MatchingCollections: {
             collections: components["schemas"]["MatchingCollection"][];
         };
+        /** @description The bytes that a project stores, and how old and how used it is. */
+        MeasuredProject: {
+            project: string;
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
+            trash: number;
+            bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
+            /** @description When it leaves the trash for good; None: it is not there. */
+            purged_ms: number | null;
+            /** @description `project:delete` if the requester may delete it. */
+            may: string[];
+        };
         /** @description A page of keys. */
         MediaKeysPage: {
             media: components["schemas"]["MediaKey"][];
@@ -1673,6 +1709,8 @@ export interface components {
              * @default 24
              */
             cooldown_h: number;
+            /** @default  */
+            description: string;
         };
         /** @description A bucket to be added. */
         NewBucket: {
@@ -1809,12 +1847,13 @@ export interface components {
             name: string;
             /** @default  */
             description: string;
+            /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
+            visibility?: ("team" | "organisation" | "restricted") | null;
             /**
-             * @description `organisation`: all of it may read the registry; for administrators.
-             * @default team
-             * @enum {string}
+             * @description The types of artifacts that can be linked; none: all.
+             * @default []
              */
-            visibility: "team" | "organisation";
+            types: string[];
         };
         /** @description A version of an artifact that is to be linked. */
         NewRegistryLink: {
@@ -2475,11 +2514,13 @@ export interface components {
             trash: number;
             bytes: number;
         };
-        /** @description A page of projects, the largest first. */
+        /** @description A page of projects. */
         ProjectBytesPage: {
-            projects: components["schemas"]["ProjectBytes"][];
+            projects: components["schemas"]["MeasuredProject"][];
             total: number;
             next: string | null;
+            trash: components["schemas"]["TrashSummary"];
+            expiring: components["schemas"]["ExpirySummary"];
         };
         /** @description Changes of a project. */
         ProjectChanges: {
@@ -2603,10 +2644,12 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description Fields that are left out do not change. */
+        /** @description Fields that are left out do not change. All but the description are for administrators. */
         RegistryChanges: {
+            name?: string | null;
+            types?: string[] | null;
             description?: string | null;
-            visibility?: ("team" | "organisation") | null;
+            visibility?: ("team" | "organisation" | "restricted") | null;
         };
         /** @description A collection with its description as HTML. */
         RegistryCollectionDetail: {
@@ -2643,25 +2686,47 @@ export interface components {
         /** @description A registry with its rules. */
         RegistryDetail: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
             collections: number;
             versions: number;
             protected_aliases: string[];
+            /** @description The types of artifacts that can be linked; none: all. */
+            types: string[];
             /** @description User names. */
             admins: string[];
             open_requests: number;
             may: string[];
         };
+        /** @description The role of a member. */
+        RegistryMemberRole: {
+            /**
+             * @description `viewer`: reads it; `member`: also links and sets aliases.
+             * @enum {string}
+             */
+            role: "viewer" | "member";
+        };
+        /** @description A page of the members of a registry, by name. */
+        RegistryMembersPage: {
+            members: components["schemas"]["RegistryMember"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A name that may be given again. */
         ReleasedName: {
             name: string;
             released: boolean;
+        };
+        /** @description A block before and after an edit. None: it was not there. */
+        ReportBlockChange: {
+            id: string;
+            before: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
+            after: (components["schemas"]["ReportText"] | components["schemas"]["ReportImage"] | components["schemas"]["ReportPanels"]) | null;
         };
         /** @description Changes of a report. What is left out does not change. */
         ReportChanges: {
@@ -2678,12 +2743,28 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description What you changed in one revision of a report, without what you have taken back since. */
+        ReportEdit: {
+            revision: number;
+            created_ms: number;
+            title: components["schemas"]["ReportTextChange"] | null;
+            description: components["schemas"]["ReportTextChange"] | null;
+            blocks: components["schemas"]["ReportBlockChange"][];
+            /** @description None: no block was added, removed or moved. */
+            order: components["schemas"]["ReportOrderChange"] | null;
+        };
         /** @description Who else is editing a report, and how far it is. */
         ReportEditing: {
             /** @description Of the working copy. */
             revision: number;
             /** @description The first 20, by name, without you. */
             editors: components["schemas"]["ReportEditor"][];
+        };
+        /** @description A page of your edits, the newest first. */
+        ReportEditsPage: {
+            edits: components["schemas"]["ReportEdit"][];
+            total: number;
+            next: string | null;
         };
         /** @description An image that was uploaded to the report. */
         ReportImage: {
@@ -2701,6 +2782,11 @@ export interface components {
             caption: string;
             /** @default 100 */
             width_percent: number;
+        };
+        /** @description The ids of all blocks before and after an edit. */
+        ReportOrderChange: {
+            before: string[];
+            after: string[];
         };
         /** @description A live panel. It reads its queries of its run sets, and nothing else. */
         ReportPanel: {
@@ -2798,6 +2884,11 @@ export interface components {
              */
             kind: "text";
             text: string;
+        };
+        /** @description A text before and after an edit. */
+        ReportTextChange: {
+            before: string;
+            after: string;
         };
         /** @description A page of versions, the newest first: of each author the last of ten minutes. */
         ReportVersionsPage: {
@@ -2920,6 +3011,8 @@ export interface components {
             name: string;
             started_ms: number;
             last_ms: number;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
             in_trash: boolean;
             /** @description When it leaves the trash for good. */
             purged_ms: number | null;
@@ -3567,6 +3660,16 @@ export interface components {
             /** @description A team or user. */
             entity: string;
         };
+        /** @description What the trash holds. */
+        TrashSummary: {
+            runs: number;
+            /** @description How much is free once it is empty: of runs and reports. */
+            bytes: number;
+            /** @description When the first of the runs leaves it for good. */
+            first_ms: number | null;
+            /** @description When the last of them does. */
+            last_ms: number | null;
+        };
         /** @description A project that went to the trash with its runs. */
         TrashedProject: {
             project: string;
@@ -3968,6 +4071,8 @@ export interface components {
             filter: components["schemas"]["AutomationFilter"];
             /** @default 24 */
             cooldown_h: number;
+            /** @default  */
+            description: string;
             damaged: string | null;
             /** @description None: the user was deleted. */
             created_by: string | null;
@@ -4104,8 +4209,19 @@ export interface components {
             /** @description In how many teams. */
             teams: number;
         };
+        /** @description A dataset as a node: that of one name and digest in a project. */
+        DatasetNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            digest: string;
+            source_type: string;
+            /** @description The first 500 characters of where it is from. */
+            source: string;
+        };
         /**
-         * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
+         * @description What depends on versions of artifacts: at most 100 of each are shown.
          *
          *     What the requester may not read is counted and not shown.
          */
@@ -4510,20 +4626,30 @@ export interface components {
             /** @description The team or user that has the project. */
             entity: string | null;
         };
-        /** @description Which node was made from which: a version by a run, or a run used a version. */
+        /**
+         * @description Which node was made from which: a run made the target, or the target is a run that used the source.
+         *
+         *     A registered version was made from a logged model.
+         */
         LineageEdge: {
             /** @description The index of a node. */
             source: number;
             target: number;
         };
-        /** @description A run or a version. Both are null for one that the requester may not read, or that is in the trash. */
+        /**
+         * @description A run, version, dataset or logged model.
+         *
+         *     All of them are null for one that the requester may not read, or that is in the trash.
+         */
         LineageNode: {
             /** @enum {string} */
-            kind: "run" | "version";
+            kind: "run" | "version" | "dataset" | "model";
             /** @description Steps from the first node; negative: what it was made from. */
             generation: number;
             run: components["schemas"]["RunNode"] | null;
             version: components["schemas"]["VersionNode"] | null;
+            dataset: components["schemas"]["DatasetNode"] | null;
+            model: components["schemas"]["ModelNode"] | null;
             /** @description It was made from something that is not among the nodes. */
             more_before: boolean;
             /** @description Something that is not among the nodes was made from it. */
@@ -4765,6 +4891,16 @@ export interface components {
             email?: string | null;
             /** @description The digest of the picture; in lists. */
             picture?: string | null;
+        };
+        /** @description A logged model as a node. */
+        ModelNode: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            model_id: string;
+            type: string | null;
+            created_ms: number;
         };
         /** @description The scopes that a link can mute, named as in the mail. */
         Mute: {
@@ -5100,13 +5236,22 @@ export interface components {
             /** @description Of all its versions. */
             downloads: number;
         };
+        /** @description A member of a registry of the organisation. */
+        RegistryMember: {
+            name: string;
+            display_name: string;
+            /** @enum {string} */
+            role: "viewer" | "member";
+            /** @description Since when they have the role. */
+            created_ms: number;
+        };
         /** @description A registry: collections of versions that were linked to it. */
         Registry: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
@@ -5783,6 +5928,7 @@ export type EntityProjectChanges = components['schemas']['EntityProjectChanges']
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
+export type ExpirySummary = components['schemas']['ExpirySummary'];
 export type FetchedKey = components['schemas']['FetchedKey'];
 export type FieldColumn = components['schemas']['FieldColumn'];
 export type FilterCheck = components['schemas']['FilterCheck'];
@@ -5849,6 +5995,7 @@ export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
 export type MatchingCollections = components['schemas']['MatchingCollections'];
+export type MeasuredProject = components['schemas']['MeasuredProject'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -5968,17 +6115,24 @@ export type RegistryChanges = components['schemas']['RegistryChanges'];
 export type RegistryCollectionDetail = components['schemas']['RegistryCollectionDetail'];
 export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
 export type RegistryDetail = components['schemas']['RegistryDetail'];
+export type RegistryMemberRole = components['schemas']['RegistryMemberRole'];
+export type RegistryMembersPage = components['schemas']['RegistryMembersPage'];
 export type ReleasedName = components['schemas']['ReleasedName'];
+export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];
 export type ReportCommentsPage = components['schemas']['ReportCommentsPage'];
+export type ReportEdit = components['schemas']['ReportEdit'];
 export type ReportEditing = components['schemas']['ReportEditing'];
+export type ReportEditsPage = components['schemas']['ReportEditsPage'];
 export type ReportImage = components['schemas']['ReportImage'];
+export type ReportOrderChange = components['schemas']['ReportOrderChange'];
 export type ReportPanel = components['schemas']['ReportPanel'];
 export type ReportPanels = components['schemas']['ReportPanels'];
 export type ReportRights = components['schemas']['ReportRights'];
 export type ReportRunSet = components['schemas']['ReportRunSet'];
 export type ReportSharesPage = components['schemas']['ReportSharesPage'];
 export type ReportText = components['schemas']['ReportText'];
+export type ReportTextChange = components['schemas']['ReportTextChange'];
 export type ReportVersionsPage = components['schemas']['ReportVersionsPage'];
 export type ReportsPage = components['schemas']['ReportsPage'];
 export type RequestDecision = components['schemas']['RequestDecision'];
@@ -6063,6 +6217,7 @@ export type TimeToLiveForm = components['schemas']['TimeToLiveForm'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
+export type TrashSummary = components['schemas']['TrashSummary'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
 export type TrialResult = components['schemas']['TrialResult'];
@@ -6109,6 +6264,7 @@ export type CostCentreAssignment = components['schemas']['CostCentreAssignment']
 export type CostCentre = components['schemas']['CostCentre'];
 export type Cost = components['schemas']['Cost'];
 export type CustomRole = components['schemas']['CustomRole'];
+export type DatasetNode = components['schemas']['DatasetNode'];
 export type Dependents = components['schemas']['Dependents'];
 export type Difference = components['schemas']['Difference'];
 export type DryRun = components['schemas']['DryRun'];
@@ -6153,6 +6309,7 @@ export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
+export type ModelNode = components['schemas']['ModelNode'];
 export type Mute = components['schemas']['Mute'];
 export type MyTeam = components['schemas']['MyTeam'];
 export type NamedRun = components['schemas']['NamedRun'];
@@ -6180,6 +6337,7 @@ export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
 export type RegistryAdmin = components['schemas']['RegistryAdmin'];
 export type RegistryCollection = components['schemas']['RegistryCollection'];
+export type RegistryMember = components['schemas']['RegistryMember'];
 export type Registry = components['schemas']['Registry'];
 export type ReportComment = components['schemas']['ReportComment'];
 export type ReportEditor = components['schemas']['ReportEditor'];

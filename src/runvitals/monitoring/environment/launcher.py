@@ -53,7 +53,7 @@ def _job(environ: Mapping[str, str], pid: int | None, host_root: str) -> Job | N
         return _ray(environ)
     ancestry = _Ancestry(os.getpid() if pid is None else pid, host_root)
     scheduled = scheduled_rank(environ, host_root)
-    job = _torch(environ, ancestry) or _mpi(environ, ancestry)
+    job = _torch(environ, ancestry) or _lightning(environ, ancestry) or _mpi(environ, ancestry)
     if job is None:
         return scheduled
     # mpirun starts the processes of its own node directly and the others through the scheduler: the
@@ -96,6 +96,21 @@ def _torch(environ: Mapping[str, str], ancestry: _Ancestry) -> Job | None:
     name = "torchrun" if "TORCHELASTIC_RUN_ID" in environ else "torch"
     node_rank = number(environ, "GROUP_RANK", "NODE_RANK", "CROSS_RANK")
     return Job(name, key, rank, number(environ, "LOCAL_RANK"), world_size, node_rank)
+
+
+def _lightning(environ: Mapping[str, str], ancestry: _Ancestry) -> Job | None:
+    """Ranks on one node that Lightning starts itself: rank 0 is the script, and starts the others.
+
+    Lightning sets no RANK. On several nodes the user chooses the port, often the same for every job, so it
+    identifies none.
+    """
+    local_rank, world_size = number(environ, "LOCAL_RANK"), number(environ, "WORLD_SIZE")
+    if local_rank is None or world_size is None or "NODE_RANK" not in environ:
+        return None
+    if environ.get("MASTER_ADDR") not in ("127.0.0.1", "localhost", "::1"):
+        return None
+    key = ancestry.launcher("LOCAL_RANK", itself=True)
+    return Job("lightning", key, local_rank, local_rank, world_size, number(environ, "NODE_RANK"))
 
 
 def _mpi(environ: Mapping[str, str], ancestry: _Ancestry) -> Job | None:
@@ -158,14 +173,17 @@ class _Ancestry:
         self.pid = pid
         self.proc = host_root + "/proc"
 
-    def launcher(self, marker: str) -> str | None:
+    def launcher(self, marker: str, itself: bool = False) -> str | None:
         """An id of the process that set the variable ``marker`` for its children, unique across reboots.
 
         It is the nearest ancestor that was started without the variable: a shell that wraps the training
         script inherits it, the launcher does not. None if /proc is not available.
+
+        Args:
+            itself: whether the process itself may be the launcher.
         """
         assignment = b"\0" + marker.encode() + b"="
-        pid = self._parent_and_start(self.pid)[0]
+        pid = self.pid if itself else self._parent_and_start(self.pid)[0]
         while pid > 1 and assignment in b"\0" + self._environ(pid):
             pid = self._parent_and_start(pid)[0]
         start_ticks = self._parent_and_start(pid)[1]

@@ -9,7 +9,9 @@ from runvitals.errors import UnsupportedArgument
 from runvitals.monitoring.settings.messages import notify
 from runvitals.monitoring.settings.setting_definition import SettingError
 
-_NO_EFFECT = frozenset(("allow_val_change", "anonymous", "force", "magic", "monitor_gym", "save_code"))
+_NO_EFFECT = frozenset(
+    ("allow_val_change", "anonymous", "force", "magic", "monitor_gym", "save_code", "tensorboard")
+)
 _INSTEAD_OF = {"monitor_gym": "log(Video)", "save_code": "save()"}
 _ABSENT_OF_INIT = {
     "fork_from": "start a run with init(), and log the rows from which it continues",
@@ -23,7 +25,7 @@ MODES = {"shared": "online", "dryrun": "offline", "run": "online"}
 """Our modes for W&B's. Processes with one run id share a run in every mode."""
 _REINIT = {
     None: "return", "default": "return", False: "return", "return_previous": "return",
-    True: "finish", "finish_previous": "finish",
+    True: "finish", "finish_previous": "finish", "create_new": "beside",
 }  # fmt: skip
 
 _SETTINGS = {
@@ -84,14 +86,13 @@ def reinit(value: object) -> bool:
     """Return whether `init` finishes the open run instead of returning it.
 
     Raises:
-        ValueError: several runs at once, which is not supported, or an unknown value.
+        ValueError: an unknown value.
     """
-    if value == "create_new":
-        raise ValueError("init(): reinit='create_new' is not supported; a process has one run at a time")
     policy = _REINIT.get(value) if isinstance(value, (str, bool, type(None))) else None
     if policy is None:
         raise ValueError(
-            f"init(): reinit is {value!r}; expected True, False, return_previous or finish_previous"
+            f"init(): reinit is {value!r}; expected True, False, return_previous, finish_previous "
+            "or create_new"
         )
     return policy == "finish"
 
@@ -144,6 +145,9 @@ def own_settings(values: Mapping[str, Any], names: Collection[str]) -> dict[str,
                 settings[name] = False
         elif name in _SETTINGS or name in names:
             settings[_SETTINGS.get(name, name)] = value
+        elif name in ("x_disable_stats", "_disable_stats"):
+            if value:
+                settings["collectors"] = ["cpu", "-cpu"]  # only one source, and not that one
         elif name == "x_label":
             settings["labels"] = {"label": str(value)}
         elif name.startswith(_SETTINGS_WITHOUT_EFFECT):
@@ -164,9 +168,6 @@ _MEDIA_WITHOUT_EFFECT = frozenset((
     "allow_mixed_types",
 ))  # fmt: skip
 _ABSENT_OF_MEDIA = {
-    "boxes": "draw the boxes into the image, or log a Table of them",
-    "masks": "log the mask as an Image of its own",
-    "classes": "log a Table of the classes",
     "log_mode": "log a Table once, when it is complete",
     "rows": "data",
 }

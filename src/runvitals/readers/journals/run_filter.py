@@ -19,6 +19,7 @@ from runvitals.model.filter import (
     HasField,
     Labelled,
     Predicate,
+    TagCount,
     Term,
     TextPattern,
     Words,
@@ -85,6 +86,8 @@ def _holds_of(run: Run, condition: Any, statistics: SystemStatistics) -> bool:
         return all(_meets(run, term, statistics) for term in condition.terms)
     if isinstance(condition, HasField):
         return _has_field(run, condition.field, statistics)
+    if isinstance(condition, TagCount):
+        return len(run.tags) == condition.count
     if isinstance(condition, Words):
         return condition.text.casefold().strip() in _text_of(run)
     if isinstance(condition, Labelled):

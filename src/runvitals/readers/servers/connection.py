@@ -182,9 +182,8 @@ class ApiConnection:
         self, method: str, path: str, names: Mapping[str, str], body: Any, parameters: Parameters = ()
     ) -> Any:
         """As `get` or `send`, to a path as `path_with` takes it."""
-        if method == "GET":
-            return self.get(path_with(path, names), parameters)
-        return self.send(method, path_with(path, names), body)
+        path = _with_query(path_with(path, names), parameters)
+        return self.get(path) if method == "GET" else self.send(method, path, body)
 
     def get_of_run(self, run_id: str, path: str = "", parameters: Parameters = ()) -> Any:
         """Return the response to a GET about a run, or raise UnknownRun."""

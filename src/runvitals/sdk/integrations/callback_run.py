@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runvitals import sdk
@@ -70,3 +72,29 @@ def derive_class(cls: type, module: str, *bases: tuple[str, str]) -> type:
         if loaded is not None:
             return cls if issubclass(cls, loaded) else type(cls.__name__, (cls, loaded), {})
     raise RuntimeError(f"{cls.__name__}: {module} has not been imported; `import {bases[0][0]}` first")
+
+
+def log_importances(run: sdk.Run, scores: Mapping[str, float]) -> None:
+    """Log how much each feature counts, as a bar chart and a table."""
+    from runvitals.sdk.media import charts
+    from runvitals.sdk.media.table import Table
+
+    if scores:
+        rows = sorted(scores.items(), key=lambda row: -row[1])
+        table = Table(columns=["Feature", "Importance"], data=[[name, float(score)] for name, score in rows])
+        run.log({"Feature Importance": charts.bar(table, "Feature", "Importance", "Feature importance")})
+
+
+def log_model_file(
+    run: sdk.Run, name: str, save: Callable[[str], object], aliases: Sequence[str] = ()
+) -> None:
+    """Log a model as an artifact.
+
+    Args:
+        name: of the file.
+        save: writes the model to a path.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, name)
+        save(path)
+        run.log_model(path, name=f"run-{run.id}-model", aliases=list(aliases) or None)

@@ -10,7 +10,7 @@ from typing import Any
 
 from runvitals.sdk.integrations.callback_run import CallbackRun, derive_class
 
-_BASES = (("keras.callbacks", "Callback"), ("tf_keras.callbacks", "Callback"))
+BASES = (("keras.callbacks", "Callback"), ("tf_keras.callbacks", "Callback"))
 
 
 class KerasCallback:
@@ -32,7 +32,7 @@ class KerasCallback:
 
     def __new__(cls, *args: Any, **settings: Any) -> KerasCallback:
         """Create the callback with Keras's base class."""
-        callback: KerasCallback = object.__new__(derive_class(cls, "Keras", *_BASES))
+        callback: KerasCallback = object.__new__(derive_class(cls, "Keras", *BASES))
         return callback
 
     def __init__(self, every_s: float = 1.0, **settings: Any) -> None:

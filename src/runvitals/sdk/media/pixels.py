@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import zlib
+from colorsys import hls_to_rgb
 from struct import pack
 from typing import Any, NamedTuple
 
@@ -113,6 +114,36 @@ def video_frames(value: Any) -> list[Pixels]:
 def png(pixels: Pixels) -> bytes:
     """Return an image as PNG."""
     return b"".join((_SIGNATURE, _header(pixels), _chunk(b"IDAT", _compress(pixels)), _chunk(b"IEND", b"")))
+
+
+def mask_png(array: Any) -> bytes:
+    """Return a mask as PNG, in which each number has a color of its own; 0 is almost transparent.
+
+    Args:
+        array: of height × width, with integers from 0 to 255.
+
+    Raises:
+        ValueError: another shape, or other numbers.
+    """
+    shape = tuple(size for size in array.shape if size != 1) if len(array.shape) > 2 else tuple(array.shape)
+    if len(shape) != 2 or not all(shape):
+        raise ValueError(f"a mask of the shape {tuple(array.shape)}; expected height and width")
+    if array.min() < 0 or array.max() > 255:
+        raise ValueError(f"a mask with numbers from {array.min()} to {array.max()}; expected 0 to 255")
+    height, width = shape
+    _check_size(height * width)
+    rows = array.astype("uint8").tobytes()
+    lines = b"".join(b"\0" + rows[first : first + width] for first in range(0, len(rows), width))
+    header = _chunk(b"IHDR", pack(">IIBBBBB", width, height, 8, 3, 0, 0, 0))
+    colors = _chunk(b"PLTE", bytes(part for number in range(256) for part in class_color(number)))
+    data = _chunk(b"IDAT", zlib.compress(lines, _LEVEL))
+    return b"".join((_SIGNATURE, header, colors, _chunk(b"tRNS", b"\x20"), data, _chunk(b"IEND", b"")))
+
+
+def class_color(number: int) -> tuple[int, int, int]:
+    """Return the color of a class: neighbours differ. The page has the same colors."""
+    red, green, blue = hls_to_rgb(number * 0.618034 % 1, 0.5, 0.8)
+    return round(red * 255), round(green * 255), round(blue * 255)
 
 
 def animated_png(frames: list[Pixels], fps: float) -> bytes:

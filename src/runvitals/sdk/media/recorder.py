@@ -31,6 +31,7 @@ _WITH_ARTICLE = {
     media.TABLE: "a table",
     media.FIGURE: "a figure",
     media.HISTOGRAM: "a histogram",
+    media.OBJECT: "a 3D model",
     media.FILE: "a file",
     media.ARTIFACT: "an artifact",
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from importlib import import_module
 from math import isfinite
 from typing import Any
 
@@ -80,8 +81,15 @@ class Table(Media):
         """Append a row; W&B's name of `add`."""
         self.add(*values)
 
-    def add_column(self, name: str, data: Iterable[Any]) -> None:
-        """Append a column.
+    def add_row(self, *values: Any) -> None:
+        """Append a row; an old name of `add_data`."""
+        self.add(*values)
+
+    def cast(self, *arguments: Any, **others: Any) -> None:
+        """Do nothing: the types of a column's values are not enforced."""
+
+    def add_column(self, name: str, data: Iterable[Any], optional: bool = False) -> None:
+        """Append a column; `optional` is ignored, because any value may be None.
 
         Raises:
             ValueError: it has another number of values than there are rows.
@@ -93,14 +101,29 @@ class Table(Media):
         self._rows = [(*row, value) for row, value in zip(rows, values, strict=True)]
         self.columns.append(text_of(name))
 
-    def get_column(self, name: str) -> list[Any]:
-        """Return the values of a column.
+    def add_computed_columns(self, fn: Callable[[int, dict[str, Any]], dict[str, Any]]) -> None:
+        """Append columns whose values a function computes from the number of a row and the row."""
+        rows = [fn(number, dict(zip(self.columns, row, strict=True))) for number, row in self.iterrows()]
+        for name in dict.fromkeys(name for row in rows for name in row):
+            self.add_column(name, [row.get(name) for row in rows])
+
+    def get_column(self, name: str, convert_to: str | None = None) -> Any:
+        """Return the values of a column, as a list or, with `convert_to="numpy"`, as an array.
 
         Raises:
             ValueError: no such column.
         """
         position = self.columns.index(name)
-        return [row[position] for row in self._rows]
+        values = [row[position] for row in self._rows]
+        return import_module("numpy").array(values) if convert_to == "numpy" else values
+
+    def get_index(self) -> list[int]:
+        """Return the numbers of the rows."""
+        return list(range(len(self._rows)))
+
+    def get_dataframe(self) -> Any:
+        """Return the table as a data frame of pandas, which must be installed."""
+        return import_module("pandas").DataFrame(self.data, columns=self.columns)
 
     def iterrows(self) -> Iterator[tuple[int, list[Any]]]:
         """Yield the number of each row, and its values."""
@@ -161,7 +184,8 @@ def _media_cell(value: Any, files: RunFiles, named: dict[str, Item]) -> Item:
     medium = to_media(value)
     item = medium.item(files)
     if "sha256" in item:
-        named[item["sha256"]] = {name: item[name] for name in _FILE_FIELDS}
+        for file in (item, *item.pop("files", ())):
+            named[file["sha256"]] = {name: file[name] for name in _FILE_FIELDS}
     return {"kind": medium.kind, **item}
 
 

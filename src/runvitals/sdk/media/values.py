@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from math import isfinite
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runvitals.model import media
 from runvitals.model.media_types import PLAIN_TEXT
@@ -17,6 +17,9 @@ from runvitals.sdk.media.base import Item, Media, figure_method, is_pil_image, t
 from runvitals.sdk.media.pixels import animated_png, array_of, image_pixels, png, png_size, video_frames
 from runvitals.sdk.media.run_files import RunFiles
 from runvitals.sdk.media.wav import wav
+
+if TYPE_CHECKING:
+    from runvitals.sdk.media.annotations import Annotations
 
 _CAPTION_CHARACTERS = 10_000
 _MAX_BINS = 512
@@ -67,7 +70,7 @@ class Histogram(Media):
         if not 1 <= self._bins <= _MAX_BINS:
             raise ValueError(f"{self._bins} bins; expected 1 to {_MAX_BINS}")
         if self._counts is not None:
-            counts, edges = _numbers(self._counts), _numbers(self._edges)
+            counts, edges = numbers_of(self._counts), numbers_of(self._edges)
             if len(edges) != len(counts) + 1 or len(counts) > _MAX_BINS:
                 raise ValueError(
                     f"{len(counts)} counts and {len(edges)} edges; expected up to {_MAX_BINS} counts, and "
@@ -78,7 +81,7 @@ class Histogram(Media):
             if not all(map(isfinite, edges)) or any(low > high for low, high in pairwise(edges)):
                 raise ValueError("edges that are not finite, or not in ascending order")
             return {"value": {"counts": counts, "edges": edges, "count": sum(counts)}}
-        numbers = _numbers(self._values)
+        numbers = numbers_of(self._values)
         finite = [number for number in numbers if isfinite(number)]
         value: dict[str, Any] = {"count": len(numbers)}
         if len(finite) < len(numbers):
@@ -129,7 +132,11 @@ class Image(_WithCaption):
             from 0 to 255 or floats from 0 to 1; an image of PIL; a figure of matplotlib; a path, or the bytes
             of a PNG, JPEG, GIF, WebP, AVIF or SVG file.
         caption: a text to show below it.
+        boxes, masks, classes: boxes and masks to show over it, as W&B's class takes them.
         others: further arguments of W&B's class, which have no effect here.
+
+    Raises:
+        ValueError: boxes without `box_data`, or masks without `mask_data` or `path`.
 
     Example:
         >>> run.log({"samples": [runvitals.Image(sample, caption=str(label)) for sample, label in batch]})
@@ -137,6 +144,28 @@ class Image(_WithCaption):
 
     kind = media.IMAGE
     expected = ("image/",)
+
+    def __init__(
+        self,
+        data: Any,
+        caption: str | None = None,
+        *,
+        boxes: Mapping[str, Any] | None = None,
+        masks: Mapping[str, Any] | None = None,
+        classes: Any = None,
+        **others: Any,
+    ) -> None:
+        super().__init__(data._data if isinstance(data, Image) else data, caption, **others)
+        self._annotations: Annotations | None = None
+        if boxes or masks:
+            from runvitals.sdk.media.annotations import Annotations  # few images have them
+
+            self._annotations = Annotations(boxes, masks, classes)
+
+    def item(self, files: RunFiles) -> Item:
+        """Store the image, and its boxes and masks."""
+        item = super().item(files)
+        return item if self._annotations is None else self._annotations.add_to(item, files)
 
     def _encode(self, files: RunFiles) -> Item:
         data = self._data
@@ -302,7 +331,7 @@ def _saved_figure(figure: Any) -> bytes:
     return body.getvalue()
 
 
-def _numbers(values: Any) -> Sequence[float]:
+def numbers_of(values: Any) -> Sequence[float]:
     """Return the numbers of an array, tensor or sequence of any shape."""
     if callable(getattr(values, "detach", None)) or callable(getattr(values, "numpy", None)):
         values = array_of(values)

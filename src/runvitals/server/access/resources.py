@@ -41,10 +41,11 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class Entity:
-    """An owner of projects: a team, or a user's own space.
+    """An owner of projects: a team, a user's own space, or the organisation, which has registries only.
 
     Attributes:
-        owner_id: the user whose space it is; None for a team.
+        owner_id: the user whose space it is; None for a team and the organisation.
+        organisation: it is the organisation.
         hidden: the team's page is hidden from users who are not in it.
         members_invite: members may invite, not only administrators.
         public_projects, public_links: the team's own switches, beside the organisation's.
@@ -58,6 +59,7 @@ class Entity:
     public_projects: bool = True
     public_links: bool = True
     deleted: bool = False
+    organisation: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class ProjectItem:
 
 @dataclass(frozen=True, slots=True)
 class Registry:
-    """A registry of a team, or of a user's own space.
+    """A registry of a team, of a user's own space, or of the organisation.
 
     Attributes:
         id: that of the project that it is; 0: a new one.

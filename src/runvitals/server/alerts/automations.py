@@ -28,6 +28,7 @@ from runvitals.server.alerts.rules import FINDING_SEVERITIES
 MAX_COOLDOWN_H: Final = 168
 _MAX_PATTERN: Final = 200
 _MAX_ACTIONS: Final = 10
+_MAX_DESCRIPTION: Final = 1000
 _MAX_WINDOW: Final = 100
 _PLAIN_WORDS: Final = {
     "`int`": "a whole number",
@@ -294,12 +295,14 @@ class Automation(Struct, forbid_unknown_fields=True, frozen=True):
 
     Attributes:
         cooldown_h: for how many hours it does not act again on the same run or artifact.
+        description: for those who read it.
     """
 
     event: Event
     actions: Annotated[tuple[Action, ...], Meta(min_length=1, max_length=_MAX_ACTIONS)]
     filter: AutomationFilter = AutomationFilter()
     cooldown_h: Annotated[int, Meta(ge=0, le=MAX_COOLDOWN_H)] = 24
+    description: Annotated[str, Meta(max_length=_MAX_DESCRIPTION)] = ""
 
     @property
     def kind(self) -> str:

@@ -1,4 +1,4 @@
-"""Walks from a run or a version to what it was made from and what was made from it."""
+"""Walks from a run or a version to what it was made from and what was made from it, in SQL or in journals."""
 
 from __future__ import annotations
 
@@ -13,11 +13,23 @@ TIME_LIMIT_S: Final = 2.0
 """After this no further generation is read."""
 
 
-class NodeKey(NamedTuple):
-    """A run or a version of an artifact, by its number in the metadata store."""
+NodeKind = Literal["run", "version", "dataset", "model"]
+"""A run, a version of an artifact, and as MLflow's clients log them: a dataset, a model."""
 
-    kind: Literal["run", "version"]
+
+class NodeKey(NamedTuple):
+    """A node, by its number where the links are stored."""
+
+    kind: NodeKind
     id: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineageEnds:
+    """The nodes that something comes before, or after, besides those of the graph."""
+
+    before: frozenset[NodeKey]
+    after: frozenset[NodeKey]
 
 
 class Links(Protocol):

@@ -1,14 +1,14 @@
-"""Copies a metadata store while servers may use it: SQLite itself, PostgreSQL with its own programs."""
+"""Copies and replaces the file of a metadata store in SQLite."""
 
 from __future__ import annotations
 
 import os
 import sqlite3
-import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from sqlalchemy.engine import make_url
-
+from runvitals.journal.paths import sync_folder
 from runvitals.store import private_files
 from runvitals.store.errors import MetadataStoreError
 from runvitals.store.samples.sqlite.database import copy_immutable, is_on_read_only_disk
@@ -40,44 +40,24 @@ def copy_sqlite(path: str, into: str) -> None:
         raise MetadataStoreError(f"could not copy {path} to {into}: {error}") from error
 
 
-def dump_postgresql(address: str, into: str) -> None:
-    """Write a consistent snapshot of the database into a new file. Servers may be using it.
+@contextmanager
+def named_when_complete(path: str) -> Iterator[str]:
+    """Yield the name of a new SQLite file, which gets its own once the block ends without an error. Durable.
 
-    Raises:
-        MetadataStoreError: `pg_dump` is not installed, is older than the server, or failed.
+    What a process that was killed has left of the file is removed.
     """
+    unfinished = f"{path}.unfinished"
+    _remove(unfinished)
     try:
-        private_files.create(into, exclusive=True)
-    except OSError as error:
-        raise MetadataStoreError(f"could not create {into}: {error.strerror}") from error
-    _run("pg_dump", address, "--format=custom", f"--file={into}")
+        yield unfinished
+        os.replace(unfinished, path)
+    except BaseException:
+        _remove(unfinished)
+        raise
+    sync_folder(os.path.dirname(os.path.abspath(path)))
 
 
-def restore_postgresql(path: str, address: str) -> None:
-    """Restore a dump into an empty database, completely or not at all; or raise MetadataStoreError."""
-    # Its user may be another one than that of the dump, and need not own the extension pg_trgm.
-    options = ("--no-owner", "--no-privileges", "--no-comments", "--exit-on-error", "--single-transaction")
-    _run("pg_restore", address, *options, path)
-
-
-def _run(program: str, address: str, *arguments: str) -> None:
-    url = make_url(address)
-    # Other users of the machine see the arguments of processes.
-    environment = os.environ if url.password is None else {**os.environ, "PGPASSWORD": str(url.password)}
-    shown = url.set(drivername="postgresql", password=None).render_as_string()
-    try:
-        subprocess.run(
-            [program, f"--dbname={shown}", "--no-password", *arguments],
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            check=True,
-        )
-    except FileNotFoundError:
-        raise MetadataStoreError(
-            f"{program} is not installed: it is part of PostgreSQL's client (Debian: postgresql-client), and "
-            "must not be older than the server"
-        ) from None
-    except subprocess.CalledProcessError as error:
-        reason = "; ".join(error.stderr.decode("utf-8", "replace").split("\n")[:3]).strip("; ")
-        raise MetadataStoreError(f"{program} of {shown} failed: {reason}") from None
+def _remove(path: str) -> None:
+    for suffix in ("", "-wal", "-shm", "-journal"):
+        with suppress(FileNotFoundError):
+            os.unlink(path + suffix)

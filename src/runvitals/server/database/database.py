@@ -62,6 +62,9 @@ BUSY_S = 30.0
 OLDEST_SQLITE = (3, 34, 0)
 """The first version with a trigram tokenizer."""
 _PAGES_KIB = 16 * 1024
+POOLED_CONNECTIONS = 8
+FURTHER_CONNECTIONS = 24
+"""Of one process, beside those that stay open. `max_connections` of PostgreSQL in `deploy/` counts both."""
 _KEEPALIVES = {
     "keepalives_idle": 10,
     "keepalives_interval": 5,
@@ -332,7 +335,9 @@ def _sqlite(url: URL) -> Engine:
         private_files.restrict(path)
     except OSError as error:
         raise MetadataStoreError(f"could not open the metadata store {path}: {error.strerror}") from error
-    engine = create_engine(url, connect_args={"timeout": BUSY_S}, pool_size=8, max_overflow=24)
+    engine = create_engine(
+        url, connect_args={"timeout": BUSY_S}, pool_size=POOLED_CONNECTIONS, max_overflow=FURTHER_CONNECTIONS
+    )
     event.listen(engine, "connect", _prepare)
     event.listen(engine, "begin", _begin)
     return engine
@@ -354,7 +359,13 @@ def _postgresql(url: URL) -> Engine:
     try:
         # What the address says comes first.
         keepalives = {name: value for name, value in _KEEPALIVES.items() if name not in url.query}
-        return create_engine(url, connect_args=keepalives, pool_size=8, max_overflow=24, pool_pre_ping=True)
+        return create_engine(
+            url,
+            connect_args=keepalives,
+            pool_pre_ping=True,
+            pool_size=POOLED_CONNECTIONS,
+            max_overflow=FURTHER_CONNECTIONS,
+        )
     except ModuleNotFoundError as error:
         raise MetadataStoreError(
             f"PostgreSQL requires the package psycopg ({error}): pip install 'runvitals[postgres]'"

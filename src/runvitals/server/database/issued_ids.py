@@ -58,7 +58,7 @@ class IssuedIds:
     def highest(self) -> HighestIds:
         """The highest ids ever assigned."""
         with self._database.read() as connection:
-            return HighestIds(self._highest(connection, writer), self._highest(connection, metric))
+            return HighestIds(highest_id(connection, writer), highest_id(connection, metric))
 
     def unknown_lanes(self, ids: Collection[int]) -> set[int]:
         """Those of these ids under which no writer's samples are stored."""
@@ -83,29 +83,48 @@ class IssuedIds:
 
         def work(connection: Connection) -> None:
             for table in _TABLES:
-                highest = max(self._highest(connection, table), getattr(used, table.name, 0))
-                self._set_highest(connection, table, highest + gap)
+                highest = max(highest_id(connection, table), getattr(used, table.name, 0))
+                set_highest_id(connection, table.name, highest + gap)
 
         self._database.write(work)
 
-    def _highest(self, connection: Connection, table: Table) -> int:
-        highest = connection.execute(select(func.max(table.c.id))).scalar() or 0
-        if self._database.is_sqlite:
-            sequence = text("SELECT max(seq) FROM sqlite_sequence WHERE name = :name")
-            return max(highest, connection.execute(sequence, {"name": table.name}).scalar() or 0)
-        name = connection.execute(_SEQUENCE, {"name": f'"{table.name}"'}).scalar_one()
-        last, is_called = connection.execute(text(f"SELECT last_value, is_called FROM {name}")).one()
-        return max(highest, int(last) if is_called else 0)
 
-    def _set_highest(self, connection: Connection, table: Table, highest: int) -> None:
-        if self._database.is_sqlite:
-            values = {"name": table.name, "seq": highest}
-            connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), values)
-            connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)"), values)
-            return
-        name = connection.execute(_SEQUENCE, {"name": f'"{table.name}"'}).scalar_one()
-        connection.execute(text("SELECT setval(:name, :seq)"), {"name": name, "seq": highest})
+def highest_id(connection: Connection, table: Table) -> int:
+    """Return the highest id of a table that was ever assigned, including those of deleted rows; 0 if none."""
+    highest = connection.execute(select(func.max(table.c.id))).scalar() or 0
+    return max(highest, highest_ids(connection, table.name).get(table.name, 0))
+
+
+def highest_ids(connection: Connection, name: str | None = None) -> dict[str, int]:
+    """Return the highest ids that were ever assigned, by table; without those that assigned none.
+
+    Args:
+        name: of the only table that is asked for.
+    """
+    statement = _SQLITE_IDS if connection.dialect.name == "sqlite" else _POSTGRESQL_IDS
+    return {table: highest for table, highest in connection.execute(statement, {"name": name}) if highest}
+
+
+def set_highest_id(connection: Connection, table: str, highest: int) -> None:
+    """Assign only ids above one, of 1 or more, to new rows of a table."""
+    values = {"name": table, "seq": highest}
+    if connection.dialect.name == "sqlite":
+        connection.execute(text("DELETE FROM sqlite_sequence WHERE name = :name"), values)
+        connection.execute(text("INSERT INTO sqlite_sequence (name, seq) VALUES (:name, :seq)"), values)
+        return
+    connection.execute(
+        text("SELECT setval(pg_get_serial_sequence('\"' || :name || '\"', 'id'), :seq)"), values
+    )
 
 
 _TURN = text("SELECT pg_advisory_xact_lock(1920300656)")
-_SEQUENCE = text("SELECT pg_get_serial_sequence(:name, 'id')")
+_SQLITE_IDS = text(
+    "SELECT name, max(seq) FROM sqlite_sequence WHERE coalesce(:name, name) = name GROUP BY name"
+)
+_POSTGRESQL_IDS = text(
+    "SELECT owner.relname, pg_sequence_last_value(pg_depend.objid) FROM pg_depend "
+    "JOIN pg_class AS owner ON owner.oid = refobjid JOIN pg_sequence ON seqrelid = objid "
+    "WHERE pg_depend.classid = 'pg_class'::regclass AND refclassid = 'pg_class'::regclass "
+    "AND deptype IN ('a', 'i') AND pg_table_is_visible(owner.oid) "
+    "AND coalesce(:name, owner.relname) = owner.relname"
+)

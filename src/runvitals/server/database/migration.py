@@ -6,11 +6,12 @@ something to migrate: it takes 10 MB of memory, which a server would keep for as
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, inspect, text
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 _LOCK = 0x72756E76  # "runv": the key of our advisory lock in PostgreSQL
 _POLL_S = 0.5
+_GO_ON = re.compile(r"^earlier_servers_go_on = True$", re.MULTILINE)
 _DOWN_REVISION = re.compile(r'^down_revision = "(\d{4})"$', re.MULTILINE)
 _REVISION = re.compile(r"r(\d{4})_\w+\.py")
 
@@ -48,13 +50,17 @@ def migrate(database: Database, wait_s: float = 30.0) -> None:
             return
         from alembic import command
 
+        if not database.is_sqlite:  # other servers may go on, and wait for the same tables
+            connection.execute(text("SET LOCAL lock_timeout = '30s'"))
         command.upgrade(_config(connection), "head")
 
     until_s = time.monotonic() + wait_s
     while (revision := present(database)) != newest():
-        _check_upgradable(database, revision)
+        if revision is not None:
+            check_known(revision, f"the metadata store {database.name}")
         try:
-            check_unused(database)
+            if revision is None or not all(later.servers_go_on for later in pending(revision)):
+                check_unused(database)
         except MetadataStoreError:
             if time.monotonic() >= until_s:
                 raise
@@ -62,6 +68,19 @@ def migrate(database: Database, wait_s: float = 30.0) -> None:
         else:
             database.change_tables(upgrade)
             return
+
+
+def create_at(connection: Connection, revision: str) -> None:
+    """Make the tables of a revision, which may be an earlier one, in an empty database.
+
+    Raises:
+        MetadataStoreError: PostgreSQL's user may not create an extension that is needed.
+    """
+    newest_schema.create(connection, newest())
+    if revision != newest():
+        from alembic import command
+
+        command.downgrade(_config(connection), revision)
 
 
 def check_unused(database: Database) -> None:
@@ -80,8 +99,11 @@ def check_unused(database: Database) -> None:
         )
 
 
-def downgrade(database: Database, revision: str) -> None:
+def downgrade(database: Database, revision: str, only_try: bool = False) -> None:
     """Migrate the database back to an earlier revision, in a single transaction.
+
+    Args:
+        only_try: take everything back at the end.
 
     Raises:
         RuntimeError: something would be lost; the text says what. Nothing was changed.
@@ -102,6 +124,8 @@ def downgrade(database: Database, revision: str) -> None:
 
         _lock(database, connection)
         command.downgrade(_config(connection), revision)
+        if only_try:
+            connection.rollback()
 
     database.change_tables(work)
 
@@ -145,6 +169,33 @@ def newest() -> str:
     return last
 
 
+class PendingRevision(NamedTuple):
+    """A revision that an upgrade would apply.
+
+    Attributes:
+        title: the first line of what it is about.
+        servers_go_on: servers of the version before can use the changed tables.
+    """
+
+    number: str
+    title: str
+    servers_go_on: bool
+
+
+def pending(revision: str) -> list[PendingRevision]:
+    """Return the revisions that follow one, in order."""
+    later: list[PendingRevision] = []
+    for number in reversed([*_earlier(newest()), newest()]):
+        if number == revision:
+            break
+        (path,) = glob.glob(os.path.join(glob.escape(FOLDER), "versions", f"r{number}_*.py"))
+        with open(path, encoding="utf-8") as file:
+            script = file.read()
+        title = script.strip().partition("\n")[0].strip('"')
+        later.append(PendingRevision(number, title, bool(_GO_ON.search(script))))
+    return later[::-1]
+
+
 def _before() -> dict[str, str | None]:
     """The known revisions, each with the one before it; None for the oldest."""
     before = {}
@@ -173,21 +224,29 @@ def _present_revision(connection: Connection) -> str | None:
     return revision
 
 
-def _check_upgradable(database: Database, revision: str | None) -> None:
+def check_known(revision: str, where: str) -> None:
+    """Check that this version can use tables of a revision, after an upgrade.
+
+    Args:
+        where: what has the tables.
+
+    Raises:
+        MetadataStoreError: it cannot.
+    """
     before = _before()
-    if revision is None or revision in before:
+    if revision in before:
         return
     oldest = next(revision for revision, earlier in before.items() if earlier is None)
     if revision < oldest:
         raise MetadataStoreError(
-            f"the metadata store {database.name} has revision {revision}; this version of runvitals can "
-            f"upgrade it from {oldest} on: run `runvitals store upgrade` with a version that knows both "
+            f"{where} has revision {revision}; this version of runvitals can "
+            f"upgrade it from {oldest} on: run `runvitals upgrade` with a version that knows both "
             f"{revision} and {oldest}, or start with an empty folder or database"
         )
     raise MetadataStoreError(
-        f"the metadata store {database.name} has revision {revision} of a later version of runvitals; "
+        f"{where} has revision {revision} of a later version of runvitals; "
         f"this one knows it up to {newest()}: use that version, run "
-        f"`runvitals store downgrade {newest()}` with it, or restore a backup"
+        f"`runvitals downgrade {newest()}` with it, or restore a backup"
     )
 
 

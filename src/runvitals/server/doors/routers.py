@@ -8,7 +8,7 @@ from runvitals.server.http.router import RouterModule
 
 DOOR_ROUTERS: Final = (
     RouterModule("doors.client_links", ("/api/v1/client-links",)),
-    RouterModule("doors.promql.routes", ("/prometheus/api/v1/",)),
+    RouterModule("doors.promql.routes", ("/prometheus/api/v1/", "/prometheus/federate")),
     RouterModule("doors.wandb.routes", ("/graphql", "/files/", "/artifactsV2/", "/wandb/signed/")),
     RouterModule(
         "doors.mlflow.routes",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
@@ -78,7 +79,7 @@ class PanelLines:
         axis = self._panel.axis(metrics)
         part = self._part(self._panel, requested)
         if self._panel.is_by_device:
-            devices = await self._devices(metrics)
+            devices = await self._devices(metrics, axis, part)
             return lambda: {"x": str(axis), "names": shown, "devices": devices}
         alike = [metric for panel in self._next_alike(requested) for metric in panel.metrics(*self._names)]
         found = [await self._of_source(source, metrics, axis, part, alike) for source in ("logged", "system")]
@@ -151,34 +152,36 @@ class PanelLines:
             self.problems[f"{len(reading.unread)} runs were not read for lack of time: load it again"] = None
         return reading.means
 
-    async def _devices(self, metrics: Sequence[PanelMetric]) -> dict[str, dict[str, Any]]:
+    async def _devices(
+        self, metrics: Sequence[PanelMetric], axis: Axis, part: Extract
+    ) -> dict[str, dict[str, Any]]:
         """Read the lines of each device and rank of the first runs, as the page of a run has them."""
         sampled = tuple(_key(metric) for metric in metrics if metric.source == "system")
         logged = [metric.name for metric in metrics if metric.source == "logged"]
-        axis = self._panel.axis(metrics)
         if axis.kind == "metric" and logged:
             logged.append(axis.metric)
         names = tuple(_WILDCARD.sub(_escaped, name) for name in logged)
-        is_log = self._panel.is_log
+        first, last = part.first, part.last
 
         def read(run: NamedRun, view: RunView) -> dict[str, Any]:
             zero = run.started_ms if axis.kind == "relative" else 0
-            first, last = (None, None) if self._panel.zoom is None else self._panel.zoom
             of_run: dict[str, Any] = {"sampled": None, "logged": None}
             if sampled:
                 t0, t1 = (None if x is None else zero + round(x) for x in (first, last))
                 selection = SeriesSelection(keys=sampled)
                 of_run["sampled"] = series.metrics(
-                    view, selection, t0, t1, _MAX_DEVICE_POINTS, run.started_ms if is_log else None
+                    view, selection, t0, t1, _MAX_DEVICE_POINTS, run.started_ms if part.log else None
                 )
             if names:
                 steps = (first, last) if axis.kind == "step" else (None, None)
                 rows = series.LoggedSelection(names, None, *steps)
-                of_run["logged"] = series.logged_values(view, rows, Extract(_MAX_DEVICE_POINTS, log=is_log))
-                if axis.kind in ("relative", "wall") and first is not None and last is not None:
-                    _cut_by_time(of_run["logged"]["groups"], zero + first, zero + last)
-            for part in filter(None, of_run.values()):
-                part["cursor"] = ""  # a reader of the report may follow nothing
+                of_run["logged"] = series.logged_values(view, rows, Extract(_MAX_DEVICE_POINTS, log=part.log))
+                if axis.kind in ("relative", "wall") and (first, last) != (None, None):
+                    after = -math.inf if first is None else zero + first
+                    before = math.inf if last is None else zero + last
+                    _cut_by_time(of_run["logged"]["groups"], after, before)
+            for values in filter(None, of_run.values()):
+                values["cursor"] = ""  # a reader of the report may follow nothing
             return of_run
 
         reading = RunReading(self._runs.named[:MAX_RUNS_BY_DEVICE])

@@ -41,3 +41,22 @@ def test_what_is_compressed_is_not_compressed_again() -> None:
     content, encoding = compressor.content(many + body, len(body))
     assert encoding == "zstd"
     assert len(content) < 1000
+
+
+def test_texts_and_so_on_of_rows_are_records_with_numbers_of_their_own() -> None:
+    batch = Batch(RunFacts("r", "p"), WriterFacts("train.h.1.1"), 0, 70_000)
+    array = {"_type": "histogram", "count": 2, "min": 0.0}
+    rows = {1: {"note": "alone", "list": [1, "x"]}, 2: {"loss": 0.5, "note": "a", "ok": True, "array": array}}
+    rows[65_536] = {"loss": 0.25, "inner": {"text": "b", "number": 1}}
+    batch.logs = [LogRow(seq, T0 + seq, seq / 2, values) for seq, values in rows.items()]
+    parts, _ = split_batch(batch, 0)
+    assert len({part.seq for part in parts}) == len(parts) == 3  # one number is one envelope
+    records = [record for part in parts for record in part.fields(BodyCompressor(), None).get("records", ())]
+    assert len({number for number, _, _ in records}) == len(records)
+    assert sorted((value["step"], value["key"], value["items"][0]["value"]) for *_, value in records) == [
+        (0.5, "list", [1, "x"]), (0.5, "note", "alone"),
+        (1.0, "note", "a"), (1.0, "ok", True), (32_768.0, "inner.text", "b"),
+    ]  # fmt: skip
+    tables = [part for part in parts if part.keys]
+    halves = tables[0].select([0]).fields(BodyCompressor(), None)
+    assert [value["key"] for *_, value in halves["records"]] == ["note", "ok"]

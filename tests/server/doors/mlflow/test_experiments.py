@@ -83,11 +83,26 @@ def test_search(call: Call) -> None:
         ("POST", "experiments/search", {"filter": "nme = 'a'"}, 400, "INVALID_PARAMETER_VALUE"),
         ("POST", "experiments/search", {"page_token": "?"}, 400, "INVALID_PARAMETER_VALUE"),
         ("POST", "no/such", {}, 404, "ENDPOINT_NOT_FOUND"),
+        ("POST", "traces", {}, 404, "ENDPOINT_NOT_FOUND"),
     ],
 )
 def test_errors(call: Call, method: str, path: str, sent: dict[str, str], status: int, code: str) -> None:
     found, error = call(method, path, **sent)
     assert (found, error["error_code"]) == (status, code)
+
+
+@pytest.mark.parametrize(
+    ("path", "instead"),
+    [
+        ("traces", "Jaeger"),
+        ("datasets/create", "mlflow.log_input()"),
+        ("webhooks", "an automation for the event"),
+    ],
+)
+def test_what_there_is_instead(call: Call, path: str, instead: str) -> None:
+    _, error = call("POST", path)
+    assert f"POST /api/2.0/mlflow/{path} is not supported: " in error["message"]
+    assert instead in error["message"]
 
 
 def test_what_is_no_json_object(served: Served) -> None:

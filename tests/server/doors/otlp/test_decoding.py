@@ -152,9 +152,7 @@ def test_wrong_buckets_are_a_fault_of_their_point(body: bytes) -> None:
         deep_json(50),
         deep_json(5000),
         b'{"resourceMetrics":[{"resource":{"attributes":[{"key":"a","value":7}]}}]}',
-        b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":[{"asInt":"x"}]}}]}]}]}',
-        b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":[{"asInt":"%s"}]}}]}]}]}'
-        % (b"9" * 5000),
+        b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":7}}]}]}]}',
         b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"sum":{"aggregationTemporality":"DELTA"}}]}]}]}',
     ],
 )
@@ -162,3 +160,13 @@ def test_hostile_json_is_invalid(body: bytes) -> None:
     with pytest.raises(HttpRejection) as raised:
         json_decoding.decode(body)
     assert raised.value.status == 400
+
+
+@pytest.mark.parametrize("number", [b"x", b"9" * 5000, b"1e5"])
+def test_a_hostile_number_in_json_is_a_fault_of_its_point(number: bytes) -> None:
+    points = b'[{"asInt":"%s"},{"asInt":"7"}]' % number
+    body = b'{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"gauge":{"dataPoints":%s}}]}]}]}' % points
+    (metric,) = json_decoding.decode(body)[0].metrics
+    assert [value for *_, value in metric.numbers] == [7.0]
+    assert list(metric.faults.values()) == [1]
+    assert all(len(fault) < 400 for fault in metric.faults)

@@ -20,7 +20,7 @@ from opentelemetry.proto.metrics.v1.metrics_pb2 import Metric
 from runvitals.server.doors.otlp import series
 from tests.patience import PATIENCE_S, eventually
 from tests.server.doors.otlp.conftest import Receiving
-from tests.server.doors.otlp.messages import DELTA, NO_VALUE, gauge, histogram, request, total
+from tests.server.doors.otlp.messages import CUMULATIVE, DELTA, NO_VALUE, gauge, histogram, request, total
 
 S = 1_000_000_000
 
@@ -168,6 +168,7 @@ def test_exponential_histograms_and_summaries(receiving: Receiving, now_ns: int)
     send(receiving, "distributions", exponential, summary)
     assert receiving.keys("distributions") == {
         *(f"size.{part}" for part in ("count", "sum", "mean", "p50", "p90", "p99")),
+        *(f'size.bucket{{le="{bound}"}}' for bound in ("4", "8", "+Inf")),
         *(f"wait.{part}" for part in ("count", "sum", "p50", "p99")),
     }
     assert of(receiving, "distributions", "size.p50") == [pytest.approx(4 + 4 * 2 / 6)]
@@ -208,7 +209,43 @@ def test_names_and_attributes_in_queries(receiving: Receiving, now_ns: int) -> N
     assert (labels["host"], value) == ("node1", "2")
     assert [value for _, value in queried('sum(requests_open{run="names"})')] == ["3"]
     assert [value for _, value in queried('energy_j{run="names"}')] == ["5"]
+    assert [value for _, value in queried('energy_j_joules_total{run="names"}')] == ["5"]
+    assert [value for _, value in queried('sum(requests_open_ratio{run="names"})')] == ["3"]
+    assert len(queried('{__name__=~".*(open|energy).*",run="names"}')) == 3
     assert queried('runvitals_energy_joules_total{run="names"}') == []
+
+
+@pytest.mark.parametrize("temporality", [CUMULATIVE, DELTA])
+def test_quantiles_of_histograms_in_queries(receiving: Receiving, now_ns: int, temporality: int) -> None:
+    run = f"quantiles-{temporality}"
+    size = Metric(name="size", unit="By")
+    size.exponential_histogram.aggregation_temporality = temporality
+    points = []
+    for minute in range(3):
+        times = 1 if temporality == DELTA else minute + 1
+        counts = [0, 2 * times, 4 * times, 4 * times]
+        about = {"start_time_unix_nano": now_ns - 600 * S, "time_unix_nano": now_ns + (minute - 3) * 60 * S}
+        about |= {"count": 10 * times, "sum": 3.0 * times}
+        points.append({**about, "bucket_counts": counts, "explicit_bounds": [0.1, 0.25, 0.5]})
+        one = size.exponential_histogram.data_points.add(**about, scale=3, zero_count=2 * times)
+        one.positive.offset = 8  # from 2 to 4
+        one.positive.bucket_counts.extend([times] * 8)
+    latency = histogram("http.server.request.duration", "s", *points, temporality=temporality)
+    send(receiving, run, latency, size)
+
+    def queried(query: str) -> list[float]:
+        url = f"{receiving.served.url}/prometheus/api/v1/query"
+        parameters = {"query": query, "time": now_ns / S}
+        result = httpx.get(url, params=parameters, timeout=PATIENCE_S).json()["data"]["result"]
+        return [float(series["value"][1]) for series in result]
+
+    name = "http_server_request_duration_seconds"
+    buckets = f'sum by (le) (rate({name}_bucket{{run="{run}"}}[5m]))'
+    eventually(lambda: queried(buckets))
+    assert queried(f"histogram_quantile(0.4, {buckets})") == [pytest.approx(0.375)]
+    assert queried(f'sum by (le) ({name}_bucket{{run="{run}",le="+Inf"}})') == [30.0]
+    sizes = f'sum by (le) (rate(size_bytes_bucket{{run="{run}"}}[5m]))'
+    assert queried(f"histogram_quantile(0.6, {sizes})") == [pytest.approx(3.0)]
 
 
 @pytest.mark.parametrize("kind", ["protobuf", "json"])
@@ -293,18 +330,33 @@ def _point(fields: bytes) -> bytes:
 
 
 @pytest.mark.parametrize(
+    ("fields", "why"),
+    [
+        (b'"timeUnixNano": "now"', "invalid integer 'now'"),
+        (b'"asDouble": "high"', "invalid number 'high'"),
+        (b'"asInt": 1.5', "Expected `int | str | null`"),
+        (b'"attributes": 7', "Expected `array`"),
+        (b'"attributes": [{"key": "a", "value": {"arrayValue": 7}}]', "'int' object"),
+    ],
+)
+def test_a_point_that_is_invalid_json_is_rejected_alone(
+    receiving: Receiving, now_ns: int, fields: bytes, why: str
+) -> None:
+    good = b'{"timeUnixNano": "%d", "asDouble": 1}' % now_ns
+    bad = _point(fields).replace(b"[{" + fields + b"}]", b"[{" + fields + b"}, " + good + b"]")
+    response = receiving.post(bad, content_type="application/json")
+    assert response.status_code == 200, response.text
+    partial = response.json()["partialSuccess"]
+    assert partial["rejectedDataPoints"] == "1"
+    assert why in partial["errorMessage"]
+
+
+@pytest.mark.parametrize(
     ("body", "headers", "status", "why"),
     [
         (b"\xff\xff", {}, 400, "invalid ExportMetricsServiceRequest"),
         (b"{", {"content_type": "application/json"}, 400, "invalid ExportMetricsServiceRequest"),
         (b'{"resourceMetrics": 7}', {"content_type": "application/json"}, 400, "Expected `array`"),
-        (
-            _point(b'"timeUnixNano": "now"'),
-            {"content_type": "application/json"},
-            400,
-            "invalid integer 'now'",
-        ),
-        (_point(b'"asDouble": "high"'), {"content_type": "application/json"}, 400, "invalid number 'high'"),
         (b"", {"content_type": "text/plain"}, 415, "unknown Content-Type 'text/plain'"),
         (b"", {"content_encoding": "br"}, 415, "unknown Content-Encoding 'br'"),
         (b"x", {"content_encoding": "gzip"}, 400, "invalid compressed body"),
@@ -337,10 +389,9 @@ def test_other_signals_are_refused(receiving: Receiving, signal: str) -> None:
     response = receiving.post(b"", path=f"/v1/{signal}")
     assert response.status_code == 501
     status = Status.FromString(response.content)
-    assert (status.code, status.message) == (
-        12,
-        f"{signal} are not stored: send metrics only, to /v1/metrics",
-    )
+    assert status.code == 12
+    assert status.message.startswith(f"{signal} are not stored: send metrics only, to /v1/metrics")
+    assert ("Jaeger" in status.message) == (signal == "traces")
 
 
 def test_only_post_is_allowed(receiving: Receiving) -> None:

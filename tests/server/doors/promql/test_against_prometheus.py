@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Iterator
 from typing import Any, NamedTuple
@@ -309,6 +310,30 @@ def test_what_grafana_asks_for_besides_queries(both: Both) -> None:
     ] * 2
     span = {"match[]": "m", "start": FIRST_S, "end": LAST_S, "limit": 2}
     assert [len(asked(both.ours, path, span)) for path in ("series", "labels", "label/job/values")] == [2] * 3
+
+
+def test_queries_are_formatted_as_prometheus_does(both: Both) -> None:
+    """It breaks long lines, and keeps parentheses and empty `on ()` as they were written."""
+    formatted = {}
+    for query in (query.replace("{middle}", f"{FIRST_S + 450}") for query in QUERIES):
+        ours, theirs = (CLIENT.get(f"{url}/format_query", params={"query": query}) for url in both)
+        if theirs.json()["status"] == "success" and "on()" not in query:
+            one_line = re.sub(r"\s+", " ", theirs.json()["data"])
+            formatted[query] = ours.json()["data"], one_line.replace("( ", "(").replace(" )", ")")
+    assert len(formatted) > 250
+    assert [query for query, (ours, theirs) in formatted.items() if ours != theirs] == []
+    wrong = CLIENT.get(f"{both.ours}/format_query", params={"query": "m{"})
+    assert (wrong.status_code, wrong.json()["errorType"]) == (400, "bad_data")
+
+
+def test_the_syntax_tree_of_a_query(both: Both) -> None:
+    tree = asked(both.ours, "parse_query", {"query": "sum by (job) (rate(m{a!='b'}[1m])) > bool 5"})
+    selector = tree["lhs"]["expr"]["args"][0]
+    assert (tree["type"], tree["op"], tree["bool"], tree["matching"]) == ("binaryExpr", ">", True, None)
+    assert tree["rhs"] == {"type": "numberLiteral", "val": "5"}
+    assert (tree["lhs"]["grouping"], tree["lhs"]["expr"]["func"]["name"]) == (["job"], "rate")
+    assert (selector["type"], selector["name"], selector["range"]) == ("matrixSelector", "m", 60_000)
+    assert selector["matchers"][1] == {"name": "a", "value": "b", "type": "!="}
 
 
 def test_forms_and_limits(both: Both) -> None:

@@ -144,6 +144,29 @@ def test_two_exporters_of_a_metric_of_ours_are_told_apart(served: Served, togeth
     assert values(served, run, 'node_load1{instance="n1:9101",job="node"}') == second
 
 
+def test_exporters_stay_apart_after_a_restart(tmp_path: Path) -> None:
+    run = "restarted"
+    series = [
+        (node("node_load1", port, run), [(NOW_MS - 60_000 + tick, load) for tick in (0, 15_000)])
+        for port, load in ((9100, 0.5), (9101, 700.0))
+    ]
+    with serving(tmp_path) as served:
+        assert post(served.url, version_1(series)).status_code == 204
+    later = [
+        (
+            labels,
+            [(NOW_MS - 30_000 + tick, value) for tick, (_, value) in zip((0, 15_000), sent, strict=True)],
+        )
+        for labels, sent in series
+    ]
+    with serving(tmp_path) as served:
+        for one in reversed(later):  # the other exporter sends first
+            assert post(served.url, version_1([one])).status_code == 204
+        assert set(values(served, run, "system.load1").values()) == {0.5}
+        other = 'node_load1{instance="n1:9101",job="node"}'
+        assert set(values(served, run, other).values()) == {700.0}
+
+
 def test_labels_that_change_go_on_with_the_metric(served: Served) -> None:
     """As those of a pod that was replaced: Prometheus ends the former series when it scrapes the next one."""
     run = "replaced"

@@ -17,7 +17,7 @@ from runvitals.base.protobuf import double, text, uint, varint
 from runvitals.server.http.body_limits import Limits
 from tests.patience import PATIENCE_S, eventually
 from tests.relay.real_servers import ServerProcess, free_port
-from tests.server.doors.remote_write.messages import zigzag
+from tests.server.doors.remote_write.messages import post, version_1, zigzag
 from tests.server.serving import Served, serving
 
 EXPOSED = b"""\
@@ -124,6 +124,12 @@ def prometheus(folder: Path, exporter: str, run: str, url: str, path: str) -> Se
     return ServerProcess("prometheus", words, f"http://127.0.0.1:{port}/-/ready", folder / "log")
 
 
+def address_of(folder: Path) -> str:
+    """The address of the Prometheus of `prometheus`, as its log has it."""
+    text = (folder / "log").read_text()
+    return "http://" + text.split('msg="Listening on" address=')[1].split()[0]
+
+
 def agent(
     kind: str, folder: Path, exporter: str, url: str, path: str = "/metrics", run: str = ""
 ) -> ServerProcess:
@@ -185,6 +191,12 @@ def values_of(served: Served, run: str, key: str) -> dict[int, float]:
     }
 
 
+def value_of(url: str, asked: dict[str, Any]) -> float:
+    """The only value in the result of a query."""
+    ((one,),) = [httpx.get(url, params=asked, timeout=PATIENCE_S).json()["data"]["result"]]
+    return float(one["value"][1])
+
+
 def test_native_histograms_of_prometheus(served: Served, exporter: str, tmp_path: Path) -> None:
     url = f"{served.url}/api/v1/write"
 
@@ -192,7 +204,20 @@ def test_native_histograms_of_prometheus(served: Served, exporter: str, tmp_path
         return rows_of(served, "native", exporter, name, **labels)
 
     with prometheus(tmp_path, exporter, "native", url, "/native"):
-        eventually(lambda: len(column("wait_count")) >= 3)
+        eventually(lambda: len(column("wait_count")) >= 4)
+        # The same answers from the sender, which has the histogram itself, at a time that it has sent.
+        at_s = sorted(column("wait_count"))[-1] / 1000
+        for query in (
+            "histogram_count(wait)", "histogram_sum(wait)", "histogram_sum(wait) / histogram_count(wait)",
+            "histogram_count(increase(wait[1m])) / histogram_count(increase(wait[1m]))",
+            "histogram_quantile(1, wait)", "histogram_quantile(1, sum(wait))",
+            "histogram_fraction(0, 4, sum by (job) (wait))", "histogram_fraction(-Inf, 2, wait)",
+        ):  # fmt: skip
+            asked = {"query": query, "time": at_s}
+            ours = value_of(f"{served.url}/prometheus/api/v1/query", asked)
+            assert ours == value_of(f"{address_of(tmp_path)}/api/v1/query", asked), query
+        average = {"query": "histogram_avg(wait)", "time": at_s}
+        assert value_of(f"{served.url}/prometheus/api/v1/query", average) == pytest.approx(2.25)
     scraped = column("scrapes")
     for name, labels, each in (
         ("wait_count", {}, 2), ("wait_sum", {}, 4.5), ("wait_bucket", {"le": "1"}, 0),
@@ -201,6 +226,36 @@ def test_native_histograms_of_prometheus(served: Served, exporter: str, tmp_path
         values = column(name, **labels)
         assert len(values) >= 3
         assert values == {t: each * scraped[t] for t in values}
+
+
+def test_a_prometheus_federates_series(served: Served, tmp_path: Path) -> None:
+    """It scrapes the newest samples of two exporters, with their labels."""
+    now_ms = time.time_ns() // 1_000_000
+    about = {"__name__": "jobs_total", "job": "queue", "runvitals_run": "source"}
+    sent = [({**about, "instance": f"n1:{port}"}, [(now_ms, float(port))]) for port in (9171, 9172)]
+    assert post(served.url, version_1(sent)).status_code == 204
+    port, config = free_port(), tmp_path / "config.yml"
+    scrape = {
+        "job_name": "federate",
+        "honor_labels": True,
+        "metrics_path": "/prometheus/federate",
+        "params": {"match[]": ['jobs_total{run="source"}']},
+        "static_configs": [{"targets": [served.url.removeprefix("http://")]}],
+    }
+    config.write_text(json.dumps({"global": {"scrape_interval": "250ms"}, "scrape_configs": [scrape]}))
+    words = [f"--config.file={config}", f"--storage.tsdb.path={tmp_path}/tsdb",
+             f"--web.listen-address=127.0.0.1:{port}"]  # fmt: skip
+
+    def scraped() -> dict[tuple[str, str], str]:
+        url = f"http://127.0.0.1:{port}/api/v1/query"
+        result = httpx.get(url, params={"query": "jobs_total"}, timeout=PATIENCE_S).json()["data"]["result"]
+        return {(one["metric"]["instance"], one["metric"]["job"]): one["value"][1] for one in result}
+
+    with ServerProcess("prometheus", words, f"http://127.0.0.1:{port}/-/ready", tmp_path / "log"):
+        eventually(lambda: len(scraped()) == 2)
+        assert scraped() == {("n1:9171", "queue"): "9171", ("n1:9172", "queue"): "9172"}
+    refused = httpx.get(f"{served.url}/prometheus/federate", timeout=PATIENCE_S)
+    assert (refused.status_code, refused.json()["errorType"]) == (400, "bad_data")
 
 
 def test_prometheus_goes_on_after_a_sample_that_is_refused(exporter: str, tmp_path: Path) -> None:

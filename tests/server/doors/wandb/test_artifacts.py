@@ -17,6 +17,7 @@ import pytest
 
 from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from tests.patience import PATIENCE_S
+from tests.server.artifacts.test_lineage import named
 from tests.server.serving import Served, serving
 
 CLIENT = Path(__file__).with_name("artifact_client.py")
@@ -201,11 +202,15 @@ def test_the_client_reads_and_changes_versions(seen: Any) -> None:
     assert read["collection"] == ["digits, written by hand", ["shown"], ["kept", "latest"]]
 
 
-def test_the_client_sees_the_lineage(seen: Any) -> None:
+def test_the_client_sees_the_lineage(owners: Owners, seen: Any) -> None:
     read = seen["read"]
     assert (read["made_by"], read["used_by"]) == ("maker", ["user"])
     assert read["logged"] == ["mnist:v0", "mnist:v1", "mnist:v2", "mnist:v3", "outside:v0"]
     assert read["used"] == ["mnist:v0", "mnist:v3", "outside:v0", "weights:v0"]
+    auth = {"authorization": f"Bearer {owners.keys['ada']}"}
+    url = f"{owners.served.url}/api/v1/runs/user/lineage?depth=2"
+    graph = httpx.get(url, headers=auth, timeout=PATIENCE_S).json()
+    assert {"maker": -2, "mnist:v0": -1}.items() <= named(graph).items()
 
 
 def test_the_client_deletes_versions_and_collections(owners: Owners, seen: Any) -> None:

@@ -13,7 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
+from runvitals.model.filter_text import parse
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.reports import run_filters
 from tests.patience import PATIENCE_S
 from tests.server.accounts_server import T0, AccountsServer, accounts_server
 from tests.server.projects.routes.conftest import add_run
@@ -117,8 +120,32 @@ def test_a_link_is_made_and_ended(lab: Lab, read: dict[str, Any]) -> None:
     lab.server.ask(None, "GET", "shared", 401, headers={"x-runvitals-link": token})
 
 
-def test_what_our_filters_cannot_say_is_refused(read: dict[str, Any]) -> None:
-    assert "OR between conditions on different fields" in read["or"]
+def test_filters_with_or_between_fields_are_ours_and_come_back(lab: Lab, read: dict[str, Any]) -> None:
+    url, sent, loaded = read["or"]
+    assert loaded.replace('"', "'") == sent
+    report = lab.server.ask("bob", "GET", f"reports/{url.rpartition('--')[2]}?draft=1")
+    [run_set] = report["blocks"][0]["run_sets"]
+    assert run_set["filter"] == "config.lr>=1 or summary.loss<=2 config.lr>=1 or state:finished"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "state:failed,crashed tag:a or config.lr=0.5 -config.m:x,y",
+        'config."my key"="a, b" or user:ada',
+        "duration>2h started>=2026-11-01 -tag:debug",
+        "gpu.util<20 tag:x or name:res* word",
+    ],
+)
+def test_a_filter_of_ours_is_read_and_written_by_clients(text: str) -> None:
+    assert parse(run_filters.filter_text(*run_filters.run_filter(text))) == parse(text)
+
+
+def test_what_our_filters_cannot_say_is_refused() -> None:
+    leaf = {"key": {"section": "config", "name": "a"}, "op": "=", "value": 1}
+    both = [{"op": "AND", "filters": [{**leaf, "value": 2 * n + m} for m in (0, 1)]} for n in range(8)]
+    with pytest.raises(InvalidArgument, match="too many combinations of AND and OR"):
+        run_filters.filter_text({"op": "OR", "filters": both})
 
 
 def test_a_clone_is_another_report_and_can_be_deleted(read: dict[str, Any]) -> None:

@@ -1,26 +1,27 @@
 import { describe, expect, it } from 'vitest';
-import { graphOf, matching, nameOf, pathBetween, stepsText } from './graph';
+import { contentText, graphOf, matching, nameOf, pathBetween, stepsText } from './graph';
 import { layoutOf, nearestTo } from './layout';
 import { graphSvg } from './picture';
 import type { Lineage, LineageNode } from '../../base/wire';
 
+const nothing = { run: null, version: null, dataset: null, model: null, more_before: false, more_after: false };
 const run = (id: string, generation: number, group = ''): LineageNode => ({
+  ...nothing,
   kind: 'run',
   generation,
   run: { entity: 'vision', project: 'digits', run: id, name: '', group, job_type: '', started_ms: 1 },
-  version: null,
-  more_before: false,
-  more_after: false,
 });
 const version = (name: string, number: number, generation: number): LineageNode => ({
+  ...nothing,
   kind: 'version',
   generation,
-  run: null,
   version: { entity: 'vision', project: 'digits', name, version: number, aliases: ['best'], type: 'model', bytes: 1, created_ms: 1, deleted: false, links: [] },
-  more_before: false,
   more_after: true,
 });
-const hidden: LineageNode = { kind: 'run', generation: 1, run: null, version: null, more_before: false, more_after: false };
+const hidden: LineageNode = { ...nothing, kind: 'run', generation: 1 };
+const place = { entity: 'vision', project: 'digits' };
+const dataset: LineageNode = { ...nothing, kind: 'dataset', generation: -1, dataset: { ...place, name: 'rows', digest: '3328', source_type: 'code', source: '{}' } };
+const model: LineageNode = { ...nothing, kind: 'model', generation: 1, model: { ...place, name: 'net', model_id: 'm-1', type: null, created_ms: 1 } };
 
 /** A data set that `count` runs of a group used, each of which made a version. */
 function wide(count: number): Lineage {
@@ -46,6 +47,13 @@ describe('the graph', () => {
   it('names what may not be read by its kind only', () => {
     const graph = graphOf({ nodes: [version('data', 0, 0), hidden], edges: [{ source: 0, target: 1 }], truncated: false }, false);
     expect([graph.nodes[1]!.title, graph.nodes[1]!.nameless]).toEqual(['Some run', true]);
+  });
+
+  it('names datasets and logged models', () => {
+    const { nodes } = graphOf({ nodes: [run('r0', 0), dataset, model], edges: [], truncated: false }, true);
+    expect(nodes.map(({ title, detail }) => [title, detail])).toEqual([['r0', 'run'], ['rows', 'dataset · 3328'], ['net', 'logged model']]);
+    expect(matching({ nodes, edges: [] }, 'm-1')).toEqual([2]);
+    expect(contentText([run('r0', 0), run('r1', 0), dataset, model])).toBe('2 runs, 1 dataset, and 1 logged model');
   });
 
   it('finds words in names, of collapsed nodes too', () => {

@@ -2,15 +2,23 @@
 
 import type { Lineage, LineageNode } from '../../base/wire';
 
-/** A node as it is drawn: one run or version, or several that are collapsed. */
+/** What nodes of a kind are called. */
+export const KINDS: Record<LineageNode['kind'], readonly [one: string, several: string]> = {
+  run: ['run', 'runs'],
+  version: ['version', 'versions'],
+  dataset: ['dataset', 'datasets'],
+  model: ['logged model', 'logged models'],
+};
+
+/** A node as it is drawn: one run, version, dataset or logged model, or several that are collapsed. */
 export interface GraphNode {
   /** The same in each drawing of the graph. */
   id: string;
-  kind: 'run' | 'version';
+  kind: LineageNode['kind'];
   title: string;
   detail: string;
   generation: number;
-  /** The runs and versions that it stands for; more than one if it is collapsed. */
+  /** What it stands for; more than one if it is collapsed. */
   members: readonly LineageNode[];
   /** It may not be read, or is in the trash. */
   nameless: boolean;
@@ -48,46 +56,54 @@ export function graphOf(lineage: Lineage, together: boolean, apart: ReadonlySet<
   return { nodes, edges: [...edges.values()] };
 }
 
-function keyOf({ run, version }: LineageNode): string | null {
-  if (run) return ['run', run.entity, run.project, run.run].join('\n');
-  return version && ['version', version.entity, version.project, version.name, version.version].join('\n');
+function keyOf({ kind, run, version, dataset, model }: LineageNode): string | null {
+  const shown = run ?? version ?? dataset ?? model;
+  if (!shown) return null;
+  const own = run ? [run.run] : version ? [version.name, version.version] : dataset ? [dataset.name, dataset.digest] : [model!.model_id];
+  return [kind, shown.entity, shown.project, ...own].join('\n');
 }
 
-/** What a node is collapsed by: the collection of versions, the group of runs, each within a generation. */
-function groupOf({ run, version, kind, generation }: LineageNode): string | null {
-  const shown = run ?? version;
+/** What a node is collapsed by: its name, or the group of a run, each within a generation. */
+function groupOf({ run, version, dataset, model, kind, generation }: LineageNode): string | null {
+  const shown = run ?? version ?? dataset ?? model;
   if (generation === 0) return null;
   if (!shown) return ['hidden', kind, generation].join('\n');
-  const name = run ? run.group || run.job_type : version!.name;
-  return ['group', kind, shown.entity, shown.project, name, generation].join('\n');
+  return ['group', kind, shown.entity, shown.project, run ? run.group || run.job_type : shown.name, generation].join('\n');
 }
 
 function drawn(id: string, members: LineageNode[]): GraphNode {
-  const { kind, generation, run, version } = members[0]!;
-  const several = members.length > 1;
+  const { kind, generation } = members[0]!;
   return {
     id,
     kind,
     title: titleOf(members),
-    detail: several ? `${members.length} ${kind === 'run' ? 'runs' : 'versions'}` : run ? [run.job_type, run.group].filter(Boolean).join(' · ') || 'run'
-      : version ? [version.deleted ? 'deleted' : version.type, ...version.aliases].join(' · ') : 'you may not read it, or it is in the trash',
+    detail: members.length > 1 ? `${members.length} ${KINDS[kind][1]}` : detailOf(members[0]!),
     generation,
     members,
-    nameless: run === null && version === null,
+    nameless: isNameless(members[0]!),
     deleted: members.every((member) => member.version?.deleted ?? false),
     moreBefore: members.some(({ more_before }) => more_before),
     moreAfter: members.some(({ more_after }) => more_after),
   };
 }
 
-function titleOf(members: LineageNode[]): string {
-  const [{ kind, run, version }] = members as [LineageNode];
-  if (!run && !version) return kind === 'run' ? 'Some run' : 'Some version';
-  if (members.length === 1) return run ? run.name || run.run : `${version!.name}:v${version!.version}`;
-  return run ? run.group || run.job_type || `Runs of ${run.project}` : version!.name;
+const isNameless = ({ run, version, dataset, model }: LineageNode): boolean => !(run ?? version ?? dataset ?? model);
+
+function detailOf({ run, version, dataset, model }: LineageNode): string {
+  if (run) return [run.job_type, run.group].filter(Boolean).join(' · ') || 'run';
+  if (version) return [version.deleted ? 'deleted' : version.type, ...version.aliases].join(' · ');
+  if (dataset) return `dataset · ${dataset.digest}`;
+  return model ? ['logged model', model.type].filter(Boolean).join(' · ') : 'you may not read it, or it is in the trash';
 }
 
-/** What one run or version is called. */
+function titleOf(members: LineageNode[]): string {
+  const [{ kind, run, version, dataset, model }] = members as [LineageNode];
+  if (run) return members.length === 1 ? run.name || run.run : run.group || run.job_type || `Runs of ${run.project}`;
+  if (version) return members.length === 1 ? `${version.name}:v${version.version}` : version.name;
+  return (dataset ?? model)?.name ?? `Some ${KINDS[kind][0]}`;
+}
+
+/** What one node is called. */
 export const nameOf = (node: LineageNode): string => titleOf([node]);
 
 /** The nodes with all words of a text in their names, by position. */
@@ -97,8 +113,14 @@ export function matching({ nodes }: Graph, text: string): number[] {
   return nodes.flatMap((node, at) => (words.every((word) => textOf(node).includes(word)) ? [at] : []));
 }
 
-const textOf = ({ title, detail, members }: GraphNode): string =>
-  [title, detail, ...members.flatMap(({ run, version }) => (run ? [run.name, run.run, run.project] : version ? [nameOf({ run, version } as LineageNode), version.project, ...version.aliases] : []))].join(' ').toLowerCase();
+const textOf = ({ title, detail, members }: GraphNode): string => [title, detail, ...members.flatMap(wordsOf)].join(' ').toLowerCase();
+
+function wordsOf(node: LineageNode): string[] {
+  const { run, version, dataset, model } = node;
+  if (run) return [run.name, run.run, run.project];
+  if (version) return [nameOf(node), version.project, ...version.aliases];
+  return dataset ? [dataset.digest, dataset.project] : model ? [model.model_id, model.project] : [];
+}
 
 /** What comes directly before and after each node, by position. */
 export function neighbours({ nodes, edges }: Graph): { before: number[][]; after: number[][] } {
@@ -134,4 +156,13 @@ export function stepsText(generation: number): string {
   const steps = Math.abs(generation);
   if (steps === 0) return 'The start';
   return `${steps} ${steps === 1 ? 'step' : 'steps'} ${generation < 0 ? 'before' : 'after'}`;
+}
+
+/** What a graph consists of, in words: `2 runs and 1 version`. */
+export function contentText(nodes: readonly Pick<LineageNode, 'kind'>[]): string {
+  const parts = Object.entries(KINDS).flatMap(([kind, [one, several]]) => {
+    const found = nodes.filter((node) => node.kind === kind).length;
+    return found === 0 ? [] : [`${found} ${found === 1 ? one : several}`];
+  });
+  return new Intl.ListFormat('en').format(parts);
 }

@@ -8,7 +8,7 @@ import { newId } from '../../base/ids';
  * A node that is still there keeps its id, wherever it is. Of the others, each takes that of a node that has gone, in
  * their order between the same neighbours; what is left is new.
  */
-export function idsAfter<Node>(before: readonly Node[], ids: readonly string[], after: readonly Node[], fresh: () => string = newId): string[] {
+export function idsAfter<Node>(before: readonly Node[], ids: readonly string[], after: readonly Node[], fresh: (node: Node) => string = newId): string[] {
   const places = new Map<Node, number[]>();
   before.forEach((node, place) => places.set(node, [...(places.get(node) ?? []), place]));
   const kept = after.map((node) => places.get(node)?.shift() ?? -1);
@@ -22,7 +22,7 @@ export function idsAfter<Node>(before: readonly Node[], ids: readonly string[], 
       place = before.findIndex((_, at) => at > previous && at < end && !used.has(at));
       used.add(place);
     }
-    found.push(place < 0 ? fresh() : ids[place]!);
+    found.push(place < 0 ? fresh(after[index]!) : ids[place]!);
     if (place >= 0) previous = place;
   }
   return found;

@@ -1,8 +1,9 @@
 // The editor of a report: one document whose blocks keep their ids. Panels and images are blocks that are drawn by components.
 
+import { docSchema } from '@milkdown/kit/preset/commonmark';
 import { $node, $view } from '@milkdown/kit/utils';
 import type { Node } from '@milkdown/kit/prose/model';
-import { TextSelection } from '@milkdown/kit/prose/state';
+import { TextSelection, type Transaction } from '@milkdown/kit/prose/state';
 import { MarkdownEditor, type EditorEvents } from '../user_content/markdownEditor';
 import { idsAfter } from './blockIds';
 import { newId } from '../../base/ids';
@@ -40,6 +41,10 @@ export class ReportEditor {
   #ids: readonly string[] = [];
   /** The Markdown of nodes, as it was loaded: other Markdown with the same meaning is not a change. */
   #texts = new WeakMap<Node, string>();
+  /** The nodes that were loaded, by block. */
+  #loaded = new Map<string, Node>();
+  /** The ids of all nodes that there were: one that comes back by undoing is the same block. */
+  #known = new WeakMap<Node, string>();
 
   /** `changed`: the user changed a block, or `show` did. */
   static async create(root: HTMLElement, blocks: readonly Block[], draw: DrawBlock, changed: () => void, on: EditorEvents): Promise<ReportEditor> {
@@ -62,12 +67,12 @@ export class ReportEditor {
     return this.#nodes.flatMap((node, index): Block[] => {
       const id = this.#ids[index]!;
       if (node.type.name === NAME) return [{ ...(node.attrs.block as DrawnBlock), id }];
-      const text = this.#textOf(node);
+      const text = this.#textOf(node, id);
       return text === '' && index === this.#nodes.length - 1 ? [] : [{ id, kind: 'text', text }];
     });
   }
 
-  /** Show other blocks, for those that somebody else changed; nodes of the others stay, and so does the cursor. */
+  /** Show other blocks. Nodes of those that are the same stay, and so do the cursor and what the user can undo in them. */
   show(blocks: readonly Block[]): void {
     const { view } = this.#editor;
     const present = new Map(this.blocks().map((block) => [block.id, block]));
@@ -83,7 +88,7 @@ export class ReportEditor {
       ids.push(newId());
     }
     const cursor = this.#cursor();
-    const change = view.state.tr.replaceWith(0, view.state.doc.content.size, nodes).setMeta('addToHistory', false);
+    const change = replaced(view.state.tr, nodes).setMeta('addToHistory', false);
     const index = cursor === null ? -1 : ids.indexOf(cursor.id);
     if (cursor && index >= 0) {
       const start = nodes.slice(0, index).reduce((sum, node) => sum + node.nodeSize, 0);
@@ -102,9 +107,15 @@ export class ReportEditor {
   #follow(): void {
     const { doc } = this.#editor.view.state;
     const nodes = Array.from({ length: doc.childCount }, (_, index) => doc.child(index));
-    const ids = idsAfter(this.#nodes, this.#ids, nodes);
-    // A pasted or duplicated block brings the id of the one it is a copy of.
-    [this.#nodes, this.#ids] = [nodes, ids];
+    this.#nodes.forEach((node, index) => this.#known.set(node, this.#ids[index]!));
+    const used = new Set(this.#ids);
+    const fresh = (node: Node): string => {
+      const known = this.#known.get(node);
+      const id = known === undefined || used.has(known) ? newId() : known;
+      used.add(id);
+      return id;
+    };
+    [this.#ids, this.#nodes] = [idsAfter(this.#nodes, this.#ids, nodes, fresh), nodes];
   }
 
   #cursor(): { id: string; offset: number } | null {
@@ -121,23 +132,53 @@ export class ReportEditor {
     if (block.kind !== 'text') return [schema.nodes[NAME]!.create({ block })];
     const nodes = this.#editor.parsed(shownMarkdown(block.text));
     if (nodes.length === 0) return [schema.nodes.paragraph!.create()];
-    if (nodes.length === 1) this.#texts.set(nodes[0]!, block.text);
+    if (nodes.length === 1) {
+      this.#texts.set(nodes[0]!, block.text);
+      this.#loaded.set(block.id, nodes[0]!);
+    }
     return nodes;
   }
 
-  #textOf(node: Node): string {
+  #textOf(node: Node, id: string): string {
     let text = this.#texts.get(node);
     if (text === undefined) {
-      text = storedMarkdown(this.#editor.markdownOf(node));
+      const loaded = this.#loaded.get(id);
+      text = loaded?.eq(node) ? this.#texts.get(loaded)! : storedMarkdown(this.#editor.markdownOf(node));
       this.#texts.set(node, text);
     }
     return text;
   }
 }
 
+/** The document of other nodes; where they are the same, nothing changes. */
+function replaced(change: Transaction, nodes: readonly Node[]): Transaction {
+  const { doc } = change;
+  const [places, starts] = [new Map<Node, number>(), [0]];
+  doc.forEach((node, offset, index) => {
+    places.set(node, index);
+    starts.push(offset + node.nodeSize);
+  });
+  const parts: { from: number; to: number; nodes: Node[] }[] = [];
+  let next = 0;
+  let added: Node[] = [];
+  const end = (place: number): void => {
+    if (place > next || added.length > 0) parts.push({ from: starts[next]!, to: starts[place]!, nodes: added });
+    [next, added] = [place + 1, []];
+  };
+  for (const node of nodes) {
+    const place = places.get(node) ?? -1;
+    if (place >= next) end(place);
+    else added.push(node);
+  }
+  end(doc.childCount);
+  // From the end, so that what comes before keeps its place.
+  return parts.reverse().reduce((all, part) => all.replaceWith(part.from, part.to, part.nodes), change);
+}
+
 function plugins(draw: DrawBlock) {
+  // On the first level only: of quotes and lists, a report has no other blocks than text.
+  const doc = $node('doc', () => ({ ...docSchema.schema, content: `(block | ${NAME})+` }));
   const block = $node(NAME, () => ({
-    group: 'block',
     atom: true,
     selectable: true,
     draggable: true,
@@ -176,7 +217,7 @@ function plugins(draw: DrawBlock) {
       destroy: () => shown.destroy(),
     };
   });
-  return [block, drawn].flat();
+  return [doc, block, drawn].flat();
 }
 
 /** A block that was copied from a report; its panels get ids of their own. */

@@ -1,7 +1,8 @@
 // A report that is being written: saves what the user changes, and takes in what others change.
 
 import { ApiError, get, reasonOf, send, sendBriefly } from '../../base/api';
-import type { MergedReport, ReportEditing } from '../../base/wire';
+import type { MergedReport, ReportEdit, ReportEditing } from '../../base/wire';
+import { reversed, undone } from './earlierEdits';
 import { rebased, type BlockConflict, type Resolution } from './rebase';
 import { newId } from '../../base/ids';
 import { isSame, reportPath, type Block, type ListedReport, type ReportSchema } from './reports';
@@ -16,6 +17,7 @@ export interface Working {
 const QUIET_MS = 1500;
 const RETRY_MS = 5000;
 const OTHERS_MS = 10_000;
+const MAX_EDITS = 100;
 
 export class SavedReport {
   state = $state<'saved' | 'changed' | 'saving' | 'failed' | 'conflict'>('saved');
@@ -26,17 +28,21 @@ export class SavedReport {
   others = $state(false);
   /** Who else is editing it at the moment. */
   editors = $state.raw<ReportEditing['editors']>([]);
+  /** What `undo` undoes next comes first; null: the server knows. */
+  #edits: ReportEdit[] | null = null;
+  #undone: ReportEdit[] = [];
+  #showing = false;
   #base: Working;
   #theirs: { revision: number; working: Working } | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #watch: ReturnType<typeof setInterval>;
   #saving: Promise<void> | null = null;
 
-  /** `working`: what the user sees now; `show`: shows other blocks. */
+  /** `working`: what the user sees now; `showWorking`: shows other blocks. */
   constructor(
     report: ReportSchema,
     private readonly working: () => Working,
-    private readonly show: (working: Working) => void,
+    private readonly showWorking: (working: Working) => void,
   ) {
     this.report = report;
     this.#base = { title: report.title, description: report.description, blocks: report.blocks };
@@ -55,6 +61,11 @@ export class SavedReport {
 
   /** The user changed something. */
   changed(): void {
+    if (!this.#showing) [this.#edits, this.#undone] = [null, []];
+    this.#noteChange();
+  }
+
+  #noteChange(): void {
     if (this.state === 'conflict') return;
     if (isSame(this.working(), this.#base)) {
       if (this.state === 'changed') this.state = 'saved';
@@ -86,7 +97,35 @@ export class SavedReport {
   async changedBy(work: () => Promise<unknown>): Promise<void> {
     if (!(await this.save())) throw new Error(this.error || 'The report is not saved yet.');
     await work();
+    [this.#edits, this.#undone] = [null, []];
     await this.#read();
+  }
+
+  /** Undo the user's last edit of those that are saved, also in earlier sessions; returns whether there was one. */
+  async undo(): Promise<boolean> {
+    if (this.#edits === null) {
+      if (!(await this.save())) throw new Error(this.error || 'The report is not saved yet.');
+      this.#edits = (await get<{ edits: ReportEdit[] }>(reportPath(this.report.id, '/edits'), { limit: MAX_EDITS })).edits;
+    }
+    return this.#step(this.#edits, this.#undone);
+  }
+
+  /** Do again what `undo` undid; returns whether there was something. */
+  redo(): boolean {
+    return this.#step(this.#undone, (this.#edits ??= []));
+  }
+
+  /** Undo the first edit that still has an effect, and keep what does it again. */
+  #step(from: ReportEdit[], to: ReportEdit[]): boolean {
+    for (let edit = from.shift(); edit; edit = from.shift()) {
+      const next = undone(this.working(), edit);
+      if (!next) continue;
+      this.#show(next);
+      to.unshift(reversed(edit));
+      this.#noteChange();
+      return true;
+    }
+    return false;
   }
 
   /** Go on with what the user chose of the blocks that both changed. */
@@ -102,8 +141,14 @@ export class SavedReport {
     this.#base = theirs.working;
     this.report = { ...this.report, revision: theirs.revision };
     [this.#theirs, this.conflicts, this.state] = [null, [], 'changed'];
-    this.show(next);
+    this.#show(next);
     this.#later(0);
+  }
+
+  #show(working: Working): void {
+    this.#showing = true;
+    this.showWorking(working);
+    this.#showing = false;
   }
 
   #later(ms: number): void {
@@ -133,7 +178,7 @@ export class SavedReport {
     const stored: Working = { title: saved.title, description: saved.description, blocks: saved.blocks };
     const mine = this.working();
     const blocks = rebased(sent.blocks, stored.blocks, mine.blocks, () => 'mine', newId);
-    if (!isSame(blocks, mine.blocks)) this.show({ ...mine, blocks });
+    if (!isSame(blocks, mine.blocks)) this.#show({ ...mine, blocks });
     this.#base = stored;
     this.report = saved;
     this.state = isSame(this.working(), stored) ? 'saved' : 'changed';
@@ -159,7 +204,7 @@ export class SavedReport {
     if (now.revision <= this.report.revision || this.state !== 'saved') return false;
     this.report = now;
     this.#base = { title: now.title, description: now.description, blocks: now.blocks };
-    this.show(this.#base);
+    this.#show(this.#base);
     return true;
   }
 

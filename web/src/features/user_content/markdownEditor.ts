@@ -6,12 +6,14 @@ import { clipboard } from '@milkdown/kit/plugin/clipboard';
 import { history } from '@milkdown/kit/plugin/history';
 import { commonmark } from '@milkdown/kit/preset/commonmark';
 import { createTable, gfm } from '@milkdown/kit/preset/gfm';
+import { undoDepth } from '@milkdown/kit/prose/history';
 import { setBlockType, wrapIn } from '@milkdown/kit/prose/commands';
 import type { Node, NodeType } from '@milkdown/kit/prose/model';
 import { wrapInList } from '@milkdown/kit/prose/schema-list';
 import { NodeSelection, Plugin, TextSelection, type Command } from '@milkdown/kit/prose/state';
 import type { EditorView } from '@milkdown/kit/prose/view';
 import { $prose } from '@milkdown/kit/utils';
+import { cleanedHtml } from './pastedHtml';
 
 /** What `/` or `@` inserts. */
 export interface BlockChoice {
@@ -41,6 +43,10 @@ export interface EditorEvents {
   document?: () => void;
   menu: (menu: SlashMenu | null) => void;
   block: (place: BlockPlace) => void;
+  /** Undo what the editor did not see being made; called when it has nothing to undo itself. */
+  undo?: () => void;
+  /** Do again what `undo` undid; returns whether there was something. */
+  redo?: () => boolean;
   /** A key while the list is open; returns whether it was used. */
   menuKey: (key: string) => boolean;
 }
@@ -69,7 +75,6 @@ export class MarkdownEditor {
     const watching = $prose(
       () =>
         new Plugin({
-          props: { handleKeyDown: (view, event) => editor?.keydown(view, event) ?? false },
           view: () => ({ update: () => editor?.changed() }),
         }),
     );
@@ -77,7 +82,9 @@ export class MarkdownEditor {
       .config((ctx) => {
         ctx.set(rootCtx, root);
         ctx.set(defaultValueCtx, markdown);
-        ctx.set(editorViewOptionsCtx, { attributes: { role: 'textbox', 'aria-multiline': 'true', 'aria-label': label, class: 'markdown' } });
+        // Before the keys of the plugins.
+        const handleKeyDown = (view: EditorView, event: KeyboardEvent): boolean => editor?.keydown(view, event) ?? false;
+        ctx.set(editorViewOptionsCtx, { handleKeyDown, transformPastedHTML: cleanedHtml, attributes: { role: 'textbox', 'aria-multiline': 'true', 'aria-label': label, class: 'markdown' } });
       })
       .use(commonmark)
       .use(gfm)
@@ -131,6 +138,12 @@ export class MarkdownEditor {
 
   keydown(view: EditorView, event: KeyboardEvent): boolean {
     if (this.#menu() && this.#on.menuKey(event.key)) return true;
+    const step = historyStep(event);
+    if (step === 'redo') return this.#on.redo?.() ?? false;
+    if (step === 'undo' && this.#on.undo && undoDepth(view.state) === 0) {
+      this.#on.undo();
+      return true;
+    }
     if (!event.altKey || (event.key !== 'ArrowUp' && event.key !== 'ArrowDown')) return false;
     return this.move(view.state.selection.$from.index(0), event.key === 'ArrowUp' ? -1 : 1);
   }
@@ -249,6 +262,15 @@ export class MarkdownEditor {
       return;
     }
   }
+}
+
+/** What a key does to the history, as the history of the editor has it. */
+function historyStep({ key, altKey, ctrlKey, metaKey, shiftKey }: KeyboardEvent): 'undo' | 'redo' | null {
+  const isMac = /Mac|iP(hone|[oa]d)/.test(navigator.platform);
+  if (altKey || (isMac ? !metaKey : !ctrlKey)) return null;
+  const letter = key.toLowerCase();
+  if (letter === 'z') return shiftKey ? 'redo' : 'undo';
+  return letter === 'y' ? 'redo' : null;
 }
 
 function startOf(doc: Node, index: number): number {

@@ -9,22 +9,16 @@ from html import escape
 from typing import Any, Final
 
 from runvitals.readers.servers.reports.exported_report import ExportedReport
+from runvitals.readers.servers.reports.panel_drawings import drawings_of
 from runvitals.readers.servers.reports.panel_tables import (
-    CHARTS,
-    MARKED,
     PanelTable,
-    chart_lines,
-    has_lines,
-    marked_values,
     pictures_of,
     problem_of,
-    shown_text,
     tables_of,
     texts_of,
     title_of,
 )
-from runvitals.readers.servers.reports.svg_chart import svg_of
-from runvitals.readers.servers.reports.svg_marks import bars_of, dots_of
+from runvitals.readers.servers.reports.svg import svg_of
 
 _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 _STYLE: Final = """
@@ -79,31 +73,18 @@ def _blocks(exported: ExportedReport) -> Iterator[str]:
 
 
 def _panel(exported: ExportedReport, panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterable[str]:
-    title = title_of(panel)
-    yield f"<section><h3>{escape(title)}</h3>"
+    yield f"<section><h3>{escape(title_of(panel))}</h3>"
     if problem := problem_of(panel, answer):
         yield f"<p>{escape(problem)}</p>"
+    elif drawings := drawings_of(panel, answer):
+        yield from map(svg_of, drawings)
     else:
-        yield from _values(panel, answer, title)
+        yield from map(_table, tables_of(panel, answer))
     for digest, about in pictures_of(answer):
         yield f"<figure>{_image(exported, digest, about)}<figcaption>{escape(about)}</figcaption></figure>"
     for name, text in texts_of(panel, answer):
         yield f"<h4>{escape(name)}</h4><pre>{escape(text)}</pre>" if name else f"<pre>{escape(text)}</pre>"
     yield f'<p class="soft">{as_of(answer)}</p></section>'
-
-
-def _values(panel: Mapping[str, Any], answer: Mapping[str, Any], title: str) -> Iterator[str]:
-    """Yield the chart of a panel, or its tables."""
-    marks = marked_values(panel, answer) if panel["kind"] in MARKED and has_lines(answer) else []
-    if panel["kind"] in CHARTS and has_lines(answer):
-        logarithmic = (panel.get("settings") or {}).get("y") == "log"
-        yield svg_of(chart_lines(panel, answer), title, logarithmic)
-    elif marks and panel["kind"] == "bar":
-        yield bars_of(marks, title)
-    elif marks:
-        yield dots_of(marks, title, shown_text(panel["settings"]["across"]))
-    else:
-        yield from (_table(table) for table in tables_of(panel, answer))
 
 
 def as_of(answer: Mapping[str, Any]) -> str:

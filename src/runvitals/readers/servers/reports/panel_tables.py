@@ -11,10 +11,6 @@ from runvitals.readers.servers.reports.panel_lines import Points, ReportLine, li
 
 _METRIC: Final = re.compile(r'(?:logged:|system:)?"((?:[^"\\]|\\["\\])*)"')
 PALETTE: Final = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#d55e00", "#56b4e9", "#8c6d1f", "#666666")
-CHARTS: Final = ("line", "system", "percentile")
-"""Kinds of panels that are drawn; of the others with lines there is a table."""
-MARKED: Final = ("bar", "scatter")
-"""Kinds that show a value of each line."""
 _USUAL_STATISTIC: Final = "last"
 
 
@@ -103,7 +99,7 @@ def marked_values(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> list[M
 
 def _label(answer: Mapping[str, Any], line: ReportLine, lines: Sequence[ReportLine]) -> str:
     several = not line.run or len({each.text for each in lines}) > 1
-    names = (_name(answer, line.run), line.part, shown_text(line.text) if several else "")
+    names = (run_name(answer, line.run), line.part, shown_text(line.text) if several else "")
     return " · ".join(filter(None, names))
 
 
@@ -124,13 +120,13 @@ def tables_of(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[P
         yield _of_lines(panel, answer)
     if answer.get("findings"):
         rows = [
-            [_name(answer, of_run["run"]), finding["severity"], finding["text"]]
+            [run_name(answer, of_run["run"]), finding["severity"], finding["text"]]
             for of_run in answer["findings"]
             for finding in of_run["findings"]
         ]
         yield PanelTable(["Run", "Severity", "Finding"], rows)
     if (differences := answer.get("differences")) is not None:
-        names = [_name(answer, run) for run in differences["runs"]]
+        names = [run_name(answer, run) for run in differences["runs"]]
         rows = [[row["name"], *map(text_of, row["values"])] for row in differences["facts"]]
         rows += [[row["name"], *map(text_of, row["values"])] for row in differences["statistics"]]
         yield PanelTable(["", *names], rows)
@@ -146,7 +142,7 @@ def texts_of(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[tu
         yield "", str((panel.get("settings") or {}).get("text") or "")
     for console in answer.get("console") or ():
         text = "".join(piece["text"] for piece in console["pieces"])
-        yield _name(answer, console["run"]), text
+        yield run_name(answer, console["run"]), text
 
 
 def pictures_of(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
@@ -155,7 +151,7 @@ def pictures_of(answer: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         for item in record["items"]:
             if "sha256" in item:
                 step = "" if record["step"] is None else f", step {record['step']:g}"
-                yield item["sha256"], f"{_name(answer, record['run'])}: {record['key']}{step}"
+                yield item["sha256"], f"{run_name(answer, record['run'])}: {record['key']}{step}"
 
 
 def text_of(value: Any) -> str:
@@ -179,7 +175,7 @@ def _of_lines(panel: Mapping[str, Any], answer: Mapping[str, Any]) -> PanelTable
     for line in lines:
         values.setdefault((line.run, line.part), {})[line.text] = _statistic(line.points, statistic)
     rows = [
-        [" · ".join(filter(None, (_name(answer, run), part))), *(text_of(row.get(text)) for text in texts)]
+        [" · ".join(filter(None, (run_name(answer, run), part))), *(text_of(row.get(text)) for text in texts)]
         for (run, part), row in values.items()
     ]
     return PanelTable(["Run", *map(shown_text, texts)], rows)
@@ -202,5 +198,13 @@ def has_lines(answer: Mapping[str, Any]) -> bool:
     return bool(answer.get("lines") or answer.get("devices"))
 
 
-def _name(answer: Mapping[str, Any], run_id: str) -> str:
+def run_name(answer: Mapping[str, Any], run_id: str) -> str:
+    """Return the name of a run; its id if the answer has none."""
     return next((run["name"] for run in answer["runs"] if run["id"] == run_id), run_id)
+
+
+def run_color(answer: Mapping[str, Any], run_id: str) -> str:
+    """Return the colour of a run: as its author chose, or by its place."""
+    places = {run["id"]: (place, run["color"]) for place, run in enumerate(answer["runs"])}
+    place, color = places.get(run_id, (0, None))
+    return PALETTE[(place if color is None else color) % len(PALETTE)]

@@ -8,24 +8,21 @@ from html import escape
 from html.parser import HTMLParser
 from typing import Any, Final
 
+from runvitals.readers.servers.reports.drawings import WIDTH, Dot, Drawing, PlacedText, Shape, Stroke
 from runvitals.readers.servers.reports.exported_report import ExportedReport
 from runvitals.readers.servers.reports.html_page import as_of
+from runvitals.readers.servers.reports.panel_drawings import drawings_of
 from runvitals.readers.servers.reports.panel_tables import (
-    CHARTS,
-    PanelLine,
-    chart_lines,
-    has_lines,
     pictures_of,
     problem_of,
     tables_of,
     texts_of,
     title_of,
 )
-from runvitals.readers.servers.reports.svg_chart import scale, ticks
 
 _MARGIN: Final = 54  # points
-_WIDTH, _CHART_HEIGHT = 487, 190
-_LEFT, _BOTTOM = 48, 18
+_WIDTH: Final = 487
+_SCALE: Final = _WIDTH / WIDTH
 _BLOCKS: Final = frozenset(("p", "li", "pre", "h2", "h3", "h4", "h5", "h6", "tr", "blockquote"))
 _MAX_IMAGE_HEIGHT: Final = 600
 _MAX_COLUMNS: Final = 8
@@ -51,6 +48,8 @@ class PlainBlocks(HTMLParser):
         """Begin a block."""
         if tag in _BLOCKS:
             self.found.append((tag, ""))
+        elif tag == "br":
+            self.handle_data(" ")
         elif tag in ("td", "th") and self.found:
             self.found[-1] = self.found[-1][0], self.found[-1][1] + "   "
 
@@ -106,13 +105,11 @@ def _text(markup: str) -> Iterator[Any]:
 
 def _panel(exported: ExportedReport, panel: Mapping[str, Any], answer: Mapping[str, Any]) -> Iterator[Any]:
     yield _paragraph(title_of(panel), "Heading3")
-    problem = problem_of(panel, answer)
-    is_drawn = panel["kind"] in CHARTS and has_lines(answer) and not problem
-    lines = chart_lines(panel, answer) if is_drawn else []
-    if problem:
+    if problem := problem_of(panel, answer):
         yield _paragraph(problem, "Normal")
-    elif lines:
-        yield from _chart(lines, (panel.get("settings") or {}).get("y") == "log")
+    elif drawings := drawings_of(panel, answer):
+        for drawing in drawings:
+            yield from _drawn(drawing)
     else:
         for table in tables_of(panel, answer):
             yield _table([table.head, *table.rows])
@@ -125,34 +122,40 @@ def _panel(exported: ExportedReport, panel: Mapping[str, Any], answer: Mapping[s
     yield _paragraph(as_of(answer), "Italic")
 
 
-def _chart(lines: Sequence[PanelLine], logarithmic: bool) -> Iterator[Any]:
-    from reportlab.graphics.shapes import Drawing, Line, PolyLine, String
+def _drawn(drawing: Drawing) -> Iterator[Any]:
+    from reportlab.graphics.shapes import Drawing as Page
+    from reportlab.graphics.shapes import Group
+
+    shapes = Group(*(_shape(shape, drawing.height) for shape in drawing.shapes))
+    shapes.scale(_SCALE, _SCALE)
+    page = Page(_WIDTH, drawing.height * _SCALE)
+    page.add(shapes)
+    yield page
+    names = [f'<font color="{color}">—</font> {_safe(name)}' for name, color in drawing.names[:_SHOWN_NAMES]]
+    if len(drawing.names) > _SHOWN_NAMES:
+        names.append(f"and {len(drawing.names) - _SHOWN_NAMES} more")
+    if names:
+        yield _marked("   ".join(names))
+    if drawing.note:
+        yield _paragraph(drawing.note, "Normal")
+
+
+def _shape(shape: Shape, height: float) -> Any:
+    """Return a shape where y grows upwards."""
+    from reportlab.graphics import shapes
     from reportlab.lib.colors import HexColor
 
-    scaled = scale(lines, logarithmic)
-    if scaled is None:
-        return
-    (x0, x1), (y0, y1), shown = scaled
-
-    def across(x: float) -> float:
-        return _LEFT + (x - x0) / (x1 - x0) * (_WIDTH - _LEFT)
-
-    def up(y: float) -> float:
-        return _BOTTOM + (y - y0) / (y1 - y0) * (_CHART_HEIGHT - _BOTTOM)
-
-    drawing = Drawing(_WIDTH, _CHART_HEIGHT)
-    for value in ticks(y0, y1):
-        label = f"{10**value:.4g}" if logarithmic else f"{value:.4g}"
-        drawing.add(Line(_LEFT, up(value), _WIDTH, up(value), strokeColor=HexColor("#dddddd")))
-        drawing.add(String(_LEFT - 4, up(value) - 3, label, fontSize=7, textAnchor="end"))
-    for value in ticks(x0, x1):
-        drawing.add(String(across(value), 4, f"{value:.6g}", fontSize=7, textAnchor="middle"))
-    for line in shown:
-        points = [part for x, y in line.points for part in (across(x), up(y))]
-        drawing.add(PolyLine(points, strokeColor=HexColor(line.color), strokeWidth=1))
-    yield drawing
-    names = [f'<font color="{line.color}">■</font> {_safe(line.label)}' for line in shown[:_SHOWN_NAMES]]
-    yield _marked("   ".join(names).replace("■", "—"))
+    if isinstance(shape, PlacedText):
+        text = printable(shape.text)
+        return shapes.String(shape.x, height - shape.y, text, fontSize=10, textAnchor=shape.anchor)
+    color = HexColor(shape.color)
+    if isinstance(shape, Stroke):
+        points = [part for x, y in shape.points for part in (x, height - y)]
+        return shapes.PolyLine(points, strokeColor=color, strokeWidth=shape.width)
+    filled = {"fillColor": color, "strokeColor": None}
+    if isinstance(shape, Dot):
+        return shapes.Circle(shape.x, height - shape.y, 4, **filled)
+    return shapes.Rect(shape.x, height - shape.y - shape.height, shape.width, shape.height, **filled)
 
 
 def _table(rows: Sequence[Sequence[str]]) -> Any:

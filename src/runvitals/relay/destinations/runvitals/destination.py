@@ -6,7 +6,9 @@ only once.
 
 from __future__ import annotations
 
+import platform
 import time
+import zlib
 from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
@@ -35,6 +37,8 @@ from runvitals.relay.destinations.runvitals.uploads import FileUploads
 
 PATH = "/api/v1/ingest"
 HEARTBEAT_S = 10.0
+SENDER_HEADER = "X-Runvitals-Sender"
+"""A number of this machine, by which a proxy sends all its requests to one server (`deploy/proxies`)."""
 _PERMANENT = frozenset({400, 413, 415, 422})
 _UNKNOWN_SCHEMA = 409
 _UNSUPPORTED = 405
@@ -77,6 +81,7 @@ class RunvitalsDestination(Destination):
         self._uploads = FileUploads(context.folder, context.run_id, requests)
         self._stop_requested = False
         self._in_trash = False
+        self._sender = f"{zlib.crc32(platform.node().encode()):08x}"
         self._log_ms: dict[str, int] = context.state.setdefault("log_ms", {})
 
     def deliver(self, batch: Batch) -> None:
@@ -316,7 +321,7 @@ class RunvitalsDestination(Destination):
         """
         environ = self._context.environ
         token = stored_keys.token(self._http.url, environ)
-        sent = dict(headers)
+        sent = {SENDER_HEADER: self._sender, **headers}
         if token:
             sent["Authorization"] = f"Bearer {token}"
             sent.update(_author(environ))

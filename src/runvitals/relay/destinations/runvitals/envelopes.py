@@ -9,24 +9,30 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any
 
 from runvitals.model.batch_format import GAP
-from runvitals.model.limits import AHEAD_MS, OLDEST_SENT_MS, TIME_MS
+from runvitals.model.limits import AHEAD_MS, ENVELOPE_RECORDS, OLDEST_SENT_MS, TIME_MS
+from runvitals.model.media import VALUE
 from runvitals.model.names import TRUE_TIME
-from runvitals.relay.batch import Batch, LogRow, Note, Samples
+from runvitals.relay.batch import MEDIA, Batch, LogRow, Note, Samples
 from runvitals.relay.destinations.runvitals.compression import BodyCompressor
 
 # log() calls with more distinct sets of names than this in one batch are merged into tables with gaps.
 MAX_LOG_TABLES = 16
 MAX_GAPPED_VALUES = 65_536
+_RECORDS_OF_A_ROW = 1 << 16
 _TimedRow = tuple[LogRow, int, dict[str, float]]  # a row, the time it is sent with, its numbers
 
 
 class EnvelopeTable:
-    """Rows with the same keys, to be split and encoded. `steps` is only set for `log()` calls."""
+    """Rows with the same keys, to be split and encoded.
 
-    __slots__ = ("columns", "keys", "seqs", "steps", "times_ms")
+    `steps`, and `others` by the number of a row, are only set for `log()` calls.
+    """
+
+    __slots__ = ("columns", "keys", "others", "seqs", "steps", "times_ms")
 
     def __init__(
         self, keys: tuple[str, ...], seqs: list[int], times_ms: list[int], columns: list[array[float]]
@@ -36,6 +42,7 @@ class EnvelopeTable:
         self.times_ms = times_ms
         self.columns = columns
         self.steps: array[float] | None = None
+        self.others: dict[int, list[Note]] = {}
 
     @property
     def seq(self) -> int:
@@ -51,6 +58,7 @@ class EnvelopeTable:
             [array("d", [column[i] for i in indexes]) for column in self.columns],
         )
         table.steps = None if self.steps is None else array("d", [self.steps[i] for i in indexes])
+        table.others = {seq: self.others[seq] for seq in table.seqs if seq in self.others}
         return table
 
     def content(self) -> dict[str, Any]:
@@ -69,7 +77,20 @@ class EnvelopeTable:
             fields["schema"] = schema
         if self.steps is not None:
             fields["step"] = _bytes(self.steps)
+        if self.others:
+            fields["records"] = [_record(note) for notes in self.others.values() for note in notes]
         return fields
+
+
+class _OtherValue(Note):
+    """A text and so on of a row of `log()`, as a record. `number`: its own; `seq` is that of the row."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, row: LogRow, index: int, key: str, value: object) -> None:
+        about = {"t": row.time_ms, "step": _step(row), "key": key, "kind": VALUE, "items": [{"value": value}]}
+        super().__init__(row.seq, MEDIA, about)
+        self.number = row.seq * _RECORDS_OF_A_ROW + index
 
 
 class EnvelopeRecords:
@@ -105,7 +126,7 @@ class EnvelopeRecords:
 
     def fields(self, compressor: BodyCompressor, schema: int | None) -> dict[str, Any]:
         """Return the fields of the envelope; neither argument matters to records."""
-        return {"seq": self.seq, "records": [(note.seq, note.kind, note.value) for note in self.notes]}
+        return {"seq": self.seq, "records": [_record(note) for note in self.notes]}
 
 
 Part = EnvelopeTable | EnvelopeRecords
@@ -121,9 +142,28 @@ def split_batch(batch: Batch, last_log_ms: int) -> tuple[list[Part], int]:
     parts: list[Part] = [_table(samples) for samples in batch.samples]
     logs, last_log_ms = _log_tables(batch.logs, last_log_ms)
     parts += logs
-    if batch.notes:
-        parts.append(EnvelopeRecords(batch.notes))
+    with_numbers = {seq for part in logs for seq in part.seqs}
+    # The rest of rows with numbers is in the envelopes of these: no two of a writer have the same number.
+    alone = [note for row in batch.logs if row.seq not in with_numbers for note in _others(row)]
+    notes = sorted([*batch.notes, *alone], key=lambda note: note.seq) if alone else batch.notes
+    if notes:
+        parts.append(EnvelopeRecords(notes))
     return parts, last_log_ms
+
+
+def _others(row: LogRow) -> list[Note]:
+    """Return the texts and so on of a row as records, which the server finds by its step."""
+    others = enumerate(islice(row.others().items(), ENVELOPE_RECORDS))
+    return [_OtherValue(row, index, key, value) for index, (key, value) in others]
+
+
+def _step(row: LogRow) -> float:
+    """Return the step of a row: without one, its record number, which also ascends."""
+    return float(row.seq if row.step is None else row.step)
+
+
+def _record(note: Note) -> tuple[int, str, Any]:
+    return note.number if isinstance(note, _OtherValue) else note.seq, note.kind, note.value
 
 
 def split_in_half(part: Part) -> tuple[Part, Part]:
@@ -193,8 +233,8 @@ def _log_table(keys: tuple[str, ...], members: list[_TimedRow]) -> EnvelopeTable
         keys = (*keys, TRUE_TIME)
         columns.append(array("d", [float(row.time_ms) for row, _, _ in members]))
     table = EnvelopeTable(keys, [row.seq for row, _, _ in members], times_ms, columns)
-    # A row without a step gets its record number, which also ascends.
-    table.steps = array("d", [float(row.seq if row.step is None else row.step) for row, _, _ in members])
+    table.steps = array("d", [_step(row) for row, _, _ in members])
+    table.others = {row.seq: notes for row, _, _ in members if (notes := _others(row))}
     return table
 
 

@@ -40,7 +40,11 @@ from runvitals.server.access.decisions.matrix import (
     Rule,
 )
 from runvitals.server.access.decisions.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
-from runvitals.server.access.decisions.registry_actions import of_registry, registry_of
+from runvitals.server.access.decisions.registry_actions import (
+    of_registry,
+    organisation_membership,
+    registry_of,
+)
 from runvitals.server.access.principals import (
     SCOPE_ACTIONS,
     Access,
@@ -250,6 +254,8 @@ def _entity_allows(
     if rule is None or not _action_fits(action, resource):
         return False
     entity = cast(Entity, _entity_of(resource))
+    if entity.organisation and not isinstance(resource, Registry):
+        return False
     if entity.owner_id is not None and not own_space_has(action, resource, policies):
         return False
     if _in_trash(resource, entity) and not _trash_allows(principal, action, resource, policies):
@@ -260,17 +266,12 @@ def _entity_allows(
             return _may_use_share(principal, rule)
         if resource.draft and not _own(principal, resource):
             return False
-    membership = _membership(principal, action, entity, project)
-    if membership is not None:
-        grant = rule.of(membership.role)
-        granted = _grants(grant, principal, resource, entity, project, policies) or (
-            # As for administrators, the actions that a custom role adds hold for what others made too.
-            action in membership.added
-            and rule.custom
-            and _grants(rule.admin, principal, resource, entity, project, policies)
-        )
-        if granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource)):
-            return True
+    if isinstance(resource, Registry) and entity.organisation:
+        membership = organisation_membership(principal, resource)
+    else:
+        membership = _membership(principal, action, entity, project)
+    if membership is not None and _role_allows(membership, rule, principal, action, resource, policies):
+        return True
     if isinstance(principal, User):
         if (
             principal.org_admin
@@ -285,6 +286,22 @@ def _entity_allows(
     if action is Action.TEAM_PROFILE:
         return isinstance(principal, Anonymous) and policies.anonymous_read and not entity.hidden
     return project is not None and _visible_to_all(principal, action, resource, project, policies)
+
+
+def _role_allows(
+    membership: Membership,
+    rule: Rule,
+    principal: Principal,
+    action: Action,
+    resource: Entity | Member | Project | ProjectItem | Registry,
+    policies: OrganisationPolicies,
+) -> bool:
+    entity, project = cast(Entity, _entity_of(resource)), _project_of(resource)
+    # As for administrators, the actions that a custom role adds hold for what others made too.
+    added = action in membership.added and rule.custom
+    grants = (rule.of(membership.role), rule.admin) if added else (rule.of(membership.role),)
+    granted = any(_grants(grant, principal, resource, entity, project, policies) for grant in grants)
+    return granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource))
 
 
 def _registry_allows(principal: Principal, action: Action, registry: Registry, is_member: bool) -> bool:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.model.durations import DAY_MS
 from runvitals.model.errors import AmbiguousName, UnknownRun
 from runvitals.model.filter import ReadableRuns
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 KEY_LIFE_MS: Final = 2500
 """How long a credential is taken as valid without a look-up, unless rights change: expiry, and the revocation
 of a token from before accounts, are noticed this late."""
+_ORGANISATION: Final = Entity(0, public_projects=False, public_links=False, organisation=True)
 RUN_LIFE_MS: Final = 1000
 """How long the project and the author of a run are taken as unchanged."""
 
@@ -154,6 +156,14 @@ class Directory:
         """Return a team or a user's own space by name; None if there is none."""
         entity_id = self._cache.get(("name", name), lambda: self._accounts.entity_id(name))
         return None if entity_id is None else self.entity(entity_id)
+
+    def owner_named(self, name: str) -> Entity | None:
+        """Return who may own registries, by name: as `entity_named`, and the organisation before it has one.
+
+        That has the id 0.
+        """
+        found = self.entity_named(name)
+        return _ORGANISATION if found is None and name.lower() == ORGANISATION else found
 
     def entity(self, entity_id: int) -> Entity:
         """Return a team, or a user's own space, or raise NotFound."""
@@ -417,6 +427,8 @@ class Directory:
             "public_projects": row.public_projects,
             "public_links": row.public_links,
         }
+        if row.organisation:
+            return replace(_ORGANISATION, id=row.id)
         if row.owner_id is None:
             enforced = self._cache.get("enforced", lambda: enforced_switches(self._accounts.settings.all()))
             switches |= {name: value for name, value in enforced.items() if name in switches}

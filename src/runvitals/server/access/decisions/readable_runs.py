@@ -51,7 +51,8 @@ def _kind(principal: Principal, project: Project) -> Hashable:
     """Projects with the same result get the same decisions, so that thousands of them need few."""
     added = False
     if isinstance(principal, (User, ServiceAccount)):
-        added = project.id in principal.projects
+        administers = isinstance(principal, User) and project.id in principal.registries
+        added = project.id in principal.projects or administers
     elif isinstance(principal, GuestLink):
         added = (principal.kind, principal.id) == ("project", project.id)
     owned = isinstance(principal, User) and project.owner_id == principal.id

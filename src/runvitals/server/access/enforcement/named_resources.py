@@ -80,8 +80,9 @@ class NamedResources:
         if "project" in path:
             return self._project(principal, action, path["project"], path.get("entity"))
         if action.kind == "registry" and "team" in path:  # a new one
-            team = self._directory.entity_named(path["team"])
-            return Named(None if team is None else Registry(0, team), f"team {_quote(path['team'])}")
+            team = self._directory.owner_named(path["team"])
+            new = None if team is None else Registry(0, team, shared=team.organisation)
+            return Named(new, f"team {_quote(path['team'])}")
         for name, what in (("team", "team"), ("entity", "team or user")):
             if name in path:
                 return Named(self._directory.entity_named(path[name]), f"{what} {_quote(path[name])}")

@@ -62,9 +62,10 @@ class RecordedChanges:
         if isinstance(requester.principal, Operator):
             return None
         project_id: int = request.state.project_number
-        self._metadata_store.artifacts.dependents.check_project(project_id)
-        projects = self._metadata_store.accounts.owned_projects
-        runs = projects.trash(project_id, requester.actor, self._clock())
+        projects, now_ms = self._metadata_store.accounts.owned_projects, self._clock()
+        runs = self._metadata_store.artifacts.dependents.delete_project(
+            project_id, lambda: projects.trash(project_id, requester.actor, now_ms)
+        )
         self._access.rights_changed()
         return runs
 

@@ -64,7 +64,7 @@ class ServiceGrants:
 
 @dataclass(frozen=True, slots=True)
 class EntityFacts:
-    """A team, or a user's own space: `owner_id` is that user."""
+    """A team, the organisation, or a user's own space: `owner_id` is that user."""
 
     id: int
     name: str
@@ -75,6 +75,7 @@ class EntityFacts:
     public_links: bool
     deleted: bool
     default_visibility: str = "team"
+    organisation: bool = False
 
 
 def user_grants(database: Database, user_id: int, now_ms: int) -> UserGrants | None:
@@ -150,7 +151,7 @@ def entity_id_of(database: Database, name: str) -> int | None:
 
 
 def entity_facts(database: Database, entity_id: int) -> EntityFacts | None:
-    """Return a team or a user's own space; None if there is none with this id."""
+    """Return a team, a user's own space or the organisation; None if there is none with this id."""
     switches = ("hidden", "members_invite", "public_projects", "public_links", "default_visibility")
     mine = (
         select(entity, user_account.c.id.label("owner_id"), *[team.c[name] for name in switches])
@@ -165,6 +166,8 @@ def entity_facts(database: Database, entity_id: int) -> EntityFacts | None:
     deleted = row.deleted_ms is not None or row.purged_ms is not None
     if row.kind == "user":
         return EntityFacts(row.id, row.name, row.owner_id, False, False, True, True, deleted)
+    if row.kind == "organisation":
+        return EntityFacts(row.id, row.name, None, False, False, False, False, deleted, organisation=True)
     return EntityFacts(
         row.id,
         row.name,

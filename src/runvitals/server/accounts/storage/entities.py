@@ -8,8 +8,9 @@ from typing import Any
 from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from runvitals.model.account_names import entity_name
+from runvitals.model.account_names import ORGANISATION, entity_name
 from runvitals.server.audit.storage.audit import Actor, record
+from runvitals.server.database.database import add_rows
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.store.errors import NameTaken, NotFound
 
@@ -31,6 +32,13 @@ def claim_name(connection: Connection, kind: str, text: str, now_ms: int) -> tup
         raise NameTaken(f"the name {name!r} is taken") from None
     number = connection.execute(select(entity.c.id).where(entity.c.name == name)).scalar_one()
     return int(number), name
+
+
+def ensure_organisation(connection: Connection, now_ms: int) -> int:
+    """Return the id of the organisation as an owner of registries, which it becomes with the first one."""
+    row = {"kind": ORGANISATION, "name": ORGANISATION, "created_ms": now_ms}
+    add_rows(connection, entity, [row])
+    return int(connection.execute(select(entity.c.id).where(entity.c.name == ORGANISATION)).scalar_one())
 
 
 def release_name(connection: Connection, text: str, by: Actor, now_ms: int) -> None:

@@ -60,7 +60,7 @@ _EXAMPLE: Final = {
     "category": "storage",
 }
 
-_PARTS: Final = ("event", "filter", "actions", "cooldown_h")
+_PARTS: Final = ("event", "filter", "actions", "cooldown_h", "description")
 
 
 router = Router()
@@ -85,6 +85,7 @@ class AutomationSchema(ResponseBody):
     actions: list[dict[str, Any]] = []
     filter: AutomationFilterSchema = AutomationFilterSchema(projects=[], run_name="", author="", tag="")
     cooldown_h: int = 24
+    description: str = ""
     damaged: str | None = None
     created_by: str | None = Field(description="None: the user was deleted.")
     created_ms: int
@@ -123,6 +124,7 @@ class NewAutomation(RequestBody):
     filter: dict[str, Any] = Field({}, description="`projects`, `run_name`, `author`, `tag`.")
     actions: list[dict[str, Any]] = Field(description="Each with `kind`: slack, webhook, mail, stop, tag.")
     cooldown_h: int = Field(24, description="For how many hours it does not act on the same run again.")
+    description: str = ""
 
 
 class AutomationChanges(RequestBody):
@@ -134,6 +136,7 @@ class AutomationChanges(RequestBody):
     filter: dict[str, Any] = {}
     actions: list[dict[str, Any]] = []
     cooldown_h: int = 24
+    description: str = ""
 
 
 class Preview(RequestBody):
@@ -166,7 +169,7 @@ def create_automation(
     body: NewAutomation, team: TheTeam, access: TheAccess, requester: TheRequester
 ) -> dict[str, Any]:
     """Create an automation. It acts with the rights that its creator has when something happens."""
-    definition = _check(body.model_dump(exclude={"name", "enabled"}), access, team)
+    definition = checked_definition(body.model_dump(exclude={"name", "enabled"}), access, team.id)
     table, by, now_ms = access.metadata_store.alerts.automations, requester.actor, access.clock()
     return _store(lambda: table.create(team.id, body.name, body.enabled, definition, by, now_ms))
 
@@ -204,7 +207,7 @@ def change_automation(
     parts: dict[str, Any] = {name: changes.pop(name) for name in _PARTS if name in changes}
     if parts:
         present = table.get(team.id, automation).definition
-        changes["definition"] = _check({**present, **parts}, access, team)
+        changes["definition"] = checked_definition({**present, **parts}, access, team.id)
     by, now_ms = requester.actor, access.clock()
     return _store(lambda: table.update(team.id, automation, changes, by, now_ms))
 
@@ -296,7 +299,7 @@ def _show(row: AutomationRow, with_payloads: bool) -> dict[str, Any]:
     return {**definition, **{name: getattr(row, name) for name in names}}
 
 
-def _check(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> dict[str, Any]:
+def checked_definition(definition: dict[str, Any], access: AccessControl, team_id: int) -> dict[str, Any]:
     """Check a definition, and return it with everything that was left out.
 
     Raises:
@@ -311,17 +314,17 @@ def _check(definition: dict[str, Any], access: AccessControl, team: TeamRow) -> 
         field = f"actions[{number}]"
         try:
             if isinstance(action, TellSlack):
-                destinations.get("slack", team.id, action.destination)
+                destinations.get("slack", team_id, action.destination)
             elif isinstance(action, TellApprise):
-                destinations.get("apprise", team.id, action.destination)
+                destinations.get("apprise", team_id, action.destination)
             elif isinstance(action, CallWebhook):
-                webhook = destinations.get("webhook", team.id, action.webhook)
+                webhook = destinations.get("webhook", team_id, action.webhook)
                 if action.payload is not None:
                     with checking(f"{field}.payload"):
                         signing_secret = webhook.settings["signing_secret"]
                         check_payload(action.payload, list(filter(None, [signing_secret])))
             elif isinstance(action, MailMembers):
-                members = {member.name for member in accounts.members.of_teams([team.id]).get(team.id, ())}
+                members = {member.name for member in accounts.members.of_teams([team_id]).get(team_id, ())}
                 if unknown := sorted(set(action.members) - members):
                     raise InvalidFields({f"{field}.members": f"{', '.join(unknown)}: no member of the team"})
         except NotFound as error:

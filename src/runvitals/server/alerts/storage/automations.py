@@ -121,6 +121,11 @@ class AutomationTable:
         with self._database.read() as connection:
             return _automation(connection, team_id, automation_id)
 
+    def find(self, automation_id: int) -> AutomationRow | None:
+        """Return an automation of any team; None if there is none."""
+        with self._database.read() as connection:
+            return next(iter(_read(connection, automation.c.id == automation_id)), None)
+
     def create(
         self, team_id: int, name: str, enabled: bool, definition: Mapping[str, Any], by: Actor, now_ms: int
     ) -> AutomationRow:

@@ -34,7 +34,8 @@ def check_free(
     """Raise NameTaken if a row that meets the conditions has the name; `what` is its kind, for the error."""
     mine = select(name).where(name == text, name.table.c.team_id == team_id, *conditions)
     if connection.execute(mine).first() is not None:
-        raise NameTaken(f"the team already has a {what} {text!r}")
+        article = "an" if what[0] in "aeioAEIO" else "a"
+        raise NameTaken(f"the team already has {article} {what} {text!r}")
 
 
 def check_count(

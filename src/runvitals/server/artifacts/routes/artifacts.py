@@ -151,6 +151,7 @@ def content(
     entry = access.metadata_store.artifacts.entries.get(version.version.id, path)
     if entry is None or entry.sha256 is None:
         raise HTTPException(404, f"the artifact has no file {path!r}")
+    access.metadata_store.read_days.note_version(version.version.id, access.clock())
     stored = access.metadata_store.stored_files.stored(entry.sha256, entry.place)
     if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
         return elsewhere

@@ -24,7 +24,7 @@ from runvitals.server.artifacts.routes.artifacts import (
     the_version,
 )
 from runvitals.server.artifacts.routes.deletion_models import DependentsSchema
-from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes
+from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes, known_run_number
 from runvitals.server.artifacts.storage.dependents import Dependents
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
@@ -32,6 +32,7 @@ from runvitals.server.artifacts.storage.rows import (
     LinkedVersions,
 )
 from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.parameters import CheckedRunId, RunNumber
 from runvitals.server.service_parameters import TheAccess
 
 _DELETES: Final = [needs("artifact:delete")]
@@ -52,14 +53,19 @@ def dependents(
     request: Request,
     project: TheProjectNumber,
     access: TheAccess,
-    name: Annotated[str, Query(description="The name of an artifact.", max_length=256)],
+    name: Annotated[
+        str | None,
+        Query(description="The name of an artifact; without it the whole project.", max_length=256),
+    ] = None,
     alias: Annotated[
         str | None,
         Query(description="An alias, or a version such as `v3`; without it all versions.", max_length=256),
     ] = None,
 ) -> Any:
-    """Say what breaks if a version, or an artifact with all its versions, is deleted."""
+    """Say what breaks if a version, an artifact with all its versions, or the project is deleted."""
     store = access.metadata_store.artifacts
+    if name is None:
+        return _shown(access, request, project, store.dependents.of_project(project), ())
     if alias is not None:
         version = the_version(project, name, alias, access)
         return _shown(
@@ -72,6 +78,19 @@ def dependents(
         )
     aliases = store.collections.aliases(collection.id)
     return _shown(access, request, project, store.dependents.of_collection(collection.id), aliases)
+
+
+@router.get(
+    "/runs/{run}/artifact-dependents", response_model=DependentsSchema, dependencies=[needs("run:read")]
+)
+def run_dependents(request: Request, run: CheckedRunId, number: RunNumber, access: TheAccess) -> Any:
+    """Say what was made from the versions that a run made. They stay when it is deleted."""
+    number = known_run_number(run, number, access)
+    place = access.metadata_store.runs.place(number)
+    if place is None or place.deleted:
+        raise HTTPException(404, f"there is no run {run!r}, or it is in the trash")
+    dependents = access.metadata_store.artifacts.dependents.of_run(number)
+    return {**_shown(access, request, place.project_id, dependents, ()), "deletable": True}
 
 
 @router.delete(OWNED + "/{name}/{alias}", status_code=204, dependencies=_DELETES)

@@ -41,19 +41,51 @@ class RunNodeSchema(ResponseBody):
     started_ms: int
 
 
-class LineageNodeSchema(ResponseBody):
-    """A run or a version. Both are null for one that the requester may not read, or that is in the trash."""
+class ItemSchema(ResponseBody):
+    """What a client of MLflow logged in a project."""
 
-    kind: Literal["run", "version"]
+    entity: str | None = Field(description="The team or user that has the project; null without accounts.")
+    project: str
+    name: str
+
+
+class DatasetNodeSchema(ItemSchema):
+    """A dataset as a node: that of one name and digest in a project."""
+
+    digest: str
+    source_type: str
+    source: str = Field(description="The first 500 characters of where it is from.")
+
+
+class ModelNodeSchema(ItemSchema):
+    """A logged model as a node."""
+
+    model_id: str
+    type: str | None
+    created_ms: int
+
+
+class LineageNodeSchema(ResponseBody):
+    """A run, version, dataset or logged model.
+
+    All of them are null for one that the requester may not read, or that is in the trash.
+    """
+
+    kind: Literal["run", "version", "dataset", "model"]
     generation: int = Field(description="Steps from the first node; negative: what it was made from.")
     run: RunNodeSchema | None
     version: VersionNodeSchema | None
+    dataset: DatasetNodeSchema | None
+    model: ModelNodeSchema | None
     more_before: bool = Field(description="It was made from something that is not among the nodes.")
     more_after: bool = Field(description="Something that is not among the nodes was made from it.")
 
 
 class LineageEdgeSchema(ResponseBody):
-    """Which node was made from which: a version by a run, or a run used a version."""
+    """Which node was made from which: a run made the target, or the target is a run that used the source.
+
+    A registered version was made from a logged model.
+    """
 
     source: int = Field(description="The index of a node.")
     target: int

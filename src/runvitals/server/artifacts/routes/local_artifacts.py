@@ -7,6 +7,7 @@ from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Path, Query, Request
 from fastapi.responses import Response
+from starlette.concurrency import run_in_threadpool
 
 from runvitals.journal import paths
 from runvitals.model.artifact_names import MAX_PATH
@@ -14,12 +15,15 @@ from runvitals.model.artifacts import ArtifactAddress, UnknownArtifact
 from runvitals.readers.journals.artifacts import LocalArtifacts, LocalVersion
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
+from runvitals.server.artifacts.routes.lineage_models import LineageSchema
+from runvitals.server.artifacts.routes.lineage_response import Depth, lineage_response
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.listing import ThePage, page_in_order, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.library.local.contents import open_content
+from runvitals.server.library.local.lineage import JournalLineage
 from runvitals.server.library.local.run_library import JournalLibrary
-from runvitals.server.runs.routes.parameters import TheLibrary
+from runvitals.server.runs.routes.parameters import CheckedRunId, TheLibrary
 
 _OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
 _PLAIN: Final = "/projects/{project:path}/artifacts"
@@ -28,10 +32,18 @@ _READS: Final = [needs("artifact:read")]
 router = Router(prefix="/api/v1", include_in_schema=False)  # documented as those of a shared server
 
 
-def the_directory(library: TheLibrary) -> str:
-    """Return the data folder."""
+def the_journals(library: TheLibrary) -> JournalLibrary:
+    """Return the runs of the data folder."""
     assert isinstance(library, JournalLibrary)
-    return library.directory
+    return library
+
+
+TheJournals = Annotated[JournalLibrary, Depends(the_journals)]
+
+
+def the_directory(journals: TheJournals) -> str:
+    """Return the data folder."""
+    return journals.directory
 
 
 TheDirectory = Annotated[str, Depends(the_directory)]
@@ -126,3 +138,32 @@ def content(
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} was deleted from {folder}")
     return content_response(request, opened, entry.sha256, download)
+
+
+async def the_lineage(journals: TheJournals) -> JournalLineage:
+    """Return what all runs used and made."""
+    runs = await journals.runs()
+    versions = await run_in_threadpool(LocalArtifacts(journals.directory).versions)
+    return JournalLineage([version.version for version in versions], runs)
+
+
+TheLineage = Annotated[JournalLineage, Depends(the_lineage)]
+
+
+@router.get(_OWNED + "/{name}/{alias}/lineage", response_model=LineageSchema, dependencies=_READS)
+@router.get(_PLAIN + "/{name}/{alias}/lineage", response_model=LineageSchema, dependencies=_READS)
+def version_lineage(version: TheVersion, lineage: TheLineage, depth: Depth = 4) -> Any:
+    """Show what a version was made from, and what was made from it."""
+    start = lineage.version(version.version)
+    if start is None:  # deleted a moment ago
+        raise HTTPException(404, f"there is no artifact {version.version.name!r}")
+    return lineage_response(lineage, lineage, start, depth)
+
+
+@router.get("/runs/{run}/lineage", response_model=LineageSchema, dependencies=[needs("run:read")])
+def run_lineage(run: CheckedRunId, lineage: TheLineage, depth: Depth = 4) -> Any:
+    """Show what a run was made from, and what was made from it."""
+    start = lineage.run(run)
+    if not lineage.readable_of([start]):
+        raise HTTPException(404, f"there is no run {run!r}")
+    return lineage_response(lineage, lineage, start, depth)

@@ -1,21 +1,21 @@
-"""Runs and versions as the requester may see them: those that they may not read have no names."""
+"""Nodes of a lineage as the requester may see them: those that they may not read have no names."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 
 from runvitals.server.access.control import AccessControl
-from runvitals.server.artifacts.lineage_walk import NodeKey
+from runvitals.server.artifacts.lineage_walk import NodeKey, NodeKind
 from runvitals.server.artifacts.link_refusal import link_json
-from runvitals.server.artifacts.storage.lineage_graph import LineageRun, LineageVersion
+from runvitals.server.artifacts.storage.lineage_graph import LineageItem, LineageRun, LineageVersion
 from runvitals.server.artifacts.storage.rows import CollectionVersion
 
 
 class ReadableNodes:
-    """The runs and versions of a graph, and which of them the requester may read.
+    """The nodes of a graph, and which of them the requester may read.
 
     Args:
         named: how the request names a version, which may be the only name that the requester may know.
@@ -32,20 +32,36 @@ class ReadableNodes:
         self._projects: dict[int, bool] = {}
         self._runs: dict[int, LineageRun] = {}
         self._versions: dict[int, LineageVersion] = {}
+        self._items: dict[NodeKey, LineageItem] = {}
 
     def readable_of(self, nodes: Collection[NodeKey]) -> set[NodeKey]:
         """Read nodes, and return those that the requester may read. Runs in the trash are not among them."""
-        runs = self._table.runs(node.id for node in nodes if node.kind == "run")
-        versions = self._table.versions(node.id for node in nodes if node.kind == "version")
+        runs = self._table.runs(_numbers(nodes, "run"))
+        versions = self._table.versions(_numbers(nodes, "version"))
+        datasets = self._table.datasets(_numbers(nodes, "dataset"))
+        models = self._table.models(_numbers(nodes, "model"))
+        items = {NodeKey("dataset", number): item for number, item in datasets.items()}
+        items |= {NodeKey("model", number): item for number, item in models.items()}
         self._runs |= runs
         self._versions |= versions
-        self._read_projects(versions.values())
+        self._items |= items
+        self._read_projects(versions.values(), items.values())
         readable = {NodeKey("run", number) for number, run in runs.items() if self._may_read_run(run)}
+        readable |= {node for node, item in items.items() if self._projects[item.project_id]}
         return readable | {
             NodeKey("version", number)
             for number, version in versions.items()
             if self._may_read_origin(version) or self._names(version)
         }
+
+    def shown(self, node: NodeKey) -> dict[str, Any]:
+        """Return a node that was read and may be."""
+        if node.kind == "run":
+            return self.run(node.id)
+        if node.kind == "version":
+            return self.version(node.id)
+        item = self._items[node]
+        return {"entity": item.entity, "project": item.project, **item.shown}
 
     def run(self, number: int) -> dict[str, Any]:
         """Return a run that was read."""
@@ -90,8 +106,8 @@ class ReadableNodes:
     def _may_read_run(self, run: LineageRun) -> bool:
         return not run.deleted and (self._readable_runs is None or self._readable_runs.has(run))
 
-    def _read_projects(self, versions: Iterable[LineageVersion]) -> None:
-        ids = {
+    def _read_projects(self, versions: Iterable[LineageVersion], items: Iterable[LineageItem]) -> None:
+        ids = {item.project_id for item in items} | {
             collection.project_id
             for version in versions
             for collection in (version.version.collection, *(name.collection for name in version.memberships))
@@ -101,3 +117,21 @@ class ReadableNodes:
         if fresh and self._access.mode() == "accounts":
             readable = self._access.projects_with_artifacts(self._request, fresh)
         self._projects |= {number: number in readable for number in fresh}
+
+
+def known_run_number(run_id: str, number: int | None, access: AccessControl) -> int:
+    """Return the number of the run of a path, also on a server without accounts, where no right is checked.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    if number is None:
+        row = access.metadata_store.runs.find(run_id, access.clock())
+        number = None if row is None else row.id
+    if number is None:
+        raise HTTPException(404, f"there is no run {run_id!r}")
+    return number
+
+
+def _numbers(nodes: Iterable[NodeKey], kind: NodeKind) -> list[int]:
+    return [node.id for node in nodes if node.kind == kind]

@@ -38,7 +38,12 @@ from runvitals.server.artifacts.storage.rows import (
     CollectionVersion,
     UnknownArtifact,
 )
-from runvitals.server.artifacts.storage.sizes import CollectionSize, collection_sizes
+from runvitals.server.artifacts.storage.sizes import (
+    CollectionSize,
+    ProjectArtifacts,
+    artifacts_of_projects,
+    collection_sizes,
+)
 from runvitals.server.database.database import Database, add_rows, among, put_rows
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
@@ -97,6 +102,10 @@ class CollectionTable:
     def sizes(self, project_id: int) -> list[CollectionSize]:
         """Return what the artifacts of a project take, the largest first."""
         return collection_sizes(self._database, project_id)
+
+    def of_entity(self, entity_id: int | None) -> list[ProjectArtifacts]:
+        """Return the artifacts of the projects of a team or user that have any, by project."""
+        return artifacts_of_projects(self._database, entity_id)
 
     def portfolios(self, project_ids: Iterable[int], limit: int) -> list[Collection]:
         """The portfolios of some projects that have versions, by name; at most `limit`."""
@@ -340,13 +349,16 @@ class CollectionTable:
             LinkedVersions: a version of the sequence is linked: it must be unlinked first.
             ProtectedAlias: a version of the portfolio has an alias that `by` may not change.
         """
+        same = artifact_collection.c.id == collection_id
 
         def work(connection: Connection) -> None:
+            # Links that are made now wait for this, and those made before are seen.
+            connection.execute(select(artifact_collection.c.id).where(same).with_for_update())
             check_members(connection, artifact_membership.c.collection_id == collection_id, by)
             lock_versions(connection, artifact_version.c.collection_id == collection_id)
             check_unlinked(connection, artifact_version.c.collection_id == collection_id)
             record_change(connection, collection_id, "registry.unlink", now_ms, by)
-            connection.execute(delete(artifact_collection).where(artifact_collection.c.id == collection_id))
+            connection.execute(delete(artifact_collection).where(same))
 
         self._database.write(work)
 

@@ -1,25 +1,90 @@
-"""What runs used and made, as a graph: the neighbours of runs and versions, and what is shown of them."""
+"""What runs used and made, as a graph: the neighbours of runs, versions, datasets and logged models."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, Select, select
+from sqlalchemy import Column, ColumnElement, Connection, FromClause, Select, select, true
 
-from runvitals.server.artifacts.lineage_walk import NodeKey
+from runvitals.server.artifacts.lineage_walk import LineageEnds, NodeKey, NodeKind
 from runvitals.server.artifacts.storage.reading import read_memberships, read_versions
 from runvitals.server.artifacts.storage.rows import CollectionVersion, Version
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.artifacts import artifact_membership, artifact_use, artifact_version
+from runvitals.server.database.tables.registry import (
+    dataset,
+    dataset_use,
+    logged_model,
+    logged_model_run,
+    model_version,
+)
 from runvitals.server.database.tables.runs import project, run
 
 _EXISTING: Final = ("committed", "deleted")
 """A draft is nobody's yet; of a deleted version it stays known who made and used it."""
-_VERSION: Final = artifact_version.c
-_USE: Final = artifact_use.c
+_ALWAYS: Final = true()
+_IDS: Final[dict[NodeKind, Column[int]]] = {
+    "run": run.c.id,
+    "version": artifact_version.c.id,
+    "dataset": dataset.c.id,
+    "model": logged_model.c.id,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class _Link:
+    """Why a node leads to another one.
+
+    Args:
+        before, after: the kinds of both.
+        source, target: the columns with their ids in `table`, whose rows fulfil `where`.
+    """
+
+    before: NodeKind
+    after: NodeKind
+    source: ColumnElement[int]
+    target: ColumnElement[int]
+    table: FromClause
+    where: ColumnElement[bool] = _ALWAYS
+
+    def select(self, *columns: ColumnElement[Any]) -> Select[Any]:
+        return select(*columns).select_from(self.table).where(self.where)
+
+
+_MODEL_RUN: Final = logged_model_run.c
+_LINKS: Final = (
+    _Link(
+        "run",
+        "version",
+        artifact_version.c.run_id,
+        artifact_version.c.id,
+        artifact_version,
+        artifact_version.c.state.in_(_EXISTING) & artifact_version.c.run_id.is_not(None),
+    ),
+    _Link(
+        "version",
+        "run",
+        artifact_use.c.version_id,
+        artifact_use.c.run_id,
+        artifact_use.join(artifact_version, artifact_version.c.id == artifact_use.c.version_id),
+        artifact_version.c.state.in_(_EXISTING),
+    ),
+    _Link("dataset", "run", dataset_use.c.dataset_id, dataset_use.c.run_id, dataset_use),
+    _Link("run", "model", _MODEL_RUN.run_id, _MODEL_RUN.model_id, logged_model_run, _MODEL_RUN.made),
+    _Link("model", "run", _MODEL_RUN.model_id, _MODEL_RUN.run_id, logged_model_run, ~_MODEL_RUN.made),
+    _Link(
+        "model",
+        "version",
+        logged_model.c.id,
+        artifact_membership.c.version_id,
+        logged_model.join(model_version, model_version.c.logged_model == logged_model.c.uid).join(
+            artifact_membership, artifact_membership.c.id == model_version.c.membership_id
+        ),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +114,17 @@ class LineageVersion:
 
 
 @dataclass(frozen=True, slots=True)
-class LineageEnds:
-    """The nodes that something comes before, or after, besides those of the graph."""
+class LineageItem:
+    """A dataset or logged model as a node. `shown`: what is shown of it besides its project."""
 
-    before: frozenset[NodeKey]
-    after: frozenset[NodeKey]
+    project_id: int
+    project: str
+    entity: str | None
+    shown: dict[str, Any]
 
 
 class LineageGraphTable:
-    """The neighbours of runs and versions. The newest ones come first where only some are returned.
+    """The neighbours of nodes. The newest ones come first where only some are returned.
 
     Example:
         >>> metadata_store.artifacts.lineage_graph.before([NodeKey("run", 1)], 100)
@@ -69,92 +136,76 @@ class LineageGraphTable:
 
     def before(self, nodes: Collection[NodeKey], limit: int) -> list[NodeKey]:
         """Return what some nodes were made from: of a version its run, of a run what it used."""
-        runs, versions = _ids(nodes)
+        ids = _ids(nodes)
         with self._database.read() as connection:
-            used = (
-                select(_USE.version_id)
-                .join(artifact_version, _VERSION.id == _USE.version_id)
-                .where(among(connection, _USE.run_id, runs), _VERSION.state.in_(_EXISTING))
-                .distinct()
-                .order_by(_USE.version_id.desc())
-            )
-            makers = (
-                select(_VERSION.run_id)
-                .where(among(connection, _VERSION.id, versions), _VERSION.run_id.is_not(None))
-                .distinct()
-                .order_by(_VERSION.run_id.desc())
-            )
-            return _nodes(connection, makers, used, limit)
+            return [
+                NodeKey(link.before, number)
+                for link in _LINKS
+                if ids[link.after]
+                for number in _neighbours(connection, link, link.source, link.target, ids[link.after], limit)
+            ]
 
     def after(self, nodes: Collection[NodeKey], limit: int) -> list[NodeKey]:
         """Return what was made from some nodes: of a version the runs that used it, of a run its versions."""
-        runs, versions = _ids(nodes)
+        ids = _ids(nodes)
         with self._database.read() as connection:
-            made = (
-                select(_VERSION.id)
-                .where(among(connection, _VERSION.run_id, runs), _VERSION.state.in_(_EXISTING))
-                .order_by(_VERSION.id.desc())
-            )
-            users = (
-                select(_USE.run_id)
-                .where(among(connection, _USE.version_id, versions))
-                .distinct()
-                .order_by(_USE.run_id.desc())
-            )
-            return _nodes(connection, users, made, limit)
+            return [
+                NodeKey(link.after, number)
+                for link in _LINKS
+                if ids[link.before]
+                for number in _neighbours(connection, link, link.target, link.source, ids[link.before], limit)
+            ]
 
     def edges(self, nodes: Collection[NodeKey], limit: int) -> list[tuple[NodeKey, NodeKey]]:
         """Return which of some nodes were made from which, at most so many of each kind."""
-        runs, versions = _ids(nodes)
+        ids = _ids(nodes)
         with self._database.read() as connection:
-            made = (
-                select(_VERSION.run_id, _VERSION.id)
-                .where(among(connection, _VERSION.id, versions), among(connection, _VERSION.run_id, runs))
-                .order_by(_VERSION.id)
-                .limit(limit)
-            )
-            used = (
-                select(_USE.version_id, _USE.run_id)
-                .where(among(connection, _USE.run_id, runs), among(connection, _USE.version_id, versions))
-                .order_by(_USE.run_id, _USE.version_id)
-                .limit(limit)
-            )
             return [
-                *((NodeKey("run", a), NodeKey("version", b)) for a, b in connection.execute(made)),
-                *((NodeKey("version", a), NodeKey("run", b)) for a, b in connection.execute(used)),
+                (NodeKey(link.before, source), NodeKey(link.after, target))
+                for link in _LINKS
+                if ids[link.before] and ids[link.after]
+                for source, target in connection.execute(
+                    link.select(link.source, link.target)
+                    .where(
+                        among(connection, link.source, ids[link.before]),
+                        among(connection, link.target, ids[link.after]),
+                    )
+                    .distinct()
+                    .order_by(link.target, link.source)
+                    .limit(limit)
+                )
             ]
 
     def ends(self, nodes: Collection[NodeKey]) -> LineageEnds:
         """Return the nodes that have neighbours besides each other."""
-        runs, versions = _ids(nodes)
+        ids = _ids(nodes)
+        before: set[NodeKey] = set()
+        after: set[NodeKey] = set()
         with self._database.read() as connection:
-            run_here, version_here = (
-                among(connection, run.c.id, runs),
-                among(connection, _VERSION.id, versions),
-            )
-            other_use = select(_USE.run_id).where(
-                _USE.version_id == _VERSION.id, ~among(connection, _USE.run_id, runs)
-            )
-            other_input = select(_USE.run_id).where(
-                _USE.run_id == run.c.id, ~among(connection, _USE.version_id, versions)
-            )
-            other_output = select(_VERSION.id).where(
-                _VERSION.run_id == run.c.id,
-                _VERSION.state.in_(_EXISTING),
-                ~among(connection, _VERSION.id, versions),
-            )
-            other_maker = _VERSION.run_id.is_not(None) & ~among(connection, _VERSION.run_id, runs)
-            before = _nodes(
-                connection,
-                select(run.c.id).where(run_here, other_input.exists()),
-                select(_VERSION.id).where(version_here, other_maker),
-            )
-            after = _nodes(
-                connection,
-                select(run.c.id).where(run_here, other_output.exists()),
-                select(_VERSION.id).where(version_here, other_use.exists()),
-            )
-            return LineageEnds(frozenset(before), frozenset(after))
+            for link in _LINKS:
+                before.update(
+                    NodeKey(link.after, number)
+                    for number in _leading_out(
+                        connection,
+                        link,
+                        link.after,
+                        link.target,
+                        ids[link.after],
+                        ~among(connection, link.source, ids[link.before]),
+                    )
+                )
+                after.update(
+                    NodeKey(link.before, number)
+                    for number in _leading_out(
+                        connection,
+                        link,
+                        link.before,
+                        link.source,
+                        ids[link.before],
+                        ~among(connection, link.target, ids[link.after]),
+                    )
+                )
+        return LineageEnds(frozenset(before), frozenset(after))
 
     def runs(self, ids: Iterable[int]) -> dict[int, LineageRun]:
         """Return runs by their number, those in the trash too."""
@@ -195,20 +246,75 @@ class LineageGraphTable:
             for number, version in versions.items()
         }
 
+    def datasets(self, ids: Iterable[int]) -> dict[int, LineageItem]:
+        """Return datasets by their number, as far as their projects are not in the trash."""
+        columns = dataset.c
+        shown = {
+            "name": columns.name,
+            "digest": columns.digest,
+            "source_type": columns.source_type,
+            "source": columns.source,
+        }
+        return self._items(columns.id, columns.project_id, shown, ids)
 
-def _ids(nodes: Iterable[NodeKey]) -> tuple[list[int], list[int]]:
-    """Return the numbers of runs and those of versions."""
-    runs: list[int] = []
-    versions: list[int] = []
+    def models(self, ids: Iterable[int]) -> dict[int, LineageItem]:
+        """Return logged models by their number, as far as their projects are not in the trash."""
+        columns = logged_model.c
+        shown = {
+            "model_id": columns.uid,
+            "name": columns.name,
+            "type": columns.type,
+            "created_ms": columns.created_ms,
+        }
+        return self._items(columns.id, columns.project_id, shown, ids)
+
+    def _items(
+        self, key: Column[int], of_project: Column[int], shown: dict[str, Column[Any]], ids: Iterable[int]
+    ) -> dict[int, LineageItem]:
+        with self._database.read() as connection:
+            statement: Select[Any] = (
+                select(key, of_project, project.c.name, entity.c.name, *shown.values())
+                .join(project, project.c.id == of_project)
+                .outerjoin(entity, entity.c.id == project.c.entity_id)
+                .where(among(connection, key, ids), project.c.deleted_ms.is_(None))
+            )
+            return {
+                row[0]: LineageItem(row[1], row[2], row[3], dict(zip(shown, row[4:], strict=True)))
+                for row in connection.execute(statement)
+            }
+
+
+def _ids(nodes: Iterable[NodeKey]) -> dict[NodeKind, list[int]]:
+    """Return the numbers of nodes by their kind."""
+    ids: dict[NodeKind, list[int]] = {kind: [] for kind in _IDS}
     for kind, number in nodes:
-        (runs if kind == "run" else versions).append(number)
-    return runs, versions
+        ids[kind].append(number)
+    return ids
 
 
-def _nodes(
-    connection: Connection, runs: Select[Any], versions: Select[Any], limit: int | None = None
-) -> list[NodeKey]:
-    return [
-        *(NodeKey("run", number) for number in connection.execute(runs.limit(limit)).scalars()),
-        *(NodeKey("version", number) for number in connection.execute(versions.limit(limit)).scalars()),
-    ]
+def _neighbours(
+    connection: Connection,
+    link: _Link,
+    wanted: ColumnElement[int],
+    known: ColumnElement[int],
+    ids: list[int],
+    limit: int,
+) -> Iterator[int]:
+    statement = link.select(wanted).where(among(connection, known, ids)).distinct()
+    return iter(connection.execute(statement.order_by(wanted.desc()).limit(limit)).scalars().all())
+
+
+def _leading_out(
+    connection: Connection,
+    link: _Link,
+    kind: NodeKind,
+    column: ColumnElement[int],
+    ids: list[int],
+    out: ColumnElement[bool],
+) -> Iterator[int]:
+    """Return those of some nodes of a kind that a link leads from, or to, something that is `out`."""
+    if not ids:
+        return iter(())
+    node = _IDS[kind].table.alias("node").c.id
+    leads = link.select(column).where(column == node, out).correlate(node.table).exists()
+    return iter(connection.execute(select(node).where(among(connection, node, ids), leads)).scalars().all())

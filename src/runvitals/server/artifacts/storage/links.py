@@ -24,10 +24,16 @@ from runvitals.server.artifacts.storage.protection import (
     record_change,
 )
 from runvitals.server.artifacts.storage.reading import read_memberships, read_version
-from runvitals.server.artifacts.storage.rows import ArtifactConflict, CollectionVersion
+from runvitals.server.artifacts.storage.rows import ArtifactConflict, CollectionVersion, UnknownArtifact
 from runvitals.server.database.database import Database, add_rows
-from runvitals.server.database.tables.artifacts import artifact_membership, artifact_version
-from runvitals.server.database.tables.registry import model_version
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.artifacts import (
+    artifact_collection,
+    artifact_membership,
+    artifact_version,
+)
+from runvitals.server.database.tables.registry import model_version, registry_type
+from runvitals.server.database.tables.runs import project
 from runvitals.server.events.automation_events import raise_version
 
 NO_STAGE: Final = "None"
@@ -134,13 +140,11 @@ def add_link(
         values: what the registry says of it: columns of `model_version`.
 
     Raises:
-        ArtifactConflict: it is not committed, or was deleted meanwhile.
+        UnknownArtifact: it was deleted meanwhile.
+        ArtifactConflict: the registry does not take artifacts of its type.
     """
-    # Locked: whoever deletes it waits until the link is there, and looks for links then.
-    state = select(artifact_version.c.state).where(artifact_version.c.id == version_id)
-    found = connection.execute(state.with_for_update(key_share=True)).scalar()
-    if found != "committed":
-        raise ArtifactConflict(f"the artifact {version_id} is {found or 'deleted'}: it cannot be linked")
+    _hold(connection, version_id)
+    _check_type(connection, collection_id)
     membership_id, number = add_member(connection, collection_id, version_id, now_ms)
     row: dict[str, object] = {
         "membership_id": membership_id,
@@ -157,3 +161,39 @@ def add_link(
     record_change(connection, collection_id, "registry.link", now_ms, by, after={"version": number})
     raise_version(connection, "registry.link", membership_id, now_ms)
     return membership_id
+
+
+def _check_type(connection: Connection, collection_id: int) -> None:
+    statement = (
+        select(artifact_collection.c.type, registry_type.c.type)
+        .join(registry_type, registry_type.c.project_id == artifact_collection.c.project_id)
+        .where(artifact_collection.c.id == collection_id)
+        .order_by(registry_type.c.type)
+    )
+    rows = connection.execute(statement).all()
+    if rows and all(own != allowed for own, allowed in rows):
+        types = ", ".join(allowed for _, allowed in rows)
+        raise ArtifactConflict(f"the registry takes artifacts of the types {types}, not {rows[0][0]!r}")
+
+
+def _hold(connection: Connection, version_id: int) -> None:
+    """Keep a version, its collection, project and team from being deleted until the transaction ends.
+
+    Deletions change these rows before they look for links.
+
+    Raises:
+        UnknownArtifact: one of them is deleted, or in the trash.
+    """
+    source = (
+        select(artifact_version.c.state, project.c.deleted_ms, project.c.entity_id)
+        .join(artifact_collection, artifact_collection.c.id == artifact_version.c.collection_id)
+        .join(project, project.c.id == artifact_collection.c.project_id)
+        .where(artifact_version.c.id == version_id)
+    )
+    row = connection.execute(source.with_for_update(read=True)).first()
+    if row is not None and row.entity_id is not None:
+        owner = select(entity.c.deleted_ms).where(entity.c.id == row.entity_id)
+        if connection.execute(owner.with_for_update(read=True)).scalar() is not None:
+            row = None
+    if row is None or row.state != "committed" or row.deleted_ms is not None:
+        raise UnknownArtifact(f"there is no artifact {version_id}: it was deleted")

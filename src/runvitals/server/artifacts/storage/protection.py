@@ -7,8 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, select
+from sqlalchemy import ColumnElement, Connection, case, select
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.model.registry_names import is_registry, registry_name
 from runvitals.server.audit.storage.audit import Actor, record
 from runvitals.server.database.tables.accounts import entity, user_account
@@ -100,7 +101,13 @@ def _aliases_of(connection: Connection, collection_id: int, version_id: int) -> 
 
 
 def _refuse(connection: Connection, statement: Any) -> None:
-    protected = connection.execute(statement.order_by(protected_alias.c.alias).limit(1)).first()
+    owner = case((entity.c.kind == ORGANISATION, ORGANISATION), else_="team")
+    with_owner = (
+        statement.add_columns(owner.label("owner"))
+        .join(project, project.c.id == protected_alias.c.project_id)
+        .outerjoin(entity, entity.c.id == project.c.entity_id)
+    )
+    protected = connection.execute(with_owner.order_by(protected_alias.c.alias).limit(1)).first()
     if protected is None:
         return
     names = admin_names(connection, protected.project_id)
@@ -108,7 +115,7 @@ def _refuse(connection: Connection, statement: Any) -> None:
         raise ProtectedAlias(f"the alias {protected.alias!r} is protected: {', '.join(names)} may change it")
     raise ProtectedAlias(
         f"the alias {protected.alias!r} is protected, and the registry has no administrator who may change "
-        "it: an administrator of the team can appoint one"
+        f"it: an administrator of the {protected.owner} can appoint one"
     )
 
 

@@ -9,14 +9,22 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, insert, select, update
 
-from runvitals.server.database.database import Database, among
-from runvitals.server.database.tables.registry import run_lineage
+from runvitals.server.database.database import Database, add_rows, among
+from runvitals.server.database.tables.registry import (
+    dataset,
+    dataset_use,
+    logged_model,
+    logged_model_run,
+    run_lineage,
+)
 from runvitals.server.database.tables.runs import run
 from runvitals.server.runs.storage.run_locks import lock_known_runs
 from runvitals.store.errors import LimitReached
 
 MAX_ENTRIES = 1000
 """Of each kind, of a run."""
+_MAX_SOURCE: Final = 500
+"""Characters of the source of a dataset that its node shows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,9 @@ class RunLineageTable:
                 connection.execute(insert(run_lineage).values(run_id=run_id, **values))
             else:
                 connection.execute(update(run_lineage).where(this).values(values))
+            _link_datasets(connection, run_id, added.datasets)
+            link_models(connection, run_id, [entry["model_id"] for entry in added.models], made=False)
+            link_models(connection, run_id, [entry["model_id"] for entry in added.outputs], made=True)
 
         self._database.write(work)
 
@@ -89,6 +100,42 @@ class RunLineageTable:
                 .limit(most)
             )
             return [(row.project_id, _lineage(row)) for row in connection.execute(statement)]
+
+
+def link_models(connection: Connection, run_id: int, uids: Sequence[str], *, made: bool) -> None:
+    """Note that a run made or used logged models. Those that do not exist are left out."""
+    known = select(logged_model.c.id).where(logged_model.c.uid.in_(uids)).order_by(logged_model.c.id)
+    ids = connection.execute(known).scalars().all() if uids else ()
+    rows = [{"model_id": number, "run_id": run_id, "made": made} for number in ids]
+    add_rows(connection, logged_model_run, rows)
+
+
+def _link_datasets(connection: Connection, run_id: int, entries: Sequence[Mapping[str, Any]]) -> None:
+    """Note that a run used datasets, which are those of its project."""
+    named = {(fields["name"], fields["digest"]): fields for fields in (entry["dataset"] for entry in entries)}
+    if not named:
+        return
+    project_id = connection.execute(select(run.c.project_id).where(run.c.id == run_id)).scalar_one()
+    rows = [
+        {
+            "project_id": project_id,
+            "name": name,
+            "digest": digest,
+            "source_type": fields["source_type"],
+            "source": fields["source"][:_MAX_SOURCE],
+        }
+        for (name, digest), fields in sorted(named.items())
+    ]
+    add_rows(connection, dataset, rows)
+    columns = dataset.c
+    digests = sorted({digest for _, digest in named})
+    found = connection.execute(
+        select(columns.id, columns.name, columns.digest).where(
+            columns.project_id == project_id, columns.digest.in_(digests)
+        )
+    )
+    uses = [{"dataset_id": row.id, "run_id": run_id} for row in found if (row.name, row.digest) in named]
+    add_rows(connection, dataset_use, uses)
 
 
 def _merge(

@@ -68,15 +68,22 @@ async def run_history_names(
         list[str],
         Query(description="Names or globs, may be repeated. All if none is given.", max_length=1000),
     ] = [],  # noqa: B006
+    of: Annotated[
+        Literal["numbers", "others"],
+        Query(
+            description="`others` = names under which texts, lists, objects, null or booleans were logged."
+        ),
+    ] = "numbers",
     skip: Annotated[
         int, Query(description="Leave out this many: those of the previous responses.", ge=0, le=2**53)
     ] = 0,
 ) -> Response:
-    """The names under which numbers were logged, sorted; 10,000 per response."""
+    """The names under which numbers, or other values, were logged, sorted; 10,000 per response."""
 
     def read(view: RunView) -> bytes:
         matches = KeyFilter(keys)
-        names = sorted(name for name in view.logged_names() if matches(name))
+        logged = view.logged_names() if of == "numbers" else view.other_names()
+        names = sorted(name for name in logged if matches(name))
         return json_bytes(names[skip : skip + NAMES_PER_RESPONSE])
 
     return await json_response(request, await read_or_422(run, read, quick=True))

@@ -46,8 +46,9 @@ def _to_role() -> Column[int]:
     return Column("custom_role_id", Integer, ForeignKey("custom_role.id", ondelete="SET NULL"))
 
 
-# What owns projects: a team, or a user's own space. Their names share one namespace and are never given
-# twice: rows stay for ever. `deleted_ms`: in the trash; `purged_ms`: only the name is left.
+# What owns projects: a team, or a user's own space; and the organisation, which owns registries only. Their
+# names share one namespace and are never given twice: rows stay for ever. `deleted_ms`: in the trash;
+# `purged_ms`: only the name is left.
 entity = Table(
     "entity",
     metadata,
@@ -57,7 +58,7 @@ entity = Table(
     Column("created_ms", BigInteger, nullable=False),
     Column("deleted_ms", BigInteger),
     Column("purged_ms", BigInteger),
-    CheckConstraint("kind IN ('user', 'team')", name="kind"),
+    CheckConstraint("kind IN ('user', 'team', 'organisation')", name="kind"),
     sqlite_autoincrement=True,
 )
 

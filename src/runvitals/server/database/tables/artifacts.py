@@ -41,6 +41,7 @@ artifact_collection = Table(
 # the manifest has all entries, or adds to those of `base_id`. `aliases`: those that the version gets once it
 # is committed; like `tags` a JSON list. `ttl_s` null: nothing was said. `client_id`, `distributed_id`: how
 # clients name a version that they have not sent yet, and one that several processes send together.
+# `read_day`: the last day, since 1970, on which a file of it was requested; null: none is known.
 artifact_version = Table(
     "artifact_version",
     metadata,
@@ -67,6 +68,7 @@ artifact_version = Table(
     Column("files", Integer, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("updated_ms", BigInteger, nullable=False),
+    Column("read_day", Integer),
     Index(None, "collection_id", "digest"),
     Index(None, "state", "created_ms"),
     CheckConstraint("state IN ('draft', 'committed', 'deleted')", name="state"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     Double,
@@ -36,6 +37,15 @@ protected_alias = Table(
     Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
     Column("alias", ordered_text(), primary_key=True),
     Column("created_ms", BigInteger, nullable=False),
+    sqlite_with_rowid=False,
+)
+
+# The types of artifacts that can be linked to a registry; one without rows takes all.
+registry_type = Table(
+    "registry_type",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    Column("type", ordered_text(), primary_key=True),
     sqlite_with_rowid=False,
 )
 
@@ -74,7 +84,7 @@ model_version = Table(
     Column("location", Text, nullable=False),
     Column("run_uid", Text),
     Column("run_link", Text),
-    Column("logged_model", Text),
+    Column("logged_model", Text, index=True),
     Column("properties", Text, nullable=False),
     Column("downloads", Integer, nullable=False),
     Column("changed_ms", BigInteger, nullable=False),
@@ -173,6 +183,39 @@ run_lineage = Table(
     Column("datasets", Text, nullable=False),
     Column("models", Text, nullable=False),
     Column("outputs", Text, nullable=False),
+)
+
+# A dataset that runs used. It stays in the project where a run used it first. `source`: the beginning of it.
+dataset = Table(
+    "dataset",
+    metadata,
+    id_column(),
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), nullable=False),
+    Column("name", ordered_text(), nullable=False),
+    Column("digest", ordered_text(), nullable=False),
+    Column("source_type", Text, nullable=False),
+    Column("source", Text, nullable=False),
+    UniqueConstraint("project_id", "name", "digest"),
+    sqlite_autoincrement=True,
+)
+
+# The runs that used a dataset.
+dataset_use = Table(
+    "dataset_use",
+    metadata,
+    Column("dataset_id", Integer, ForeignKey("dataset.id", ondelete="CASCADE"), primary_key=True),
+    Column("run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), primary_key=True, index=True),
+    sqlite_with_rowid=False,
+)
+
+# The runs that made (`made`) or used a logged model.
+logged_model_run = Table(
+    "logged_model_run",
+    metadata,
+    Column("model_id", Integer, ForeignKey("logged_model.id", ondelete="CASCADE"), primary_key=True),
+    Column("run_id", Integer, ForeignKey("run.id", ondelete="CASCADE"), primary_key=True, index=True),
+    Column("made", Boolean, primary_key=True),
+    sqlite_with_rowid=False,
 )
 
 # A file that an MLflow client put under a path of a project. Its content is in the file store. `run_id`: null

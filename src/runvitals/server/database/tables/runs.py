@@ -118,6 +118,7 @@ run = Table(
     Column("author_id", Integer, ForeignKey("user_account.id")),
     Column("service_account_id", Integer, ForeignKey("service_account.id", ondelete="SET NULL")),
     Column("entity_id", Integer, ForeignKey("entity.id")),
+    Column("read_day", Integer),
     Index("uq_run_uid_entity_id", "uid", text("coalesce(entity_id, 0)"), unique=True),
     Index("ix_run_author", "author_id", "started_ms", "id", "deleted_ms"),
     Index("ix_run_started", "started_ms", "id", "deleted_ms"),

@@ -285,11 +285,17 @@ class Experiments:
         if self.is_operator:
             self._table.trash(experiment.id, self._access.clock())
             return
+        projects, by, now_ms = (
+            self._access.accounts.owned_projects,
+            self._requester.actor,
+            self._access.clock(),
+        )
         try:
-            self._access.metadata_store.artifacts.dependents.check_project(experiment.id)
+            self._access.metadata_store.artifacts.dependents.delete_project(
+                experiment.id, lambda: projects.trash(experiment.id, by, now_ms)
+            )
         except LinkedVersions as error:
             raise refusal(self._access, self._requester, "the experiment", error) from None
-        self._access.accounts.owned_projects.trash(experiment.id, self._requester.actor, self._access.clock())
         self._access.rights_changed()
 
     def restore(self, experiment: StoredExperiment) -> None:

@@ -36,13 +36,12 @@ def create(request: Request, sent: TheMessage, models: TheLoggedModels) -> Respo
     experiment = models.experiments.for_new_run(sent.required_identifier("experiment_id"))
     models.experiments.require(experiment, Action.ARTIFACT_CREATE)
     run_uid = sent.text("source_run_id", most=256) or None
-    if run_uid is not None:
-        find_run(request, run_uid, Action.RUN_READ)
+    run = None if run_uid is None else (run_uid, find_run(request, run_uid, Action.RUN_READ).run_id)
     model = models.create(
         experiment,
         sent.text("name", most=100_000),
         sent.text("model_type", most=500),
-        run_uid,
+        run,
         sent_params(sent),
         sent_tags(sent),
     )

@@ -69,11 +69,11 @@ class LoggedModels:
         experiment: StoredExperiment,
         name: str | None,
         kind: str | None,
-        run_uid: str | None,
+        run: tuple[str, int] | None,
         params: dict[str, str],
         tags: dict[str, str],
     ) -> LoggedModel:
-        """Add a model whose files have not arrived yet."""
+        """Add a model whose files have not arrived yet. `run`: the id and number of the one that made it."""
         uid = f"m-{secrets.token_hex(16)}"
         model = LoggedModel(
             uid,
@@ -81,13 +81,13 @@ class LoggedModels:
             checked_name(name) if name else f"model-{uid[2:10]}",
             kind,
             PENDING,
-            run_uid,
+            None if run is None else run[0],
             params,
             tags,
             self.now_ms,
             self.now_ms,
         )
-        self.table.add(model)
+        self.table.add(model, None if run is None else run[1])
         return model
 
     def note_version(self, model: LoggedModel, name: str, version: int) -> None:

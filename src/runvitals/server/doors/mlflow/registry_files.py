@@ -87,6 +87,7 @@ def registry_file_response(request: Request, path: str, redirect: bool) -> Respo
     content = None if stored is None else received_files(request).open_file(stored)
     if stored is None or content is None:
         raise _missing(path)
+    store.read_days.note_version(place.version_id, access_of(request).clock())
     return content_response(request, content, stored.sha256, place.name.rpartition("/")[2])
 
 

@@ -22,7 +22,8 @@ from runvitals.server.doors.mlflow import (
     run_routes,
 )
 from runvitals.server.doors.mlflow.errors import ENDPOINT_NOT_FOUND, MlflowError
-from runvitals.server.doors.mlflow.requests import PREFIX, mlflow_router, to_response
+from runvitals.server.doors.mlflow.not_here import reason
+from runvitals.server.doors.mlflow.requests import mlflow_router, to_response
 from runvitals.server.http.router import Router
 
 VERSION: Final = "3.0.0"
@@ -55,7 +56,7 @@ async def server_info() -> Response:
 )
 async def unknown(request: Request, rest: str) -> Response:
     """Refuse what MLflow has besides."""
-    raise MlflowError(ENDPOINT_NOT_FOUND, f"{request.method} {PREFIX}/{rest[:200]} is not supported")
+    raise MlflowError(ENDPOINT_NOT_FOUND, reason(request.method, rest))
 
 
 router: Final = Router()

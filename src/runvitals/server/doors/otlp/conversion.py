@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isnan
+from math import inf, isnan
 
 import numpy as np
 
@@ -106,6 +106,8 @@ class Conversion:
         into = self._of_writer(run, route, None)
         for metric in resource.metrics:
             count = len(metric.numbers) + len(metric.histograms) + len(metric.summaries)
+            for fault, points in metric.faults.items():
+                self.reject(fault, points)
             if len(metric.name) > NAME_CHARACTERS:
                 metric.name = sanitized_name(metric.name)  # once, and not in the key of each series
             if not metric.name:
@@ -131,6 +133,7 @@ class Conversion:
             histogram.state = state
         for points in self._points.values():
             points.run.unsent.clear()
+            points.run.unsent_names.clear()
 
     def envelopes(self) -> Iterator[Envelope]:
         """Yield the envelopes to store."""
@@ -271,6 +274,27 @@ class Conversion:
             name: value for name, value in (("min", point.min), ("max", point.max)) if value is not None
         }
         self._set(series, histogram_series, point, values, into)
+        self._add_buckets(series, histogram_series, point, into)
+
+    def _add_buckets(
+        self, series: ResourceSeries, histogram: HistogramSeries, point: HistogramPoint, into: _Points
+    ) -> None:
+        """Add how many values were at most each bound, as Prometheus has it."""
+        try:
+            keys = series.bucket_keys(histogram, point.bounds)
+        except TooManyKeys as error:
+            self.reject(str(error))
+            return
+        counts = iter(sorted((high, count) for (_, high), count in point.buckets.items()))
+        below, following = 0, next(counts, None)
+        for bound, key in keys.items():  # ascending
+            while following is not None and following[0] <= bound:
+                below += following[1]
+                following = next(counts, None)
+            at_most = float(point.count or 0) if bound == inf else float(below)
+            if histogram.totals is not None:
+                at_most = self._accumulate(series.total(key), at_most)
+            into.samples.setdefault(key, {})[point.time_ns // _NS_PER_MS] = at_most
 
     def _add_summary(
         self,

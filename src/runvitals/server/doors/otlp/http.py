@@ -63,7 +63,10 @@ class OtlpEndpoint:
         try:
             if scope["path"] in OTHER_SIGNALS:
                 signal = scope["path"].rpartition("/")[2]
-                raise HttpRejection(501, f"{signal} are not stored: send metrics only, to {METRICS[0]}")
+                text = f"{signal} are not stored: send metrics only, to {METRICS[0]}"
+                if signal == "traces":
+                    text += "; and traces to a backend for them, such as Jaeger, Tempo or Langfuse"
+                raise HttpRejection(501, text)
             if scope["path"] not in METRICS:
                 raise HttpRejection(404, f"there is no {scope['path'][:200]}: send metrics to {METRICS[0]}")
             if scope["method"] != "POST":

@@ -6,8 +6,8 @@ https://opentelemetry.io/docs/specs/otlp/#json-protobuf-encoding: 64-bit integer
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable
-from typing import Any, Final
+from collections.abc import Callable, Hashable, Sequence
+from typing import Any, Final, TypeVar
 
 import msgspec
 
@@ -34,6 +34,7 @@ CONTENT_TYPE: Final = "application/json"
 _NAN = float("nan")
 _DEPTH = 8
 _MAX_DIGITS = 20
+_MAX_FAULT = 300
 Integer = int | str
 Number = float | str
 
@@ -93,23 +94,23 @@ class _SummaryPoint(_Counted):
 
 
 class _Numbers(_Message):
-    data_points: list[_NumberPoint] = []
+    data_points: list[msgspec.Raw] = []
     aggregation_temporality: int = 0
     is_monotonic: bool = False
 
 
 class _Histograms(_Message):
-    data_points: list[_HistogramPoint] = []
+    data_points: list[msgspec.Raw] = []
     aggregation_temporality: int = 0
 
 
 class _Exponentials(_Message):
-    data_points: list[_ExponentialPoint] = []
+    data_points: list[msgspec.Raw] = []
     aggregation_temporality: int = 0
 
 
 class _Summaries(_Message):
-    data_points: list[_SummaryPoint] = []
+    data_points: list[msgspec.Raw] = []
 
 
 class _Metric(_Message):
@@ -140,6 +141,21 @@ class _Request(_Message):
 
 
 _decode = msgspec.json.Decoder(_Request).decode
+_number_points = msgspec.json.Decoder(_NumberPoint).decode
+_histogram_points = msgspec.json.Decoder(_HistogramPoint).decode
+_exponential_points = msgspec.json.Decoder(_ExponentialPoint).decode
+_summary_points = msgspec.json.Decoder(_SummaryPoint).decode
+_INVALID: Final = (
+    msgspec.MsgspecError,
+    RecursionError,
+    ValueError,
+    OverflowError,
+    TypeError,
+    LookupError,
+    AttributeError,
+)
+Sent = TypeVar("Sent")
+Point = TypeVar("Point")
 
 
 def decode(body: bytes) -> list[Resource]:
@@ -153,15 +169,7 @@ def decode(body: bytes) -> list[Resource]:
         raise too_many_resources()
     try:
         return [_resource(resource, count) for resource in _decode(body).resource_metrics]
-    except (
-        msgspec.MsgspecError,
-        RecursionError,
-        ValueError,
-        OverflowError,
-        TypeError,
-        LookupError,
-        AttributeError,
-    ) as error:
+    except _INVALID as error:
         raise malformed(f"invalid ExportMetricsServiceRequest: {error}") from None
 
 
@@ -180,17 +188,37 @@ def _metric(sent: _Metric, count: ItemCount) -> SentMetric:
         count.add(len(numbers.data_points))
         metric.kind = "gauge" if sent.gauge is not None else SUM
         metric.is_monotonic, metric.is_delta = numbers.is_monotonic, numbers.aggregation_temporality == DELTA
-        metric.numbers = [_number(point) for point in numbers.data_points]
+        metric.numbers = _points(metric, numbers.data_points, _number_points, _number)
     histograms = sent.histogram or sent.exponential_histogram
     if histograms is not None:
         count.add(len(histograms.data_points))
         metric.kind, metric.is_delta = HISTOGRAM, histograms.aggregation_temporality == DELTA
-        metric.histograms = [_histogram(point) for point in histograms.data_points]
+        decode: Callable[[msgspec.Raw], _HistogramPoint | _ExponentialPoint] = (
+            _histogram_points if isinstance(histograms, _Histograms) else _exponential_points
+        )
+        metric.histograms = _points(metric, histograms.data_points, decode, _histogram)
     if sent.summary is not None:
         count.add(len(sent.summary.data_points))
         metric.kind = SUMMARY
-        metric.summaries = [_summary(point) for point in sent.summary.data_points]
+        metric.summaries = _points(metric, sent.summary.data_points, _summary_points, _summary)
     return metric
+
+
+def _points(
+    metric: SentMetric,
+    sent: Sequence[msgspec.Raw],
+    decode: Callable[[msgspec.Raw], Sent],
+    convert: Callable[[Sent], Point],
+) -> list[Point]:
+    """Return the points of a metric; why others cannot be decoded is noted in it."""
+    points = []
+    for raw in sent:
+        try:
+            points.append(convert(decode(raw)))
+        except _INVALID as error:
+            fault = f"invalid: {error}"[:_MAX_FAULT]
+            metric.faults[fault] = metric.faults.get(fault, 0) + 1
+    return points
 
 
 def _number(sent: _NumberPoint) -> NumberPoint:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
+from math import frexp, isfinite, ldexp
 from typing import Any, Final, Literal
 
 from runvitals.server.http.request_errors import HttpRejection, too_large
@@ -44,6 +45,7 @@ class HistogramPoint:
         attributes: encoded, see `Resource`.
         count: None: a gap.
         fault: what is wrong with the buckets.
+        bounds: that end its buckets; of the many of an exponential histogram, the powers of two around them.
     """
 
     attributes: Hashable
@@ -55,6 +57,7 @@ class HistogramPoint:
     max: float | None
     buckets: Buckets
     fault: str = ""
+    bounds: tuple[float, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,7 @@ class SentMetric:
         numbers: of a gauge or sum. The other lists are those of histograms and summaries.
         is_monotonic: a sum that never falls.
         is_delta: the points count since the previous one.
+        faults: why points could not be decoded, with how many.
     """
 
     name: str = ""
@@ -84,6 +88,7 @@ class SentMetric:
     kind: Kind = GAUGE
     is_monotonic: bool = False
     is_delta: bool = False
+    faults: dict[str, int] = field(default_factory=dict)
     numbers: list[NumberPoint] = field(default_factory=list)
     histograms: list[HistogramPoint] = field(default_factory=list)
     summaries: list[SummaryPoint] = field(default_factory=list)
@@ -130,30 +135,29 @@ def too_many_resources() -> HttpRejection:
     return too_large(f"more than {MAX_RESOURCES:,} resources in one request")
 
 
-def explicit_buckets(bounds: list[float], counts: list[int]) -> tuple[Buckets, str]:
-    """Return the buckets of a histogram with explicit bounds, and what is wrong with them.
+def explicit_buckets(bounds: list[float], counts: list[int]) -> tuple[Buckets, str, tuple[float, ...]]:
+    """Return the buckets of a histogram with explicit bounds, what is wrong with them, and the bounds.
 
     Example:
         >>> explicit_buckets([1.0], [2, 0])
-        ({(-inf, 1.0): 2}, '')
+        ({(-inf, 1.0): 2}, '', (1.0,))
     """
     if not counts:
-        return {}, ""
+        return {}, "", ()
     if len(counts) != len(bounds) + 1 or len(counts) > MAX_BUCKETS:
-        return {}, (
-            f"a histogram with {len(counts)} counts and {len(bounds)} bounds; expected one count more than "
-            f"bounds, and at most {MAX_BUCKETS}"
-        )
+        expected = f"expected one count more than bounds, and at most {MAX_BUCKETS}"
+        return {}, f"a histogram with {len(counts)} counts and {len(bounds)} bounds; {expected}", ()
     if any(not low < high for low, high in pairwise(bounds)):
-        return {}, "a histogram whose bounds do not ascend"
+        return {}, "a histogram whose bounds do not ascend", ()
     edges = [float("-inf"), *bounds, float("inf")]
-    return {(edges[i], edges[i + 1]): count for i, count in enumerate(counts) if count}, ""
+    buckets = {(edges[i], edges[i + 1]): count for i, count in enumerate(counts) if count}
+    return buckets, "", tuple(bounds)
 
 
 def exponential_buckets(
     scale: int, zeros: int, positive: tuple[int, list[int]], negative: tuple[int, list[int]]
-) -> tuple[Buckets, str]:
-    """Return the buckets of an exponential histogram, and what is wrong with them.
+) -> tuple[Buckets, str, tuple[float, ...]]:
+    """Return the buckets of an exponential histogram, what is wrong with them, and bounds around them.
 
     Bucket i is from base^i to base^(i+1), base = 2^(2^-scale).
 
@@ -162,19 +166,36 @@ def exponential_buckets(
 
     Example:
         >>> exponential_buckets(0, 1, (1, [5]), (0, []))
-        ({(0.0, 0.0): 1, (2.0, 4.0): 5}, '')
+        ({(0.0, 0.0): 1, (2.0, 4.0): 5}, '', (2.0, 4.0))
     """
     if len(positive[1]) + len(negative[1]) > MAX_BUCKETS:
-        return {}, f"a histogram with more than {MAX_BUCKETS} buckets"
+        return {}, f"a histogram with more than {MAX_BUCKETS} buckets", ()
     if not -10 <= scale <= 20:
-        return {}, f"an exponential histogram of scale {scale}; expected -10 to 20"
+        return {}, f"an exponential histogram of scale {scale}; expected -10 to 20", ()
     buckets: dict[tuple[float, float], int] = {(0.0, 0.0): zeros} if zeros else {}
     for sign, (offset, counts) in ((1.0, positive), (-1.0, negative)):
         for number, count in enumerate(counts, offset):
             if count:
                 low, high = sorted((sign * _edge(scale, number), sign * _edge(scale, number + 1)))
                 buckets[low, high] = count
-    return buckets, ""
+    bounds = {bound for low, high in buckets for bound in (_power_below(low), _power_above(high))}
+    return buckets, "", tuple(sorted(bound for bound in bounds if bound and isfinite(bound)))
+
+
+def _power_above(value: float) -> float:
+    """Return the power of two at or above a number, or the negative of one."""
+    if value <= 0 or not isfinite(value):
+        return -_power_below(-value) if value < 0 else value
+    mantissa, exponent = frexp(value)
+    exponent -= mantissa == 0.5
+    return ldexp(1.0, exponent) if exponent < 1024 else float("inf")
+
+
+def _power_below(value: float) -> float:
+    """Return the power of two at or below a number, or the negative of one."""
+    if value <= 0 or not isfinite(value):
+        return -_power_above(-value) if value < 0 else value
+    return ldexp(1.0, frexp(value)[1] - 1)
 
 
 def _edge(scale: int, number: int) -> float:

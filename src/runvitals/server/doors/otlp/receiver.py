@@ -12,6 +12,7 @@ from starlette.types import Scope
 
 from runvitals.server.doors.otlp.conversion import Conversion
 from runvitals.server.doors.otlp.message import Resource
+from runvitals.server.doors.otlp.prometheus_names import SECTION
 from runvitals.server.doors.otlp.series import RememberedRun, ResourceSeries
 from runvitals.server.doors.project_rules import ProjectRules, home_of
 from runvitals.server.doors.recording import DoorRecorder, records
@@ -99,6 +100,8 @@ class OtlpReceiver:
                 if not run.is_named and sent.route.run in stored:
                     run.is_named = True
                     about.append(_about_run(sent, run, self.recorder.limits.oldest_ms))
+                if run.unsent_names and sent.route.run in stored:
+                    about.append(_about_names(sent, run, self._clock()))
             try:
                 if envelopes:
                     await self.recorder.record(scope, [*envelopes, *about], body_bytes)
@@ -169,6 +172,15 @@ def _about_run(sent: _Routed, run: RememberedRun, time_ms: int) -> Envelope:
     if not route.is_host_run:
         attributes = list(sent.resource.attributes.items())[:_MAX_NAMED]
         value["config"] = {"resource": {name: text[:_MAX_TEXT] for name, text in attributes}}
+    return _info(route, run, value)
+
+
+def _about_names(sent: _Routed, run: RememberedRun, time_ms: int) -> Envelope:
+    """Return Prometheus' names of the metrics that are new in a run."""
+    return _info(sent.route, run, {"t": time_ms, SECTION: dict(run.unsent_names)})
+
+
+def _info(route: Route, run: RememberedRun, value: dict[str, object]) -> Envelope:
     writer = f"monitor.{writer_host(route.host)}.otlp"
     about = run.host(route.host).about
     return records(

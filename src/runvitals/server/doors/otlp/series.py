@@ -9,7 +9,7 @@ show as a reset.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import inf
 from typing import Final, NamedTuple
@@ -22,6 +22,8 @@ from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.exporters.translation import Input, possible
 from runvitals.server.doors.otlp.exporter_series import translation
 from runvitals.server.doors.otlp.message import Buckets, Resource, SentMetric
+from runvitals.server.doors.otlp.prometheus_names import prometheus_name
+from runvitals.server.doors.remote_write.native_histograms import bound_text
 from runvitals.server.doors.routing import Route, RoutingRules, device
 from runvitals.server.doors.sample_batches import FOREIGN, MAX_KEYS, KeyLists, folded_key
 from runvitals.server.doors.sending_interval import SendingInterval
@@ -39,6 +41,8 @@ _MAX_SERIES: Final = 50_000
 _USUAL_CHARACTERS: Final = 500
 _MAX_DERIVED: Final = 10_000
 _MAX_HOSTS: Final = 2000
+_MAX_NAMES: Final = 2000
+_MAX_BOUNDS: Final = 1024
 
 
 class TooManyKeys(ValueError):
@@ -95,12 +99,14 @@ class HistogramSeries:
     Args:
         keys: of what is stored of it, by what it is: `count`, `p90`.
         totals: if its sender sends differences: the totals of its count and sum.
+        bounds: for which it is stored how many values were at most this, by their keys, ascending.
     """
 
     name: str
     attributes: Mapping[str, str]
     totals: tuple[DeltaTotal, DeltaTotal] | None
     keys: dict[str, str] = field(default_factory=dict)
+    bounds: dict[float, str] = field(default_factory=dict)
     state: HistogramState = field(default_factory=HistogramState)
 
 
@@ -145,6 +151,7 @@ class RememberedRun:
         keys: that this server process has stored.
         resources: by their attributes.
         is_named: whether the run's name was sent.
+        names: Prometheus' names of metrics that are not ours; `unsent_names`: those that are not stored yet.
         unsent: what was computed and is not stored yet.
         series: how many are remembered.
     """
@@ -155,6 +162,8 @@ class RememberedRun:
         self._hosts: LRUCache[str, RememberedHost] = LRUCache(_MAX_HOSTS)
         self.resources: dict[Hashable, ResourceSeries] = {}
         self.is_named = False
+        self.names: dict[str, str] = {}
+        self.unsent_names: dict[str, str] = {}
         self.unsent: list[ComputedValues] = []
         self.series = 0
         self._derived: dict[tuple[str, str], DerivedMetric] = {}
@@ -191,6 +200,12 @@ class RememberedRun:
             self.resources.clear()
             self._hosts.clear()
             self.series = 0
+
+    def name(self, metric: SentMetric) -> None:
+        """Note how Prometheus calls a metric that is not one of ours."""
+        if metric.name not in self.names and len(self.names) < _MAX_NAMES:
+            name = prometheus_name(metric)
+            self.names[metric.name] = self.unsent_names[metric.name] = name
 
     def add(self, key: str) -> str:
         """Count a key of the run and return it.
@@ -269,6 +284,7 @@ class ResourceSeries:
             count, total = (folded_key(f"{metric.name}.{part}", named) for part in ("count", "sum"))
             host = self.route.host
             totals = self._run.total(host, count), self._run.total(host, total)
+        self._run.name(metric)
         series = HistogramSeries(metric.name, named, totals)
         self.histograms(metric)[encoded] = series
         return series
@@ -284,6 +300,24 @@ class ResourceSeries:
             key = self._run.add(folded_key(f"{series.name}.{part}", series.attributes))
             series.keys[part] = key
         return key
+
+    def bucket_keys(self, series: HistogramSeries, bounds: Iterable[float]) -> dict[float, str]:
+        """Return the keys of the counts up to some bounds, and up to those that its points had before.
+
+        Raises:
+            TooManyKeys: the run has too many keys.
+        """
+        new = [bound for bound in (*bounds, inf) if bound not in series.bounds]
+        if new and len(series.bounds) + len(new) <= _MAX_BOUNDS:
+            for bound in new:
+                labels = {**series.attributes, "le": bound_text(bound)}
+                series.bounds[bound] = self._run.add(folded_key(f"{series.name}.bucket", labels))
+            series.bounds = dict(sorted(series.bounds.items()))
+        return series.bounds
+
+    def total(self, key: str) -> DeltaTotal:
+        """Return the total of a key."""
+        return self._run.total(self.route.host, key)
 
     def _number(self, metric: SentMetric, attributes: Mapping[str, str]) -> NumberSeries:
         if self._maps_processes or not metric.name.startswith("process."):
@@ -302,6 +336,7 @@ class ResourceSeries:
                 return NumberSeries(
                     exporters.key, exporters.factor, exporters.highest, exporters.inputs, limits
                 )
+        self._run.name(metric)
         key = folded_key(metric.name, {**attributes, **self._folded})
         if not self._is_ours and DEFINITIONS.find(key) is not None:
             key = folded_key(FOREIGN + metric.name, {**attributes, **self._folded})

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
 from runvitals.base import deadline
 from runvitals.base.buckets import Floats, Integers
-from runvitals.server.doors.promql import functions, range_functions
+from runvitals.server.doors.promql import functions, native_histograms, range_functions
 from runvitals.server.doors.promql.aggregation import aggregate, count_values
 from runvitals.server.doors.promql.operators import combine
 from runvitals.server.doors.promql.range_functions import OVER_TIME, Windows, over_windows
@@ -19,6 +20,7 @@ from runvitals.server.doors.promql.syntax import (
     Binary,
     Call,
     Expression,
+    Matching,
     Negation,
     Number,
     QueryError,
@@ -385,7 +387,31 @@ class Evaluator:
     def _histogram_quantile(self, node: Call) -> Vector:
         self._expect(node, 2)
         fractions = self._scalar(node.function, node.arguments[0])
-        return functions.histogram_quantile(fractions, self._vector(node.function, node.arguments[1]))
+        return functions.histogram_quantile(fractions, self._buckets(node))
+
+    def _histogram_fraction(self, node: Call) -> Vector:
+        self._expect(node, 3)
+        lower, upper = (self._scalar(node.function, argument) for argument in node.arguments[:2])
+        return native_histograms.fractions(lower, upper, self._buckets(node))
+
+    def _buckets(self, node: Call) -> Vector:
+        """Return the buckets of classic histograms, and of native ones."""
+        of = node.arguments[-1]
+        buckets = self._vector(node.function, of)
+        native = native_histograms.part_of(of, native_histograms.BUCKET)
+        return buckets if native is None else [*buckets, *self._vector(node.function, native)]
+
+    def _histogram_part(self, node: Call) -> Vector:
+        """Evaluate `histogram_count`, `histogram_sum` or `histogram_avg`, which is one by the other."""
+        self._expect(node, 1)
+        of, name = node.arguments[0], node.function
+        count, total = (native_histograms.part_of(of, part) for part in ("_count", "_sum"))
+        if count is None or total is None:
+            return []
+        if name == "histogram_avg":
+            return self._vector(name, Binary("/", total, count, Matching(), False))
+        vector = self._vector(name, count if name == "histogram_count" else total)
+        return [replace(line, labels=without(line.labels, (NAME,))) for line in vector]
 
 
 def _predict(ranges: list[Range], windows: Windows, origins: Integers, ahead_s: Floats) -> Vector:
@@ -429,4 +455,6 @@ _FUNCTIONS: Final[dict[str, Callable[[Evaluator, Call], ScalarValues | Vector]]]
     "scalar": Evaluator._to_scalar,
     "vector": Evaluator._to_vector,
     "histogram_quantile": Evaluator._histogram_quantile,
+    "histogram_fraction": Evaluator._histogram_fraction,
+    **dict.fromkeys(("histogram_count", "histogram_sum", "histogram_avg"), Evaluator._histogram_part),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from runvitals.base.buckets import Floats, Integers
 from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.syntax import QueryError
 from runvitals.server.doors.promql.vectors import (
+    Flags,
     Labels,
     Vector,
     VectorSeries,
@@ -190,23 +191,30 @@ def unique(vector: Vector) -> Vector:
 
 def histogram_quantile(fractions: Floats, buckets: Vector) -> Vector:
     """Return the quantile of classic histograms: interpolated in the bucket in which it is."""
+    result = []
+    for labels, bounds, counts, present in bucket_groups(buckets):
+        values = [
+            _quantile(float(fraction), bounds, counts[:, step]) for step, fraction in enumerate(fractions)
+        ]
+        result.append(VectorSeries(labels, np.array(values), present))
+    return result
+
+
+def bucket_groups(buckets: Vector) -> Iterator[tuple[Labels, list[float], Floats, Flags]]:
+    """Yield the histograms in a vector of buckets.
+
+    Of each the labels, ascending bounds, how many values were at most these at each step, and where it is.
+    """
     groups: dict[Labels, list[tuple[float, VectorSeries]]] = {}
     for line in buckets:
         bound = _bound(dict(line.labels).get("le", ""))
         if bound is not None:
             groups.setdefault(without(line.labels, ("le", "__name__")), []).append((bound, line))
-    result = []
     for labels, lines in groups.items():
         lines.sort(key=lambda pair: pair[0])
-        bounds = [bound for bound, _ in lines]
         counts = np.array([np.where(line.present, line.values, 0.0) for _, line in lines])
         present = np.logical_or.reduce([line.present for _, line in lines])
-        values = [
-            _quantile(float(fraction), bounds, np.maximum.accumulate(counts[:, step]))
-            for step, fraction in enumerate(fractions)
-        ]
-        result.append(VectorSeries(labels, np.array(values), present))
-    return result
+        yield labels, [bound for bound, _ in lines], np.maximum.accumulate(counts), present
 
 
 def _bound(text: str) -> float | None:

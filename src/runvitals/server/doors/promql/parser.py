@@ -41,7 +41,7 @@ AGGREGATIONS: Final = frozenset(
 WITH_PARAMETER: Final = frozenset(("topk", "bottomk", "limitk", "limit_ratio", "quantile", "count_values"))
 COMPARISONS: Final = frozenset(("==", "!=", "<", ">", "<=", ">="))
 SETS: Final = frozenset(("and", "or", "unless"))
-_PRECEDENCE: Final = {
+PRECEDENCE: Final = {
     "or": 1,
     "and": 2,
     "unless": 2,
@@ -54,7 +54,7 @@ _PRECEDENCE: Final = {
     "atan2": 5,
     "^": 6,
 }
-_UNARY: Final = 5
+UNARY: Final = 5
 _MAX_DEPTH: Final = 60
 _MAX_OPERATORS: Final = 200
 """Each is a level of the syntax tree: 1+1+1 is (1+1)+1."""
@@ -135,7 +135,7 @@ class _Parser:
         if self._depth > _MAX_DEPTH:
             raise QueryError(f"the query is nested more than {_MAX_DEPTH} levels deep")
         left = self._unary()
-        while (operator := self._operator()) is not None and _PRECEDENCE[operator] >= lowest:
+        while (operator := self._operator()) is not None and PRECEDENCE[operator] >= lowest:
             self._take()
             self._operators += 1
             if self._operators > _MAX_OPERATORS:
@@ -144,7 +144,7 @@ class _Parser:
             if returns_bool and operator not in COMPARISONS:
                 raise QueryError("parse error: bool modifier can only be used on comparison operators")
             matching = self._matching()
-            precedence = _PRECEDENCE[operator]
+            precedence = PRECEDENCE[operator]
             right = self.expression(precedence if operator == "^" else precedence + 1)
             left = Binary(operator, left, right, matching, returns_bool)
         self._depth -= 1
@@ -152,14 +152,14 @@ class _Parser:
 
     def _operator(self) -> str | None:
         text = self._next.text.lower() if self._next.kind == "name" else self._next.text
-        return text if self._next.kind in ("symbol", "name") and text in _PRECEDENCE else None
+        return text if self._next.kind in ("symbol", "name") and text in PRECEDENCE else None
 
     def _unary(self) -> Expression:
         if self._accept("-"):
-            operand = self.expression(_UNARY + 1)
+            operand = self.expression(UNARY + 1)
             return Number(-operand.value) if isinstance(operand, Number) else Negation(operand)
         if self._accept("+"):
-            return self.expression(_UNARY + 1)
+            return self.expression(UNARY + 1)
         return self._with_modifiers(self._primary())
 
     def _primary(self) -> Expression:

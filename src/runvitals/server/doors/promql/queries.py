@@ -12,7 +12,7 @@ from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.metrics.metric import Metric
 from runvitals.model.metrics.prometheus import LOG, LOG_STEP, OTHER
 from runvitals.server.doors.promql import responses
-from runvitals.server.doors.promql.evaluator import Evaluator
+from runvitals.server.doors.promql.evaluator import LOOK_BACK_MS, Evaluator
 from runvitals.server.doors.promql.functions import LABEL_NAME, unique
 from runvitals.server.doors.promql.parser import parse, parse_selector
 from runvitals.server.doors.promql.series_source import SelectedSeries, SeriesSource
@@ -25,6 +25,7 @@ from runvitals.server.doors.promql.syntax import (
     StringLiteral,
     Subquery,
 )
+from runvitals.server.doors.promql.texts import number_text
 from runvitals.server.doors.promql.vectors import NAME
 
 MAX_STEPS: Final = 11_000
@@ -119,6 +120,38 @@ def label_values(source: SeriesSource, label: str, matches: Sequence[str], start
     return sorted(
         {value for one_series in selected_series for name, value in one_series.labels if name == label}
     )
+
+
+def federated(source: SeriesSource, matches: Sequence[str], now_ms: int) -> bytes:
+    """Return the newest sample of each series that fits, if it is not older than five minutes, as text.
+
+    Raises:
+        QueryError: no or invalid selectors, or too many series.
+    """
+    if not matches:
+        raise QueryError("no match[] parameter provided")
+    selected = select_series(source, matches, now_ms - LOOK_BACK_MS, now_ms)
+    lines: list[tuple[str, str]] = []
+    for samples in source.read(selected, now_ms - LOOK_BACK_MS, now_ms):
+        if samples.gaps is not None and samples.gaps.max() > samples.t[-1]:
+            continue  # the series has ended
+        labels = dict(samples.labels)
+        name = labels.pop(NAME)
+        inner = ",".join(f'{label}="{_escaped(value)}"' for label, value in labels.items())
+        value = number_text(float(samples.values[-1]))
+        lines.append((name, f"{name}{{{inner}}} {value} {int(samples.t[-1])}\n"))
+    parts: list[str] = []
+    last = ""
+    for name, line in sorted(lines):
+        if name != last:
+            parts.append(f"# TYPE {name} untyped\n")
+            last = name
+        parts.append(line)
+    return "".join(parts).encode()
+
+
+def _escaped(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
 
 
 def exemplars(text: str) -> list[Any]:

@@ -20,13 +20,16 @@ from runvitals.server.doors.promql.lexer import duration_ms
 from runvitals.server.doors.promql.parser import parse
 from runvitals.server.doors.promql.series_source import SeriesSource
 from runvitals.server.doors.promql.syntax import QueryError
+from runvitals.server.doors.promql.texts import text_of
+from runvitals.server.doors.promql.tree import tree_of
 from runvitals.server.error_table import meaning_of
 from runvitals.server.http.router import Router
 from runvitals.server.http.workers import Busy
 from runvitals.server.runs.routes.parameters import readable_runs
 from runvitals.server.services import shared_services_of
 
-router: Final = Router(prefix="/prometheus/api/v1")
+router: Final = Router(prefix="/prometheus")
+_API: Final = "/api/v1"
 _STATUSES: Final = {"bad_data": 400, "execution": 422, "timeout": 503}
 _DAY_MS: Final = 86_400_000
 _encode: Final = msgspec.json.Encoder().encode
@@ -128,42 +131,44 @@ def _span(parameters: Parameters, now_ms: int) -> tuple[list[str], int, int]:
     return parameters.get("match[]", []), _time(parameters, "start", end - _DAY_MS), end
 
 
-@router.get("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post("/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post(f"{_API}/query", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query(request: Request) -> Response:
     """Evaluate an expression at one time."""
     return await _respond(request, partial(_query, shared_services_of(request).promql.clock()))
 
 
-@router.get("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post("/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post(f"{_API}/query_range", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def query_range(request: Request) -> Response:
     """Evaluate an expression over a range of time."""
     return await _respond(request, _query_range)
 
 
-@router.get("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post("/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post(f"{_API}/series", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def series(request: Request) -> Response:
     """Return the labels of series."""
     return await _respond_with_list(request, queries.series)
 
 
-@router.get("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post("/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post(f"{_API}/labels", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def labels(request: Request) -> Response:
     """Return the names of labels."""
     return await _respond_with_list(request, queries.labels)
 
 
-@router.get("/label/{label}/values", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(
+    f"{_API}/label/{{label}}/values", include_in_schema=False, dependencies=[needs("filtered run:read")]
+)
 async def label_values(request: Request, label: str) -> Response:
     """Return the values of a label."""
     return await _respond_with_list(request, lambda source, *span: queries.label_values(source, label, *span))
 
 
-@router.get("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
-@router.post("/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.get(f"{_API}/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
+@router.post(f"{_API}/query_exemplars", include_in_schema=False, dependencies=[needs("filtered run:read")])
 async def exemplars(request: Request) -> Response:
     """Return no exemplars: none are stored."""
     return await _respond(
@@ -171,7 +176,7 @@ async def exemplars(request: Request) -> Response:
     )
 
 
-@router.get("/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/metadata", include_in_schema=False, dependencies=[needs("authenticated")])
 async def metadata(request: Request) -> Response:
     """Return kinds and descriptions of metrics."""
 
@@ -182,19 +187,19 @@ async def metadata(request: Request) -> Response:
     return await _respond(request, found)
 
 
-@router.get("/rules", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/rules", include_in_schema=False, dependencies=[needs("authenticated")])
 async def rules() -> Response:
     """Return no rules, which Grafana lists for its data sources: ours are not written in PromQL."""
     return _success_response({"groups": []})
 
 
-@router.get("/alerts", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/alerts", include_in_schema=False, dependencies=[needs("authenticated")])
 async def alerts() -> Response:
     """Return no alerts, because there are no such rules."""
     return _success_response({"alerts": []})
 
 
-@router.get("/status/buildinfo", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/buildinfo", include_in_schema=False, dependencies=[needs("authenticated")])
 async def build_info(request: Request) -> Response:
     """Return the version, from which Grafana knows what it can request."""
     return _success_response(
@@ -202,25 +207,25 @@ async def build_info(request: Request) -> Response:
     )
 
 
-@router.get("/status/flags", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/flags", include_in_schema=False, dependencies=[needs("authenticated")])
 async def flags() -> Response:
     """Return no flags: this is not Prometheus, but Grafana asks for them."""
     return _success_response({})
 
 
-@router.get("/status/config", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/config", include_in_schema=False, dependencies=[needs("authenticated")])
 async def config() -> Response:
     """Return an empty configuration: nothing is scraped."""
     return _success_response({"yaml": ""})
 
 
-@router.get("/status/runtimeinfo", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/runtimeinfo", include_in_schema=False, dependencies=[needs("authenticated")])
 async def runtime_info() -> Response:
     """Return what Grafana shows of a server; nothing about the process."""
     return _success_response({"reloadConfigSuccess": True, "storageRetention": ""})
 
 
-@router.get("/status/tsdb", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/status/tsdb", include_in_schema=False, dependencies=[needs("authenticated")])
 async def tsdb() -> Response:
     """Return no statistics of the store, of whose series each requester may read others."""
     names = ("seriesCountByMetricName", "labelValueCountByLabelName", "memoryInBytesByLabelName")
@@ -229,31 +234,52 @@ async def tsdb() -> Response:
     return _success_response({"headStats": head, **lists})
 
 
-@router.get("/targets", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/targets", include_in_schema=False, dependencies=[needs("authenticated")])
 async def targets() -> Response:
     """Return no targets: nothing is scraped."""
     return _success_response({"activeTargets": [], "droppedTargets": [], "droppedTargetCounts": {}})
 
 
-@router.get("/format_query", include_in_schema=False, dependencies=[needs("authenticated")])
-@router.post("/format_query", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.get(f"{_API}/format_query", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.post(f"{_API}/format_query", include_in_schema=False, dependencies=[needs("authenticated")])
 async def format_query(request: Request) -> Response:
-    """Return a valid query as it is, without surrounding spaces; or what is wrong with it."""
+    """Return a query with usual spaces and only the parentheses that it needs; or what is wrong with it."""
+    return await _respond(request, lambda source, parameters: text_of(parse(_required(parameters, "query"))))
 
-    def checked(source: SeriesSource, parameters: Parameters) -> Any:
-        text = _required(parameters, "query")
-        parse(text)
-        return text.strip()
 
-    return await _respond(request, checked)
+@router.get(f"{_API}/parse_query", include_in_schema=False, dependencies=[needs("authenticated")])
+@router.post(f"{_API}/parse_query", include_in_schema=False, dependencies=[needs("authenticated")])
+async def parse_query(request: Request) -> Response:
+    """Return the syntax tree of a query; or what is wrong with it."""
+    return await _respond(request, lambda source, parameters: tree_of(parse(_required(parameters, "query"))))
 
 
 @router.api_route(
-    "/{rest:path}", methods=["GET", "POST"], include_in_schema=False, dependencies=[needs("authenticated")]
+    f"{_API}/{{rest:path}}",
+    methods=["GET", "POST"],
+    include_in_schema=False,
+    dependencies=[needs("authenticated")],
 )
 async def not_supported(request: Request, rest: str) -> Response:
     """Refuse what Prometheus has besides: with an error for clients, not the page for people."""
     return _failure_response(404, "not_found", f"{request.method} {request.url.path[:200]} is not supported")
+
+
+@router.get("/federate", include_in_schema=False, dependencies=[needs("filtered run:read")])
+async def federate(request: Request) -> Response:
+    """Return the newest samples of series in the text format, for a Prometheus that scrapes this server."""
+    server = shared_services_of(request).promql
+    now_ms = server.clock()
+
+    def newest(source: SeriesSource, parameters: Parameters) -> bytes:
+        return queries.federated(source, parameters.get("match[]", []), now_ms)
+
+    try:
+        parameters = await _parameters(request)
+        body = await server.workers.run(lambda: newest(server.source(readable_runs(request)), parameters))
+    except (QueryError, TooSlow, Busy) as error:
+        return _error_response(error)
+    return Response(body, media_type="text/plain; version=0.0.4; charset=utf-8")
 
 
 Listing = Callable[[SeriesSource, list[str], int, int], list[Any]]

@@ -7,9 +7,9 @@ where there are accounts. Series that came by remote write without a key of ours
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import lru_cache, partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from runvitals.model.metrics import DEFINITIONS
 from runvitals.model.metrics.prometheus import LOG, LOG_STEP, free_label, to_prometheus
 from runvitals.model.names import RESERVED, STEP
 from runvitals.model.state import MONITOR, RUNNING
+from runvitals.server.doors.otlp.prometheus_names import SECTION
 from runvitals.server.doors.promql.patterns import compile_pattern
 from runvitals.server.doors.promql.syntax import Matcher, QueryError
 from runvitals.server.doors.promql.vectors import NAME, Labels, Range, sorted_labels
@@ -49,6 +50,7 @@ class SelectedSeries(NamedTuple):
 
     Args:
         has_nan: whether NaN is a value, as in Prometheus; otherwise it is a gap.
+        as_sent: the same labels with the name as OpenTelemetry has it, without unit and `_total`; "": none.
     """
 
     labels: Labels
@@ -56,6 +58,7 @@ class SelectedSeries(NamedTuple):
     metric: int
     factor: float
     has_nan: bool = False
+    as_sent: str = ""
 
 
 Match = Callable[[str], bool]
@@ -78,6 +81,7 @@ class SeriesSource:
         self._readable = readable
         self._now_ms = now_ms
         self._lanes: dict[int, list[Lane]] = {}
+        self._names: dict[int, Mapping[str, Any]] = {}
 
     def find(self, matchers: Sequence[Matcher], t0: int, t1: int) -> list[SelectedSeries]:
         """Return the series of runs between two times, ms UTC, that fit all matchers.
@@ -92,6 +96,10 @@ class SeriesSource:
                 labels = dict(series.labels)
                 if all(fit(labels.get(label, "")) for label, fit in fits):
                     series_list.append(series)
+                elif series.as_sent:
+                    labels[NAME] = series.as_sent
+                    if all(fit(labels.get(label, "")) for label, fit in fits):
+                        series_list.append(series._replace(labels=sorted_labels(labels)))
             deadline.check()
             if len(series_list) > MAX_SERIES:
                 raise QueryError(f"more than {MAX_SERIES} series match: narrow the selector", "execution")
@@ -157,9 +165,12 @@ class SeriesSource:
         for run_id, writers in self._metadata_store.writers.of_runs(missing).items():
             deadline.check()
             self._lanes[run_id] = lanes(self._metadata_store, run_id, writers)
+        for run_id, sections in self._metadata_store.sections.read(missing, (SECTION,)).items():
+            self._names[run_id] = sections.shared.get(SECTION, {})
         yield from rows
 
     def _of_run(self, row: RunRow) -> Iterator[SelectedSeries]:
+        otel = self._names.get(row.id, {})
         base = {"run": row.uid, "project": row.project, "entity": row.entity or ""}
         for lane in self._lanes.get(row.id, ()):
             of_lane = {**base, "host": lane.host}
@@ -172,8 +183,10 @@ class SeriesSource:
             for key, metric in lane.sampled.items():
                 is_external = external and _is_external(key)
                 name, labels, factor = _external(key) if is_external else _own(key)
-                pairs = sorted_labels({**dict(labels), **of_lane, NAME: name})
-                yield SelectedSeries(pairs, lane.id, metric, factor, is_external)
+                prometheus = _prometheus_name(key, otel) if is_external and otel else name
+                pairs = sorted_labels({**dict(labels), **of_lane, NAME: prometheus})
+                as_sent = name if prometheus != name else ""
+                yield SelectedSeries(pairs, lane.id, metric, factor, is_external, as_sent)
             for key, metric in lane.logged.items():
                 if key == STEP:
                     step = sorted_labels({**of_lane, NAME: LOG_STEP.sample})
@@ -219,6 +232,19 @@ def _external(key: str) -> _Named:
     labels = ((free_label(label_name(name)), _ESCAPED.sub(_unescape, value)) for name, value in pairs)
     name = _NOT_IN_NAME.sub("_", match[1].removeprefix(FOREIGN))
     return f"_{name}" if name[0].isdigit() else name, tuple(labels), 1.0
+
+
+def _prometheus_name(key: str, names: Mapping[str, Any]) -> str:
+    """Return the name in Prometheus of a key of OpenTelemetry: `tokens_total`, `latency_seconds_bucket`.
+
+    Args:
+        names: those of metrics, by the name that was sent.
+    """
+    sent = key.partition("{")[0].removeprefix(FOREIGN)
+    if sent in names:
+        return str(names[sent])
+    metric, _, part = sent.rpartition(".")
+    return f"{names[metric]}_{part}" if metric in names else _external(key)[0]
 
 
 def _unescape(match: re.Match[str]) -> str:

@@ -14,6 +14,7 @@ from runvitals.model.batch_format import GAP
 from runvitals.server.doors.exporters.moments import DerivedMetric
 from runvitals.server.doors.recording import records
 from runvitals.server.doors.remote_write.message import SentSamples
+from runvitals.server.doors.remote_write.rivals import SECTION
 from runvitals.server.doors.remote_write.series_table import NOT_STORED, SeriesTable
 from runvitals.server.doors.remote_write.targets import ColumnList, Target
 from runvitals.server.ingest.envelope import ArrayEnvelope, Envelope
@@ -86,7 +87,12 @@ class _Rows:
 
 
 def prepare(
-    samples: SentSamples, table: SeriesTable, oldest_ms: int, newest_ms: int, unsent: Sequence[Outputs]
+    samples: SentSamples,
+    table: SeriesTable,
+    oldest_ms: int,
+    newest_ms: int,
+    unsent: Sequence[Outputs],
+    now_ms: int,
 ) -> Prepared:
     """Return the envelopes of the samples of one message.
 
@@ -117,7 +123,7 @@ def prepare(
     parts = [part for rows in grouped.values() for part in _envelopes(rows)]
     names = [name for target in targets if (name := _run_name(target, oldest_ms)) is not None]
     return Prepared(
-        [*(envelope for envelope, _ in parts), *names],
+        [*(envelope for envelope, _ in parts), *names, *_told_apart(table, now_ms)],
         [columns for _, columns in parts],
         targets,
         outputs,
@@ -144,6 +150,18 @@ def _run_name(target: Target, time_ms: int) -> Envelope | None:
     return records(
         route.run, target.writer, name, project=route.project, entity=route.entity, about=target.about
     )
+
+
+def _told_apart(table: SeriesTable, now_ms: int) -> Iterator[Envelope]:
+    """Yield what a later start of the server needs to know of series that were told apart."""
+    for number in sorted(table.newly_told_apart):
+        target = table.targets[number]
+        route, facts = target.route, table.told_apart.facts(*table.of(target))
+        info = [(0, "info", {"t": now_ms, SECTION: facts})]
+        yield records(
+            route.run, target.writer, info, project=route.project, entity=route.entity, about=target.about
+        )
+    table.newly_told_apart.clear()
 
 
 def _is_blank(values: Floats) -> NDArray[np.bool_]:

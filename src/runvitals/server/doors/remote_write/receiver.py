@@ -15,16 +15,18 @@ from starlette.requests import Request
 from runvitals.base.protobuf import Malformed, read_varint
 from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import SCOPE_KEY, Requester
-from runvitals.server.doors.project_rules import ProjectRules
+from runvitals.server.doors.project_rules import ProjectRules, home_of
 from runvitals.server.doors.recording import DoorRecorder
 from runvitals.server.doors.remote_write.message import SentSamples, read_version_1, read_version_2
 from runvitals.server.doors.remote_write.preparation import MAX_UNSENT, Outputs, Prepared, prepare
+from runvitals.server.doors.remote_write.rivals import SECTION, ToldApart
 from runvitals.server.doors.remote_write.series_numbers import SeriesNumbers
 from runvitals.server.doors.remote_write.series_table import MAX_SERIES, SeriesTable
 from runvitals.server.doors.routing import NamedPlace, RoutingRules
 from runvitals.server.http.request_body import BodyReader
 from runvitals.server.http.request_errors import HttpRejection, malformed, too_large, unavailable
 from runvitals.server.ingest.decompression import decompress
+from runvitals.server.metadata_store import MetadataStore
 
 MAX_TABLES: Final = 64
 MAX_KEPT: Final = 400_000
@@ -52,18 +54,19 @@ class WriteStatistics(NamedTuple):
 
 
 class _Sender(NamedTuple):
-    """Who sends (None: there are no accounts), for which project, and the rules of that."""
+    """Who sends (None: there are no accounts), for which project, its rules, and the owner of its runs."""
 
     account: tuple[str, int] | None
     place: NamedPlace
     rules: RoutingRules
+    home: int | None
 
 
 class _Tables:
     """The series of a sender, and derived metrics that could not be stored."""
 
-    def __init__(self, sender: _Sender) -> None:
-        self.series = SeriesTable(sender.rules, sender.place)
+    def __init__(self, sender: _Sender, told_apart: ToldApart) -> None:
+        self.series = SeriesTable(sender.rules, sender.place, sender.home, told_apart)
         self.unsent: list[Outputs] = []
 
 
@@ -73,13 +76,22 @@ class RemoteWrite:
     Args:
         doors: stores the samples.
         rules: of projects.
+        metadata_store: says which series were told apart before.
         clock: the time now, ms UTC.
     """
 
-    def __init__(self, doors: DoorRecorder, rules: ProjectRules, clock: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        doors: DoorRecorder,
+        rules: ProjectRules,
+        metadata_store: MetadataStore,
+        clock: Callable[[], int],
+    ) -> None:
         self._doors = doors
         self._rules = rules
+        self._metadata_store = metadata_store
         self._clock = clock
+        self._told_apart: ToldApart | None = None
         self._bodies = BodyReader(doors.limits.body_bytes, doors.limits.body_s)
         self._tables: OrderedDict[_Sender, _Tables] = OrderedDict()
         self._turn = asyncio.Lock()
@@ -93,7 +105,12 @@ class RemoteWrite:
         """
         read = _reader(request.headers.get("content-type", ""))
         place = NamedPlace(request.headers.get(_ENTITY), request.headers.get(_PROJECT))
-        sender = _Sender(_account(request), place, await self._rules.of(request.scope, place))
+        rules = await self._rules.of(request.scope, place)
+        sender = _Sender(_account(request), place, rules, home_of(request.scope))
+        if self._told_apart is None:
+            async with self._turn:
+                if self._told_apart is None:
+                    self._told_apart = await anyio.to_thread.run_sync(self._load_told_apart)
         with self._doors.in_flight(_declared_length(request)) as in_flight:
             self._bodies.check_length(_declared_length(request))
             body = await self._bodies.read(request.receive, in_flight.reserve)
@@ -138,14 +155,21 @@ class RemoteWrite:
             samples = read(message, tables.series.numbers)
         except Malformed as error:
             raise malformed(f"invalid remote write message: {error}") from None
-        newest_ms = self._clock() + limits.ahead_ms
+        now_ms = self._clock()
+        newest_ms = now_ms + limits.ahead_ms
         unsent, tables.unsent = tables.unsent, []
-        return prepare(samples, tables.series, limits.oldest_ms, newest_ms, unsent)
+        return prepare(samples, tables.series, limits.oldest_ms, newest_ms, unsent, now_ms)
+
+    def _load_told_apart(self) -> ToldApart:
+        told_apart = ToldApart()
+        for row in self._metadata_store.sections.of_all_runs(SECTION):
+            told_apart.load(row.run, (row.entity, row.entity_id, None), row.values)
+        return told_apart
 
     def _of(self, sender: _Sender) -> _Tables:
         tables = self._tables.pop(sender, None)
         if tables is None or len(tables.series) >= MAX_SERIES // 2:  # the other half is for this request
-            tables = _Tables(sender)
+            tables = _Tables(sender, self._told_apart or ToldApart())
         self._tables[sender] = tables
         kept = sum(len(each.series) for each in self._tables.values())
         while len(self._tables) > MAX_TABLES or (kept > MAX_KEPT and len(self._tables) > 1):

@@ -1,13 +1,15 @@
 """Tells apart series that would be the same metric of ours: those of two exporters on one host.
 
 A series whose labels change, say because another pod runs the exporter, goes on where the former one ended.
-One that is sent while the other one goes on is another series.
+One that is sent while the other one goes on is another series. So it is after a restart, too: a fact
+about the run says which series of a host were told apart.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from typing import Final, NamedTuple
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,6 +29,50 @@ _OF_EXPORTER: Final = (
 _GOES_ON_MS: Final = 300_000
 """How long an exporter may be silent before another one goes on with its metrics."""
 _NEVER: Final = np.iinfo(np.int64).max
+
+
+SECTION: Final = "exporters"
+"""The facts of a run with digests of the keys of series that were told apart, by host."""
+_MAX_KEPT: Final = 5000
+"""Series of a host that are remembered."""
+Whose = str | int | None
+"""The name or number of a team or user; None: there are no accounts."""
+
+
+def digest(key: str) -> str:
+    """Return a digest of a key, as facts about runs have it."""
+    return hashlib.blake2b(key.encode(), digest_size=6).hexdigest()
+
+
+class ToldApart:
+    """The series that were told apart, of all runs and hosts: digests of their keys."""
+
+    def __init__(self) -> None:
+        self._by_host: dict[tuple[Whose, str, str], set[str]] = {}
+
+    def load(self, run: str, whose: Iterable[Whose], facts: Mapping[str, Any]) -> None:
+        """Add those of a run from its facts; `whose`: all ways in which senders name its owner."""
+        for host, digests in facts.items():
+            known = (
+                {text for text in digests if isinstance(text, str)} if isinstance(digests, list) else set()
+            )
+            for owner in whose:
+                self._by_host[owner, run, host] = known
+
+    def has(self, whose: Whose, run: str, host: str, key: str) -> bool:
+        """Return whether a series of a host was told apart."""
+        known = self._by_host.get((whose, run, host))
+        return known is not None and digest(key) in known
+
+    def add(self, whose: Whose, run: str, host: str, key: str) -> None:
+        """Remember a series."""
+        known = self._by_host.setdefault((whose, run, host), set())
+        if len(known) < _MAX_KEPT:
+            known.add(digest(key))
+
+    def facts(self, whose: Whose, run: str, host: str) -> dict[str, Any]:
+        """Return the section of a run about one host."""
+        return {host: sorted(self._by_host.get((whose, run, host), ()))}
 
 
 class _Owner(NamedTuple):

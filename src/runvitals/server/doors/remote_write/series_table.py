@@ -14,7 +14,7 @@ from runvitals.base.buckets import Floats, Integers
 from runvitals.base.protobuf import Malformed
 from runvitals.server.doors.exporters import translate
 from runvitals.server.doors.exporters.translation import Input, Translation
-from runvitals.server.doors.remote_write.rivals import Rivals
+from runvitals.server.doors.remote_write.rivals import Rivals, ToldApart, Whose
 from runvitals.server.doors.remote_write.series_numbers import Labels, SeriesNumbers
 from runvitals.server.doors.remote_write.targets import Target
 from runvitals.server.doors.routing import NamedPlace, Route, RoutingRules, address_of, device, route_of
@@ -35,8 +35,11 @@ class SeriesTable:
     Args:
         rules: of the sender's project.
         place: the project that the sender names.
+        home: the owner of runs of which no series names one.
+        told_apart: the series that were told apart before.
 
     Attributes:
+        newly_told_apart: numbers of the targets with series that were told apart since this was emptied.
         numbers: finds the number of a series by its labels.
         targets: runs and hosts.
         target, column, factor, highest, least, most, has_blanks, has_inputs: by the number of a series; the
@@ -46,9 +49,18 @@ class SeriesTable:
         skipped: the number of series that were too many.
     """
 
-    def __init__(self, rules: RoutingRules, place: NamedPlace) -> None:
+    def __init__(
+        self,
+        rules: RoutingRules,
+        place: NamedPlace,
+        home: int | None = None,
+        told_apart: ToldApart | None = None,
+    ) -> None:
         self._rules = rules
         self._place = place
+        self._home = home
+        self.told_apart = told_apart or ToldApart()
+        self.newly_told_apart: set[int] = set()
         self.numbers = SeriesNumbers(self._add)
         self.targets: list[Target] = []
         self._by_route: dict[Route, int] = {}
@@ -85,6 +97,8 @@ class SeriesTable:
             number_of_target = self._by_labels[of_route] = self._target_of(labels)
         target = self.targets[number_of_target]
         ours = translate(labels.get(_NAME, ""), labels, device(labels, self._rules))
+        if ours is not None and self.told_apart.has(*self.of(target), self._key(labels, target.route)):
+            ours = None
         mapping = ours or self._other(labels, number_of_target)
         number = self._count
         self._count += 1
@@ -112,7 +126,11 @@ class SeriesTable:
     def separate(self, series: NDArray[np.int64], t: Integers, values: Floats) -> None:
         """Give series keys of their own that are sent beside others of the same key: of a second exporter."""
         for number, labels in self._rivals.of_samples(series, t, values):
-            mapping = self._other(labels, int(self.target[number]))
+            number_of_target = int(self.target[number])
+            mapping = self._other(labels, number_of_target)
+            route = self.targets[number_of_target].route
+            self.told_apart.add(*self.of(self.targets[number_of_target]), self._key(labels, route))
+            self.newly_told_apart.add(number_of_target)
             self.is_skipped[number] = mapping is None
             target = self.targets[self.target[number]]
             self.column[number] = NOT_STORED if mapping is None else target.column(str(mapping.key))
@@ -120,6 +138,10 @@ class SeriesTable:
             self.least[number], self.most[number] = -inf, inf
             self.has_blanks[number] = self.has_inputs[number] = False
             self.inputs.pop(number, None)
+
+    def of(self, target: Target) -> tuple[Whose, str, str]:
+        """Return the owner, the run and the host of a target."""
+        return target.route.entity or self._home, target.route.run, target.route.host
 
     def _target_of(self, labels: Mapping[str, str]) -> int:
         """Return the number of the run and host that labels name, a new one if need be."""

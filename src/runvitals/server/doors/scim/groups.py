@@ -7,7 +7,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from runvitals.model.account_names import MAX_ENTITY_NAME
-from runvitals.server.account_store import AccountStore
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.doors.scim.messages import (
     GROUP,
@@ -19,6 +18,7 @@ from runvitals.server.doors.scim.messages import (
     user_number,
 )
 from runvitals.server.doors.scim.storage.scim import ScimNames
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.teams.storage.members import MemberRow
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NameTaken, NotFound
@@ -31,8 +31,9 @@ class ScimGroups:
         by: the identity provider, for the audit log.
     """
 
-    def __init__(self, accounts: AccountStore, by: Actor, now_ms: int, url: str) -> None:
-        self._accounts = accounts
+    def __init__(self, store: MetadataStore, by: Actor, now_ms: int, url: str) -> None:
+        self._store = store
+        self._accounts = store.accounts
         self._by = by
         self._now_ms = now_ms
         self._url = url
@@ -105,8 +106,11 @@ class ScimGroups:
         return self.get(str(team.id))
 
     def delete(self, team: TeamRow) -> None:
-        """Move a team to the trash."""
-        self._accounts.teams.delete(team.name, self._by, self._now_ms)
+        """Move a team to the trash; raise LinkedVersions while others have versions of it."""
+        teams = self._accounts.teams
+        self._store.artifacts.dependents.delete_team(
+            team.id, lambda: teams.delete(team.name, self._by, self._now_ms)
+        )
         self._accounts.scim.forget(team.id)
 
     def json(self, teams: Sequence[TeamRow]) -> list[dict[str, Any]]:

@@ -13,7 +13,6 @@ from fastapi.routing import APIRoute
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.account_store import AccountStore
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.doors.scim.groups import ScimGroups
 from runvitals.server.doors.scim.messages import (
@@ -26,9 +25,11 @@ from runvitals.server.doors.scim.messages import (
 from runvitals.server.doors.scim.users import SCIM, ScimUsers
 from runvitals.server.error_table import meaning_of
 from runvitals.server.http.router import Router
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.service_parameters import TheAccess, TheServices
 from runvitals.store.errors import (
+    InUse,
     LastAdministrator,
     LimitReached,
     NameTaken,
@@ -39,7 +40,7 @@ from runvitals.store.errors import (
 
 T = TypeVar("T")
 _NEEDS = (needs("public"), with_accounts())
-_REFUSALS = (HTTPException, LastAdministrator, LimitReached, NameTaken, NotAllowed, NotFound)
+_REFUSALS = (HTTPException, InUse, LastAdministrator, LimitReached, NameTaken, NotAllowed, NotFound)
 _CORE = "urn:ietf:params:scim:schemas:core:2.0:"
 
 
@@ -121,14 +122,14 @@ class ScimResources(Protocol[T]):
         """Return resources as SCIM has them."""
 
 
-OpenResources = Callable[[AccountStore, Actor, int, str], ScimResources[T]]
+OpenResources = Callable[[MetadataStore, Actor, int, str], ScimResources[T]]
 
 
 def _open(open_resources: OpenResources[T], access: AccessControl, requester: Requester) -> ScimResources[T]:
     url = str(with_defaults(access.accounts.settings.all())["url"]).rstrip("/")
     by = requester.actor
     provider = replace(SCIM, ip=by.ip, agent=by.agent, request_id=by.request_id)
-    return open_resources(access.accounts, provider, access.clock(), url)
+    return open_resources(access.metadata_store, provider, access.clock(), url)
 
 
 def _change(access: AccessControl, resources: ScimResources[T], change: Callable[[], T]) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from typing import Any
 
 from runvitals.model.account_names import MAX_ENTITY_NAME, address_key, display_name
 from runvitals.model.names import plain_text
-from runvitals.server.account_store import AccountStore
 from runvitals.server.accounts.storage.emails import EmailRow
 from runvitals.server.accounts.storage.users import UserRow
 from runvitals.server.audit.storage.audit import Actor
@@ -24,6 +23,7 @@ from runvitals.server.doors.scim.messages import (
 from runvitals.server.doors.scim.storage.scim import ScimNames
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
+from runvitals.server.metadata_store import MetadataStore
 from runvitals.store.errors import NameTaken, NotFound
 
 SCIM = Actor("system", "scim", via="provider")
@@ -38,8 +38,8 @@ class ScimUsers:
         by: the identity provider, for the audit log.
     """
 
-    def __init__(self, accounts: AccountStore, by: Actor, now_ms: int, url: str) -> None:
-        self._accounts = accounts
+    def __init__(self, store: MetadataStore, by: Actor, now_ms: int, url: str) -> None:
+        self._accounts = store.accounts
         self._by = by
         self._now_ms = now_ms
         self._url = url

@@ -26,8 +26,7 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     FileOfVersion,
     ManifestOfVersion,
     artifacts_of,
-    may,
-    project_of,
+    place_of,
     project_with,
     require,
 )
@@ -202,6 +201,7 @@ def get_file(request: Request, name: str) -> Response:
     content = None if stored is None else _files(request).open_file(stored)
     if entry is None or entry.sha256 is None or content is None:
         raise HTTPException(404, f"the artifact has no file {allowed.path!r} any more")
+    who.metadata_store.read_days.note_version(allowed.version_id, who.now_ms())
     return content_response(request, content, entry.sha256, name)
 
 
@@ -221,10 +221,7 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
     if version.state != "committed":
         state = "deleted" if version.state == "deleted" else "not complete yet"
         raise HTTPException(404, f"the artifact is {state}")
-    memberships = artifacts.collections.memberships([version_id])[version_id]
-    projects = [project_of(who, membership.collection) for membership in memberships]
-    if not any(may(who, action, project) for project in projects):
-        require(who, action, project_of(who, version.collection), version_id)
+    require(who, action, place_of(who, version, action), version_id)
 
 
 def _stored(request: Request, entry: Entry) -> StoredFile | None:

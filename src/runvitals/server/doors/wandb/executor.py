@@ -271,6 +271,8 @@ def _to_response(result: ExecutionResult) -> GraphQLResponse:
         body["errors"] = shown
         for error, formatted in zip(result.errors, shown, strict=False):
             code = formatted.get("extensions", {}).get("code")
+            if isinstance(error.original_error, FailedRequest):
+                status = code
             if code in _TRANSIENT:
                 status = code
                 retry_after_s = getattr(error.original_error, "retry_after_s", None) or 5
@@ -295,7 +297,7 @@ def _reason(cause: Exception) -> tuple[str, int]:
     if isinstance(cause, OSError):  # the sample store, or the disk
         return str(cause), 503
     if isinstance(cause, InvalidArgument):
-        return str(cause), 422
+        return str(cause), cause.status if isinstance(cause, FailedRequest) else 422
     if isinstance(cause, GraphQLError):  # a variable that the schema does not allow
         return cause.message, 422
     meaning = meaning_of(cause)
@@ -306,6 +308,14 @@ def _reason(cause: Exception) -> tuple[str, int]:
 
 class InvalidArgument(ValueError):
     """An argument of an operation that is not valid, or not supported. The client shows the text."""
+
+
+class FailedRequest(InvalidArgument):
+    """An error whose code is also the HTTP status of the response, because clients look for it there."""
+
+    def __init__(self, status: int, text: str) -> None:
+        super().__init__(text)
+        self.status = status
 
 
 def decode_request(body: bytes) -> GraphQLRequest:

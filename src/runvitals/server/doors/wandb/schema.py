@@ -11,11 +11,14 @@ from graphql import GraphQLError, GraphQLSchema, assert_scalar_type, build_schem
 from runvitals.server.doors.wandb.artifact_changes import ARTIFACT_CHANGES
 from runvitals.server.doors.wandb.artifact_reads import ARTIFACT_READS
 from runvitals.server.doors.wandb.artifact_writes import ARTIFACT_WRITES
+from runvitals.server.doors.wandb.automations.triggers import AUTOMATIONS
 from runvitals.server.doors.wandb.branches import BRANCHES
 from runvitals.server.doors.wandb.file_reads import FILE_READS
 from runvitals.server.doors.wandb.history_reads import HISTORY_READS
+from runvitals.server.doors.wandb.launch import LAUNCH
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
 from runvitals.server.doors.wandb.registries import REGISTRIES
+from runvitals.server.doors.wandb.registry_changes import REGISTRY_CHANGES
 from runvitals.server.doors.wandb.registry_reads import REGISTRY_READS
 from runvitals.server.doors.wandb.reports.report_links import REPORT_LINKS
 from runvitals.server.doors.wandb.reports.report_views import REPORT_VIEWS
@@ -42,11 +45,14 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     ARTIFACT_CHANGES,
     REGISTRIES,
     REGISTRY_READS,
+    REGISTRY_CHANGES,
     REPORT_VIEWS,
     REPORT_LINKS,
     UPLOADS,
     RESUME,
     BRANCHES,
+    AUTOMATIONS,
+    LAUNCH,
 )
 """To add operations: a file `schema/<subject>.graphql` that extends `Query`, `Mutation` or another type, a
 module with a `Resolvers("<subject>")`, and that object here."""

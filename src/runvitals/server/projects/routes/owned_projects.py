@@ -218,12 +218,13 @@ def delete_project(
 
     While other projects have versions that are linked to theirs, these must be unlinked first: 409.
     """
+    now_ms, projects = access.clock(), access.accounts.owned_projects
     try:
-        access.metadata_store.artifacts.dependents.check_project(project.id)
+        runs = access.metadata_store.artifacts.dependents.delete_project(
+            project.id, lambda: projects.trash(project.id, requester.actor, now_ms)
+        )
     except LinkedVersions as error:
         raise refusal(access, requester, "the project", error) from None
-    now_ms = access.clock()
-    runs = access.accounts.owned_projects.trash(project.id, requester.actor, now_ms)
     access.rights_changed()
     refresh_runs(request)
     return {

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import HTTPException, Path, Query, Request, Response
+from fastapi import Path, Query, Response
 from pydantic import Field
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.decisions.matrix import Role
 from runvitals.server.access.decisions.registry_actions import registry_of
 from runvitals.server.access.permission import needs, with_accounts
-from runvitals.server.access.principals import Access, User
 from runvitals.server.access.requester import Requester, TheRequester
-from runvitals.server.access.resources import Registry
+from runvitals.server.access.resources import Entity, Registry
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import checking
+from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import PageRequest, ThePage, page_of, stored_page
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import ProjectOwner
@@ -29,11 +28,17 @@ from runvitals.server.registry.routes.parameters import (
     TheRegistryOfPath,
     requires,
 )
+from runvitals.server.registry.routes.registry_people import who_may_administer
 from runvitals.server.registry.storage.registries import RegistryRow
 from runvitals.server.service_parameters import TheAccess
 
 Text = Annotated[str, Query(description="Part of the name or description.", max_length=200)]
 Alias = Annotated[str, Path(max_length=256)]
+Types = Annotated[
+    list[Annotated[str, Field(max_length=128)]],
+    Field(max_length=100, description="The types of artifacts that can be linked; none: all."),
+]
+Sort = Literal["name", "-name", "-changed_ms", "-created_ms", "-versions"]
 router = Router()
 
 
@@ -42,25 +47,32 @@ class NewRegistry(RequestBody):
 
     name: str = Field(min_length=1, max_length=128)
     description: str = Field("", max_length=20_000)
-    visibility: Literal["team", "organisation"] = Field(
-        "team", description="`organisation`: all of it may read the registry; for administrators."
+    visibility: Literal["team", "organisation", "restricted"] | None = Field(
+        None,
+        description="Who reads it. Of a team: `team`, or `organisation` for administrators. Of the "
+        "organisation: `organisation`, or `restricted`: its members.",
     )
+    types: Types = []
 
 
 class RegistryChanges(RequestBody):
-    """Fields that are left out do not change."""
+    """Fields that are left out do not change. All but the description are for administrators."""
 
+    name: str | None = Field(None, min_length=1, max_length=128)
+    types: Types | None = None
     description: str | None = Field(None, max_length=20_000)
-    visibility: Literal["team", "organisation"] | None = None
+    visibility: Literal["team", "organisation", "restricted"] | None = None
 
 
 class RegistrySchema(ResponseBody):
     """A registry: collections of versions that were linked to it."""
 
     name: str
-    entity: str | None = Field(description="The team or user that keeps it.")
+    entity: str | None = Field(description="The team or user that keeps it, or `organisation`.")
     description: str
-    visibility: str = Field(description="`team`, or `organisation`: all of it may read the registry.")
+    visibility: str = Field(
+        description="Who reads it: `team`, `organisation`, or `restricted`: the members of the registry."
+    )
     created_ms: int
     changed_ms: int
     collections: int
@@ -80,6 +92,7 @@ class RegistryDetail(RegistrySchema):
     """A registry with its rules."""
 
     protected_aliases: list[str]
+    types: list[str] = Field(description="The types of artifacts that can be linked; none: all.")
     admins: list[str] = Field(description="User names.")
     open_requests: int
     may: list[str]
@@ -107,12 +120,14 @@ def _page(
     page: PageRequest,
     entity_id: int | None,
     text: str,
-    may: list[str],
+    sort: str,
+    owner: Entity | None,
 ) -> dict[str, Any]:
     readable = access.directory.readable_runs(requester.principal)
     projects = None if readable is None else readable.projects
     table = access.metadata_store.registries
-    rows, total = table.page(projects, entity_id, text, page.after_id, page.limit)
+    rows, total = table.page(projects, entity_id, text, page.after_id, page.limit, sort)
+    may = [] if owner is None else access.may_list(requester, Registry(0, owner), REGISTRY_ACTIONS)
     return {**stored_page("registries", [_registry(row) for row in rows], total, page), "may": may}
 
 
@@ -126,22 +141,31 @@ def _registry(row: RegistryRow) -> dict[str, Any]:
     dependencies=[needs("filtered registry:read"), with_accounts()],
 )
 def all_registries(
-    access: TheAccess, requester: TheRequester, page: ThePage, text: Text = ""
+    access: TheAccess, requester: TheRequester, page: ThePage, text: Text = "", sort: Sort = "name"
 ) -> dict[str, Any]:
-    """The registries that the requester may read: of their teams, and those that all may read."""
-    return _page(access, requester, page, None, text, [])
+    """The registries that the requester may read: of their teams, and those that all may read.
+
+    `may` is about the organisation.
+    """
+    return _page(access, requester, page, None, text, sort, access.directory.owner_named(ORGANISATION))
 
 
-@router.get(TEAM, response_model=RegistriesPage, dependencies=[needs("team:profile"), with_accounts()])
+@router.get(
+    TEAM, response_model=RegistriesPage, dependencies=[needs("filtered registry:read"), with_accounts()]
+)
 def registries(
-    team: str, access: TheAccess, requester: TheRequester, page: ThePage, text: Text = ""
+    team: str,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    text: Text = "",
+    sort: Sort = "name",
 ) -> dict[str, Any]:
-    """The registries of a team that the requester may read."""
-    entity = access.directory.entity_named(team)
-    if entity is None:
+    """The registries of a team, or of the `organisation`, that the requester may read."""
+    owner = access.directory.owner_named(team)
+    if owner is None or not (owner.organisation or access.may(requester, Action.TEAM_PROFILE, owner)):
         access.hide(requester, f"team {team!r}")
-    may = access.may_list(requester, Registry(0, entity), REGISTRY_ACTIONS)
-    return _page(access, requester, page, entity.id, text, may)
+    return _page(access, requester, page, owner.id, text, sort, owner)
 
 
 @router.post(TEAM, response_model=RegistryDetail, status_code=201, dependencies=requires("registry:link"))
@@ -149,20 +173,34 @@ def create(
     body: NewRegistry, team: str, access: TheAccess, requester: TheRequester, response: Response
 ) -> dict[str, Any]:
     """Create an empty registry."""
-    entity = access.directory.entity_named(team)
-    if entity is None:
+    owner = access.directory.owner_named(team)
+    if owner is None:
         access.hide(requester, f"team {team!r}")
-    if body.visibility != "team":
-        what = f"team {team!r}"
-        access.require(requester, Action.REGISTRY_MANAGE_ADMINS, Registry(0, entity), what)
-    owner = ProjectOwner(entity.id, requester.user_id, body.visibility)
-    table = access.metadata_store.registries
+    visibility = body.visibility or ("organisation" if owner.organisation else "team")
+    _check_visibility(owner, visibility)
+    if visibility != "team":
+        access.require(requester, Action.REGISTRY_MANAGE_ADMINS, Registry(0, owner), f"team {team!r}")
+    now_ms, table = access.clock(), access.metadata_store.registries
+    number = access.accounts.ensure_organisation(now_ms) if owner.organisation else owner.id
     with checking("name"):
-        row = table.create(owner, body.name, body.description, access.clock(), Changer(requester.actor))
+        row = table.create(
+            ProjectOwner(number, requester.user_id, visibility),
+            body.name,
+            body.description,
+            now_ms,
+            Changer(requester.actor),
+            body.types,
+        )
     access.rights_changed()
     response.headers["location"] = f"/api/v1/teams/{team}/registries/{row.name}"
     resource = registry_of(access.directory.project(row.id))
     return _detail(NamedRegistry(row, resource, access, requester))
+
+
+def _check_visibility(owner: Entity, visibility: str) -> None:
+    allowed = ("organisation", "restricted" if owner.organisation else "team")
+    if visibility not in allowed:
+        raise InvalidFields({"visibility": f"expected one of {', '.join(allowed)}"})
 
 
 def _detail(registry: NamedRegistry) -> dict[str, Any]:
@@ -171,6 +209,7 @@ def _detail(registry: NamedRegistry) -> dict[str, Any]:
     return {
         **_registry(registry.row),
         "protected_aliases": store.registries.protected(registry.row.id),
+        "types": store.registries.types(registry.row.id),
         "admins": store.registries.admin_names(registry.row.id),
         "open_requests": waiting,
         "may": registry.access.may_list(registry.requester, registry.resource, REGISTRY_ACTIONS),
@@ -184,15 +223,17 @@ def registry(registry: TheRegistryOfPath) -> dict[str, Any]:
 
 
 @router.patch(REGISTRY, response_model=RegistryDetail, dependencies=requires("registry:link"))
-def change(body: RegistryChanges, registry: TheRegistryOfPath, request: Request) -> dict[str, Any]:
-    """Describe a registry; its administrators and those of the team choose who reads it."""
+def change(body: RegistryChanges, registry: TheRegistryOfPath) -> dict[str, Any]:
+    """Describe a registry; its administrators and those of its owner change the rest."""
     if body.visibility is not None:
+        _check_visibility(registry.resource.team, body.visibility)
+    if body.model_fields_set - {"description"}:
         what = f"registry {registry.row.name!r}"
         registry.access.require(registry.requester, Action.REGISTRY_MANAGE_ADMINS, registry.resource, what)
-    table = registry.access.metadata_store.registries
-    with checking("description"):
-        row = table.change(
-            registry.row.id, registry.now_ms, registry.changer, body.description, body.visibility
+    changes = body.model_dump(exclude_none=True)
+    with checking("name" if body.name is not None else "description"):
+        row = registry.access.metadata_store.registries.change(
+            registry.row.id, registry.now_ms, registry.changer, **changes
         )
     registry.access.rights_changed()
     resource = registry_of(registry.access.directory.project(row.id))
@@ -218,26 +259,12 @@ def admins(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
 
 @router.put(f"{REGISTRY}/admins/{{name}}", status_code=204, dependencies=requires("registry:manage_admins"))
 def add_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistryOfPath) -> None:
-    """Make a member of the team an administrator of the registry."""
-    access = registry.access
-    user = access.accounts.members.of_teams([registry.resource.team.id]).get(registry.resource.team.id, ())
-    member = next((row for row in user if row.name == name), None)
-    if member is None:
-        raise HTTPException(422, f"{name!r} is no member of the team")
-    _check_may_write(access, member.user_id, name, registry.resource)
-    access.metadata_store.registries.add_admin(
-        registry.row.id, member.user_id, name, registry.now_ms, registry.changer
+    """Make a member of the team an administrator; in a registry of the organisation, any user who writes."""
+    user_id = who_may_administer(registry, name)
+    registry.access.metadata_store.registries.add_admin(
+        registry.row.id, user_id, name, registry.now_ms, registry.changer
     )
-    access.rights_changed()
-
-
-def _check_may_write(access: AccessControl, user_id: int, name: str, registry: Registry) -> None:
-    user = access.directory.user(user_id)
-    membership = user.teams.get(registry.team.id) if isinstance(user, User) else None
-    if user is None or membership is None or user.access is not Access.FULL:
-        raise HTTPException(422, f"{name!r} may only look: the organisation allows them no more")
-    if membership.role is Role.VIEWER and Action.REGISTRY_LINK not in membership.added:
-        raise HTTPException(422, f"{name!r} is a viewer of the team: only who may link can administer")
+    registry.access.rights_changed()
 
 
 @router.delete(

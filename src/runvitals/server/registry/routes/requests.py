@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import asdict
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 from urllib.parse import quote
 
 from fastapi import HTTPException, Path, Query, Response
@@ -33,6 +33,11 @@ from runvitals.store.errors import NotFound
 
 _REQUEST: Final = f"{REGISTRY}/requests/{{number}}"
 _MAX_QUOTE: Final = 2000
+_STATES: Final[dict[str, RequestState]] = {
+    "approve": "approved",
+    "decline": "declined",
+    "withdraw": "withdrawn",
+}
 Number = Annotated[int, Path(ge=1, le=2**31 - 1)]
 
 router = Router()
@@ -176,54 +181,30 @@ def comment(
 
 
 @router.post(
-    f"{_REQUEST}/approve",
-    response_model=AliasRequestDetail,
-    dependencies=requires("registry:protected_alias"),
+    f"{_REQUEST}/{{decision}}", response_model=AliasRequestDetail, dependencies=requires("registry:alias")
 )
-def approve(
-    number: Number, body: RequestDecision, registry: TheRegistryOfPath, outside: TheOutsideServices
+def decide(
+    number: Number,
+    decision: Literal["approve", "decline", "withdraw"],
+    body: RequestDecision,
+    registry: TheRegistryOfPath,
+    outside: TheOutsideServices,
 ) -> dict[str, Any]:
-    """Approve a request: the version gets the alias, which another one loses."""
-    return _close(registry, number, "approved", body.text, outside)
-
-
-@router.post(
-    f"{_REQUEST}/decline",
-    response_model=AliasRequestDetail,
-    dependencies=requires("registry:protected_alias"),
-)
-def decline(
-    number: Number, body: RequestDecision, registry: TheRegistryOfPath, outside: TheOutsideServices
-) -> dict[str, Any]:
-    """Decline a request."""
-    return _close(registry, number, "declined", body.text, outside)
-
-
-@router.post(
-    f"{_REQUEST}/withdraw", response_model=AliasRequestDetail, dependencies=requires("registry:alias")
-)
-def withdraw(
-    number: Number, body: RequestDecision, registry: TheRegistryOfPath, outside: TheOutsideServices
-) -> dict[str, Any]:
-    """Withdraw a request of one's own."""
-    author_id = _find(registry, number).author_id
-    if author_id is None or author_id != registry.requester.user_id:
-        raise HTTPException(403, "only who made the request may withdraw it")
-    return _close(registry, number, "withdrawn", body.text, outside)
-
-
-def _close(
-    registry: NamedRegistry, number: int, state: RequestState, text: str, outside: OutsideServices
-) -> dict[str, Any]:
+    """Approve a request, so that the version gets the alias; decline it, or withdraw one's own."""
+    if decision != "withdraw":
+        what = f"registry {registry.row.name!r}"
+        registry.access.require(registry.requester, Action.REGISTRY_PROTECTED_ALIAS, registry.resource, what)
     table, request = registry.access.metadata_store.alias_requests, _find(registry, number)
+    user_id = registry.requester.user_id
+    if decision == "withdraw" and (user_id is None or request.author_id != user_id):
+        raise HTTPException(403, "only who made the request may withdraw it")
+    state = _STATES[decision]
 
     def news(closed: AliasRequest) -> Iterable[Notification]:
         did = f"{state} the request for {closed.alias} of {closed.collection} v{closed.number}"
-        return _news(registry, closed, {closed.author_id}, state, did, text)
+        return _news(registry, closed, {closed.author_id}, state, did, body.text)
 
-    closed = table.close(request.id, state, registry.now_ms, registry.changer, news)
-    if text.strip():
-        table.comment(closed, text, registry.now_ms, registry.changer)
+    table.close(request.id, state, body.text, registry.now_ms, registry.changer, news)
     return _detail(registry, _find(registry, number), outside)
 
 

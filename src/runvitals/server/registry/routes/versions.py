@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import HTTPException, Path, Query, Request, Response
 
@@ -44,6 +44,7 @@ from runvitals.store.errors import NotFound
 _MAX_USERS: Final = 1000
 _CARDS: Final = ("README.md", "readme.md", "MODEL_CARD.md", "model_card.md")
 
+VersionSort = Literal["-version", "version", "-bytes", "bytes", "-downloads", "downloads"]
 router = Router()
 
 
@@ -60,11 +61,14 @@ def versions(
             description="Fields of the runs that made the versions, such as `summary.loss`.", max_length=50
         ),
     ] = None,
+    sort: VersionSort = "-version",
+    tag: models.Tag = None,
+    author: Annotated[str | None, Query(description="Who linked it.", max_length=64)] = None,
 ) -> dict[str, Any]:
     """The versions of a collection, the newest first."""
-    table = registry.access.metadata_store.artifacts.collections
-    rows = table.members(collection.id, page.after_id, page.limit, oldest_first=False)
-    return stored_page("versions", shown_versions(registry, rows, field or []), collection.versions, page)
+    table = registry.access.metadata_store.registry_collections
+    rows, total = table.versions(collection.id, sort, page.after_id, page.limit, tag=tag, author=author)
+    return stored_page("versions", shown_versions(registry, rows, field or []), total, page)
 
 
 def shown_versions(
@@ -311,4 +315,5 @@ def file(
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
     count_download(store, registry.requester, version.id, registry.now_ms)
+    store.read_days.note_version(version.version.id, registry.now_ms)
     return content_response(request, opened, entry.sha256, download)

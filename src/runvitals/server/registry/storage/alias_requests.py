@@ -70,7 +70,7 @@ class AliasRequestTable:
 
     Example:
         >>> request = metadata_store.alias_requests.add(member.id, "production", "It is better.", now_ms, by)
-        >>> metadata_store.alias_requests.close(request.id, "approved", now_ms, by).state
+        >>> metadata_store.alias_requests.close(request.id, "approved", "", now_ms, by).state
         'approved'
     """
 
@@ -163,13 +163,24 @@ class AliasRequestTable:
         self._database.write(work)
 
     def close(
-        self, request_id: int, state: RequestState, now_ms: int, by: Changer, news: News = _no_news
+        self,
+        request_id: int,
+        state: RequestState,
+        text: str,
+        now_ms: int,
+        by: Changer,
+        news: News = _no_news,
     ) -> AliasRequest:
         """Decide about an open request; an approved one gives the version its alias.
 
+        Args:
+            text: a comment that says why; empty: none.
+
         Raises:
+            ValueError: the text is too long.
             NotFound: there is none.
             NameTaken: it was closed already.
+            LimitReached: there are too many comments.
         """
 
         def work(connection: Connection) -> AliasRequest:
@@ -184,6 +195,8 @@ class AliasRequestTable:
                 place = request.collection_id, request.membership_id
                 record_aliases(connection, *place, [request.alias], now_ms, by)
                 set_aliases(connection, *place, [request.alias])
+            if text.strip():
+                _comment(connection, request_id, text, now_ms, by)
             _tell(connection, news(request))
             return request
 

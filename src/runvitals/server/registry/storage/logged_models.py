@@ -9,9 +9,11 @@ from typing import Any
 
 from sqlalchemy import Connection, delete, insert, select, update
 
+from runvitals.server.artifacts.storage.run_lineage import link_models
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.registry import logged_model
+from runvitals.server.runs.storage.run_locks import lock_known_runs
 
 MAX_SEARCHED = 50_000
 
@@ -48,14 +50,20 @@ class LoggedModelTable:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def add(self, model: LoggedModel) -> None:
-        """Add a model whose id is new."""
+    def add(self, model: LoggedModel, run_id: int | None = None) -> None:
+        """Add a model whose id is new. `run_id`: the number of the run that made it."""
         row = {
             column.name: getattr(model, column.name) for column in logged_model.columns if column.name != "id"
         }
         encoded = {"params": json.dumps(dict(model.params)), "tags": json.dumps(dict(model.tags))}
-        statement = insert(logged_model).values({**row, **encoded})
-        self._database.write(lambda connection: connection.execute(statement))
+
+        def work(connection: Connection) -> None:
+            connection.execute(insert(logged_model).values({**row, **encoded}))
+            if run_id is not None:
+                lock_known_runs(connection, [run_id])
+                link_models(connection, run_id, [model.uid], made=True)
+
+        self._database.write(work)
 
     def get(self, uid: str) -> LoggedModel | None:
         """A model by its id; None if there is none."""

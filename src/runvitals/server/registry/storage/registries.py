@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
-from runvitals.model.artifact_names import LATEST, checked_alias, checked_description
+from runvitals.model.account_names import ORGANISATION
+from runvitals.model.artifact_names import LATEST, checked_alias, checked_description, checked_label
 from runvitals.model.registry_names import (
     PREFIX,
     checked_registry_name,
@@ -22,11 +23,12 @@ from runvitals.server.database.database import Database, add_rows, among
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.artifacts import artifact_collection, artifact_membership
-from runvitals.server.database.tables.registry import protected_alias, registry_admin
+from runvitals.server.database.tables.registry import protected_alias, registry_admin, registry_type
 from runvitals.server.database.tables.runs import project
 from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects, find_projects
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
+SORTS: Final = ("name", "-name", "-changed_ms", "-created_ms", "-versions")
 MAX_PROTECTED: Final = 50
 MAX_ADMINS: Final = 50
 _SHARED: Final = ("organisation", "public", "open")
@@ -38,8 +40,9 @@ class RegistryRow:
 
     Args:
         id: of the project that it is.
-        entity: the name of the team or user; None on a server without accounts.
-        visibility: `team`, or `organisation`: all of it may read the registry.
+        entity: the name of the team or user, or `organisation`; None on a server without accounts.
+        visibility: `team`; `organisation`: all of it may read the registry; `restricted`: it is one of the
+            organisation that only its members read.
     """
 
     id: int
@@ -89,14 +92,21 @@ class RegistryTable:
             return next(map(_row, connection.execute(statement)), None)
 
     def page(
-        self, project_ids: Iterable[int] | None, entity_id: int | None, text: str, skip: int, limit: int
+        self,
+        project_ids: Iterable[int] | None,
+        entity_id: int | None,
+        text: str,
+        skip: int,
+        limit: int,
+        sort: str = "name",
     ) -> tuple[list[RegistryRow], int]:
-        """A page of registries by name, and how many there are.
+        """A page of registries, and how many there are.
 
         Args:
             project_ids: only these; None: all.
             entity_id: only of this team or user; None: of all.
             text: part of the name or description.
+            sort: one of `SORTS`.
         """
         with self._database.read() as connection:
             statement = _registries()
@@ -108,22 +118,31 @@ class RegistryTable:
                 words = func.lower(project.c.name + " " + project.c.description)
                 statement = statement.where(words.contains(text.lower(), autoescape=True))
             total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
-            rows = connection.execute(
-                statement.order_by(project.c.name, project.c.id).offset(skip).limit(limit)
-            )
+            key = statement.selected_columns[sort.lstrip("-")]
+            ordered = statement.order_by(key.desc() if sort.startswith("-") else key.asc(), project.c.id)
+            rows = connection.execute(ordered.offset(skip).limit(limit))
             return [_row(row) for row in rows], int(total)
 
     def create(
-        self, owner: ProjectOwner, name: str, description: str, now_ms: int, by: Changer
+        self,
+        owner: ProjectOwner,
+        name: str,
+        description: str,
+        now_ms: int,
+        by: Changer,
+        types: Sequence[str] = (),
     ) -> RegistryRow:
         """Create an empty registry.
 
+        Args:
+            types: of the artifacts that can be linked; none: all.
+
         Raises:
-            ValueError: an invalid name or description.
+            ValueError: an invalid name, description or type.
             NameTaken: the team or user has a registry of this name.
         """
         key = owner.entity_id, PREFIX + checked_registry_name(name)
-        text = checked_description(description)
+        text, checked = checked_description(description), checked_types(types)
 
         def work(connection: Connection) -> RegistryRow:
             if find_projects(connection, [key]):
@@ -131,33 +150,64 @@ class RegistryTable:
             project_id = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
             same = project.c.id == project_id
             connection.execute(update(project).where(same).values(description=text))
+            set_types(connection, project_id, checked)
             after = {"visibility": owner.visibility or "team"}
-            _record(connection, project_id, "registry.create", now_ms, by, after=after)
+            record_registry(connection, project_id, "registry.create", now_ms, by, after=after)
             return _get(connection, project_id)
 
         return self._database.write(work)
 
     def change(
-        self, project_id: int, now_ms: int, by: Changer, description: str | None, visibility: str | None
+        self,
+        project_id: int,
+        now_ms: int,
+        by: Changer,
+        name: str | None = None,
+        description: str | None = None,
+        visibility: str | None = None,
+        types: Sequence[str] | None = None,
     ) -> RegistryRow:
-        """Change what a registry says, and who reads it. None: unchanged."""
+        """Change a registry. None: unchanged.
+
+        Args:
+            types: of the artifacts that can be linked; none: all. What is linked stays.
+
+        Raises:
+            ValueError: an invalid name, description or type.
+            NameTaken: its owner has another registry of this name.
+        """
         values: dict[str, Any] = {}
+        if name is not None:
+            values["name"] = PREFIX + checked_registry_name(name)
         if description is not None:
             values["description"] = checked_description(description)
         if visibility is not None:
             values["visibility"] = visibility
+        checked = None if types is None else checked_types(types)
 
         def work(connection: Connection) -> RegistryRow:
-            before = _get(connection, project_id)
-            if values:
-                connection.execute(update(project).where(project.c.id == project_id).values(values))
-            if visibility is not None and visibility != before.visibility:
+            before = _rules(connection, project_id)
+            same = update(project).where(project.c.id == project_id)
+            try:
+                with connection.begin_nested():
+                    connection.execute(same.values(values or {"id": project_id}))
+            except IntegrityError:
+                raise NameTaken(f"there is a registry {name!r} already") from None
+            if checked is not None:
+                set_types(connection, project_id, checked)
+            after = _rules(connection, project_id)
+            if before != after:
                 rights_changed(connection)
-                was, now = {"visibility": before.visibility}, {"visibility": visibility}
-                _record(connection, project_id, "registry.update", now_ms, by, before=was, after=now)
+                about: Any = {"before": before, "after": after}
+                record_registry(connection, project_id, "registry.update", now_ms, by, **about)
             return _get(connection, project_id)
 
         return self._database.write(work)
+
+    def types(self, project_id: int) -> list[str]:
+        """The types of artifacts that can be linked to a registry; none: all."""
+        with self._database.read() as connection:
+            return _types(connection, project_id)
 
     def delete(self, project_id: int, now_ms: int, by: Changer) -> None:
         """Delete a registry with its collections; the versions stay in their projects.
@@ -172,7 +222,7 @@ class RegistryTable:
             theirs = select(artifact_collection.c.id).where(artifact_collection.c.project_id == project_id)
             check_members(connection, artifact_membership.c.collection_id.in_(theirs), by)
             before = {"collections": row.collections, "versions": row.versions}
-            _record(connection, project_id, "registry.delete", now_ms, by, before=before)
+            record_registry(connection, project_id, "registry.delete", now_ms, by, before=before)
             same = project.c.id == project_id
             connection.execute(
                 delete(artifact_collection).where(artifact_collection.c.project_id == project_id)
@@ -219,7 +269,7 @@ class RegistryTable:
             row = {"project_id": project_id, "user_id": user_id, "created_ms": now_ms}
             add_rows(connection, registry_admin, [row])
             rights_changed(connection)
-            _record(connection, project_id, "registry.admin_add", now_ms, by, after={"user": name})
+            record_registry(connection, project_id, "registry.admin_add", now_ms, by, after={"user": name})
             return True
 
         return self._database.write(work)
@@ -242,7 +292,8 @@ class RegistryTable:
             if not connection.execute(delete(registry_admin).where(*same)).rowcount:
                 raise NotFound(f"{name!r} does not administer the registry")
             rights_changed(connection)
-            _record(connection, project_id, "registry.admin_remove", now_ms, by, before={"user": name})
+            before = {"user": name}
+            record_registry(connection, project_id, "registry.admin_remove", now_ms, by, before=before)
 
         self._database.write(work)
 
@@ -282,7 +333,7 @@ class RegistryTable:
                 raise LimitReached(f"the registry has {MAX_PROTECTED} protected aliases: remove one first")
             row = {"project_id": project_id, "alias": checked, "created_ms": now_ms}
             connection.execute(insert(protected_alias).values(row))
-            _record(connection, project_id, "registry.protect", now_ms, by, after={"alias": checked})
+            record_registry(connection, project_id, "registry.protect", now_ms, by, after={"alias": checked})
 
         self._database.write(work)
 
@@ -298,9 +349,32 @@ class RegistryTable:
         def work(connection: Connection) -> None:
             if not connection.execute(delete(protected_alias).where(*same)).rowcount:
                 raise NotFound(f"the alias {alias!r} is not protected")
-            _record(connection, project_id, "registry.unprotect", now_ms, by, before={"alias": alias})
+            record_registry(connection, project_id, "registry.unprotect", now_ms, by, before={"alias": alias})
 
         self._database.write(work)
+
+
+def checked_types(types: Sequence[str]) -> list[str]:
+    """Return types of artifacts without duplicates, by name; raise ValueError for one that cannot be."""
+    return sorted({checked_label("type of artifacts", type) for type in types})
+
+
+def _rules(connection: Connection, project_id: int) -> dict[str, Any]:
+    """What a registry is called, who reads it and what it takes, for the audit log."""
+    row = _get(connection, project_id)
+    return {"name": row.name, "visibility": row.visibility, "types": _types(connection, project_id)}
+
+
+def _types(connection: Connection, project_id: int) -> list[str]:
+    columns = registry_type.c
+    statement = select(columns.type).where(columns.project_id == project_id).order_by(columns.type)
+    return list(connection.execute(statement).scalars())
+
+
+def set_types(connection: Connection, project_id: int, types: Sequence[str]) -> None:
+    """Let only artifacts of some types be linked to a registry; none: of all."""
+    connection.execute(delete(registry_type).where(registry_type.c.project_id == project_id))
+    add_rows(connection, registry_type, [{"project_id": project_id, "type": type} for type in types])
 
 
 def _registries() -> Select[Any]:
@@ -347,14 +421,16 @@ def _get(connection: Connection, project_id: int) -> RegistryRow:
 
 
 def _row(row: Any) -> RegistryRow:
-    visibility = "organisation" if row.visibility in _SHARED else "team"
+    narrow = "restricted" if row.entity == ORGANISATION else "team"
+    visibility = "organisation" if row.visibility in _SHARED else narrow
     values = {**row._asdict(), "name": registry_name(row.name), "visibility": visibility}
     return RegistryRow(**values)
 
 
-def _record(
+def record_registry(
     connection: Connection, project_id: int, action: str, now_ms: int, by: Changer, **about: Any
 ) -> None:
+    """Record a change of a registry in the audit log, if somebody owns it."""
     row = _get(connection, project_id)
     if by.actor is not None and row.entity_id is not None and row.entity is not None:
         place: Any = {"entity": (row.entity_id, row.entity), "project": PREFIX + row.name}

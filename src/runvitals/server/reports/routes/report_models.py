@@ -132,3 +132,44 @@ class ReportVersionsPage(ResponseBody):
     versions: list[ReportVersionSchema]
     total: int
     next: str | None
+
+
+class ReportTextChange(ResponseBody):
+    """A text before and after an edit."""
+
+    before: str
+    after: str
+
+
+class ReportBlockChange(ResponseBody):
+    """A block before and after an edit. None: it was not there."""
+
+    id: str
+    before: ReportBlock | None
+    after: ReportBlock | None
+
+
+class ReportOrderChange(ResponseBody):
+    """The ids of all blocks before and after an edit."""
+
+    before: list[str]
+    after: list[str]
+
+
+class ReportEdit(ResponseBody):
+    """What you changed in one revision of a report, without what you have taken back since."""
+
+    revision: int
+    created_ms: int
+    title: ReportTextChange | None
+    description: ReportTextChange | None
+    blocks: list[ReportBlockChange]
+    order: ReportOrderChange | None = Field(description="None: no block was added, removed or moved.")
+
+
+class ReportEditsPage(ResponseBody):
+    """A page of your edits, the newest first."""
+
+    edits: list[ReportEdit]
+    total: int
+    next: str | None

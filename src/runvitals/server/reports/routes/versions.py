@@ -1,4 +1,4 @@
-"""`/reports/{report}/versions`: who wrote what when, and going back to it."""
+"""`/reports/{report}/versions` and `edits`: who wrote what when, and going back to it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
+from runvitals.server.reports.own_edits import Edit, own_edits
 from runvitals.server.reports.routes import report_models as models
-from runvitals.server.reports.routes.reports import REPORT, TheReport, author_of, record
+from runvitals.server.reports.routes.reports import REPORT, TheReport, TheUserId, author_of, record
 from runvitals.server.reports.routes.shown_reports import whole
 from runvitals.server.service_parameters import TheAccess, TheOutsideServices
 from runvitals.store.errors import NotFound
@@ -26,6 +27,16 @@ router = Router()
 def report_versions(report: TheReport, access: TheAccess, page: ThePage) -> Any:
     """The versions of a report, the newest first: of each author the last of ten minutes."""
     return page_in_order("versions", access.accounts.reports.versions(report.id), page)
+
+
+@router.get(f"{REPORT}/edits", response_model=models.ReportEditsPage, dependencies=[needs("report:update")])
+def report_edits(report: TheReport, access: TheAccess, user_id: TheUserId, page: ThePage) -> Any:
+    """Your own edits of the working copy that you have not taken back, the newest first, to undo them.
+
+    They are of the newest 100 versions that are kept.
+    """
+    edits = own_edits(access.accounts.reports.newest_documents(report.id), user_id)
+    return page_in_order("edits", [_shown(edit) for edit in edits], page)
 
 
 @router.post(
@@ -50,3 +61,14 @@ def restore_version(
     row = saved.row
     record(access, requester, row, "report.update", revision=row.head_revision, restored=revision)
     return whole(access, requester, report, row, row.head_revision, saved.document, outside.image_links())
+
+
+def _shown(edit: Edit) -> dict[str, Any]:
+    return {
+        "revision": edit.revision,
+        "created_ms": edit.created_ms,
+        "title": edit.title and edit.title._asdict(),
+        "description": edit.description and edit.description._asdict(),
+        "blocks": [{"id": block_id, **change._asdict()} for block_id, change in edit.blocks.items()],
+        "order": edit.order and edit.order._asdict(),
+    }

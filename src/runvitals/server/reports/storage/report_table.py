@@ -27,6 +27,7 @@ from runvitals.server.database.tables.reports import report, report_share, repor
 from runvitals.server.database.tables.runs import project
 from runvitals.server.reports.document import Document, words_of
 from runvitals.server.reports.merge import Conflict, merge
+from runvitals.server.reports.own_edits import SavedDocument
 from runvitals.server.reports.storage.rows import (
     ReportAuthor,
     ReportEdited,
@@ -43,6 +44,8 @@ MAX_REPORTS: Final = 10_000
 """In a project, with those in the trash."""
 _ATTEMPTS: Final = 5
 _SAVES_PER_PRUNING: Final = 10
+_MAX_DOCUMENTS: Final = 100
+_MAX_DOCUMENTS_BYTES: Final = 8_000_000
 _AUTHOR_ENTITY = entity.alias()
 
 
@@ -140,6 +143,26 @@ class ReportTable:
         """Return the versions of a report, the newest first: of each author the last of ten minutes."""
         with self._database.read() as connection:
             return coalesced(versions_of(connection, report_id))
+
+    def newest_documents(self, report_id: int) -> list[SavedDocument]:
+        """Return the newest versions that are kept, the oldest first: at most 100, of 8 MB."""
+        statement = (
+            select(report_version)
+            .where(report_version.c.report_id == report_id)
+            .order_by(report_version.c.revision.desc())
+            .limit(_MAX_DOCUMENTS)
+        )
+        with self._database.read() as connection:
+            rows = connection.execute(statement).all()
+        documents: list[SavedDocument] = []
+        left = _MAX_DOCUMENTS_BYTES
+        for row in rows:
+            packed = zlib.decompress(row.document)
+            left -= len(packed)
+            if left < 0:
+                break
+            documents.append(SavedDocument(row.revision, row.author_id, row.created_ms, json.loads(packed)))
+        return documents[::-1]
 
     def restore_version(
         self, report_id: int, revision: int, author: ReportAuthor, now_ms: int

@@ -17,6 +17,7 @@ from runvitals.model.filter import (
     HasField,
     Label,
     Labelled,
+    TagCount,
     Term,
     TextPattern,
     Words,
@@ -82,6 +83,9 @@ def _condition(
         return has_words(connection, [plain_text(condition.text).casefold().strip()[:MAX_WORD]])
     if isinstance(condition, HasField):
         return _has_field(connection, condition.field)
+    if isinstance(condition, TagCount):
+        tags = select(func.count()).select_from(run_tag).where(run_tag.c.run_id == run.c.id).correlate(run)
+        return Condition(tags.scalar_subquery() == condition.count)
     if isinstance(condition, Labelled):
         return _has_label(connection, condition, now_ms, among)
     assert isinstance(condition, FieldComparison)

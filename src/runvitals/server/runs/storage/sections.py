@@ -6,11 +6,11 @@ hosts (`machine`, `sources`) are kept by host.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
 from runvitals.base.json_codec import dumps, loads
 from runvitals.model.names import plain_text, project_name
@@ -21,6 +21,9 @@ from runvitals.server.database.section_documents import (
     read_documents,
     write_documents,
 )
+from runvitals.server.database.stored_json import stored_object
+from runvitals.server.database.tables.accounts import entity
+from runvitals.server.database.tables.runs import project, run, section
 from runvitals.server.database.text import check_integers, checked_name
 from runvitals.server.runs.storage import search_columns
 from runvitals.server.runs.storage.pending_summaries import PendingSummaries
@@ -77,6 +80,15 @@ class SectionUpdate:
         return SectionUpdate(self.run_id, section, values, self.time_ms, self.host, self.removed)
 
 
+class RunSection(NamedTuple):
+    """A section of a run, with the name and number of the team or user that it belongs to, if any."""
+
+    run: str
+    entity: str | None
+    entity_id: int | None
+    values: Mapping[str, Any]
+
+
 @dataclass(frozen=True, slots=True)
 class RunSections:
     """The sections of a run by name; those in `BY_HOST` by name and host."""
@@ -129,6 +141,26 @@ class SectionTable:
             else:
                 sections[key.run_id].shared[key.section] = document.values
         return sections
+
+    def of_all_runs(self, name: str) -> list[RunSection]:
+        """Return a section of all runs that have it, which must be few: the table is read as a whole."""
+        statement = (
+            select(section.c.run_id, section.c.body, run.c.uid, project.c.entity_id, entity.c.name)
+            .join(run, run.c.id == section.c.run_id)
+            .join(project, project.c.id == run.c.project_id)
+            .outerjoin(entity, entity.c.id == project.c.entity_id)
+            .where(section.c.name == name)
+        )
+        with self._database.read() as connection:
+            return [
+                RunSection(
+                    row.uid,
+                    row.name,
+                    row.entity_id,
+                    stored_object(row.body, f"the section {name} of run {row.run_id}"),
+                )
+                for row in connection.execute(statement)
+            ]
 
 
 def merge(connection: Connection, updates: Sequence[SectionUpdate]) -> bool:

@@ -12,6 +12,8 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation, Visibility
+from runvitals.server.artifacts.link_refusal import refusal
+from runvitals.server.artifacts.storage.rows import LinkedVersions
 from runvitals.server.buckets.routes.buckets import bucket_for_team
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import InvalidFields, checking
@@ -193,12 +195,18 @@ def delete_team(
 ) -> DeletedTeam:
     """Move a team to the trash with all it owns: nobody sees it, and its keys stop working.
 
-    An administrator of the organisation can restore it until `purged_ms`.
+    An administrator of the organisation can restore it until `purged_ms`. While others have versions that
+    are linked to theirs, these must be unlinked first: 409.
     """
     if confirmation.confirm != team.name:
         raise InvalidFields({"confirm": f"expected the name of the team, {team.name!r}"})
     now_ms = access.clock()
-    access.accounts.teams.delete(team.name, requester.actor, now_ms)
+    try:
+        access.metadata_store.artifacts.dependents.delete_team(
+            team.id, lambda: access.accounts.teams.delete(team.name, requester.actor, now_ms)
+        )
+    except LinkedVersions as error:
+        raise refusal(access, requester, "the team", error) from None
     access.rights_changed()
     days = with_defaults(access.accounts.settings.all())["trash_days"]
     purged_ms = now_ms + days * DAY_MS

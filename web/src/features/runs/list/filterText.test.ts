@@ -47,6 +47,12 @@ describe('colours', () => {
 });
 
 describe('values of a name', () => {
+  it('beside `or` are none that every run has', () => {
+    expect(valuesOf('state:failed or tag:a tag:b', 'tag')).toEqual(['b']);
+    expect(withValues('state:failed or tag:a tag:b', 'state', ['lost'])).toBe('state:failed or tag:a tag:b state:lost');
+    expect(painted('a OR or "or" orb').map(([kind]) => kind)).toEqual(['word', 'operator', 'operator', 'word', 'word']);
+    expect([isBeginning('a or ', []), isBeginning('a or tag:b', [])]).toEqual([true, false]);
+  });
   it('are read and replaced where they are', () => {
     expect(valuesOf('a state:failed b state:lost -state:running', 'state')).toEqual(['failed', 'lost']);
     expect(withValues('a state:failed b', 'state', ['lost', 'running'])).toBe('a state:lost,running b');

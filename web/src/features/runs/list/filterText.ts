@@ -1,4 +1,4 @@
-// The filter of runs as users type it: `state:crashed gpu.util<20 config.lr>=1e-3 -note:debug two words`.
+// The filter of runs as users type it: `state:crashed gpu.util<20 config.lr>=1e-3 or tag:base -note:debug two words`.
 // The server reads and checks it. Here it is split into its parts, to colour, complete and edit it.
 
 import type { State } from '../../../base/api';
@@ -147,7 +147,7 @@ export function piecesOf(text: string): Piece[] {
   for (const term of termsOf(text)) {
     add('space', term.start);
     if (term.negated) add('minus', term.start + 1);
-    if (term.name === null) add('word', term.end);
+    if (term.name === null) add(isOr(text, term) ? 'operator' : 'word', term.end);
     else {
       add(isName(term.name) ? 'name' : 'wrong', nameEnd(text, term));
       add('operator', term.valueStart);
@@ -159,17 +159,21 @@ export function piecesOf(text: string): Piece[] {
   return pieces;
 }
 
+const isOr = (text: string, term: Term | undefined): boolean => term !== undefined && text.slice(term.start, term.end).toLowerCase() === 'or';
+
+/** The terms `name:` that every run meets: not excluded ones, nor one of several with `or` between them. */
+const required = (text: string, name: string): Term[] =>
+  termsOf(text).filter((term, place, terms) => term.name === name && term.operator === ':' && !term.negated && !isOr(text, terms[place - 1]) && !isOr(text, terms[place + 1]));
+
 /** The values of `name:` in a filter, without those that are excluded. */
-export const valuesOf = (text: string, name: string): string[] =>
-  termsOf(text).filter((term) => term.name === name && term.operator === ':' && !term.negated).flatMap(({ values }) => values);
+export const valuesOf = (text: string, name: string): string[] => required(text, name).flatMap(({ values }) => values);
 
 /** The filter with other values of `name:`; without the term if there are none. */
 export function withValues(text: string, name: string, values: readonly string[]): string {
   let [changed, placed] = ['', values.length === 0];
   let at = 0;
   const wanted = `${name}:${values.map(quoted).join(',')}`;
-  for (const term of termsOf(text)) {
-    if (term.name !== name || term.operator !== ':' || term.negated) continue;
+  for (const term of required(text, name)) {
     changed += text.slice(at, term.start) + (placed ? '' : wanted);
     placed = true;
     at = term.end;
@@ -200,6 +204,7 @@ const OPEN_NUMBER = /^[+-]?\d*\.?\d*(?:\.|e[+-]?|[+-])$/i;
  */
 export function isBeginning(text: string, known: readonly string[]): boolean {
   const last = termsOf(text).at(-1);
+  if (isOr(text, last)) return true;
   if (!last || last.end < text.length) return false;
   const typed = text.slice(last.start + (last.negated ? 1 : 0));
   if (typed === '' || typed === '-') return true;

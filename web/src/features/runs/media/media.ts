@@ -21,6 +21,10 @@ export interface MediaItem {
   caption?: string;
   width?: number;
   height?: number;
+  /** The file of an image's boxes and masks. */
+  annotations?: string;
+  /** What a chart shows. */
+  table?: MediaItem;
   value?: HistogramValue;
   error?: string;
 }

@@ -150,13 +150,14 @@ def _selected(entry: object) -> str:
 def _wandb_run_set(run_set: Mapping[str, Any]) -> dict[str, Any]:
     chosen = run_set["runs"]
     tree = run_set["hidden"] if chosen is None else chosen
+    filters, search = run_filters.run_filter(run_set["filter"])
     return {
         "id": run_set["id"],
         "name": run_set["name"] or "Run set",
         "enabled": True,
         "project": {"name": run_set["project"], "entityName": run_set["entity"]},
-        "search": {"query": run_set["filter"]},
-        "filters": {"filterFormat": "filterV2", "filters": []},
+        "search": {"query": search},
+        "filters": filters,
         "grouping": [_wandb_key(name) for name in run_set["group"]],
         "sort": {"keys": [_wandb_sort(name) for name in run_set["sort"].split(",") if name]},
         "selections": {"root": 1 if chosen is None else 0, "bounds": [], "tree": tree},

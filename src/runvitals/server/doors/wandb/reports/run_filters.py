@@ -6,10 +6,15 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from datetime import datetime, timezone
+from typing import Any, Final, TypeAlias
 
+from runvitals.model.filter import AnyOf, FieldComparison, Labelled, Predicate, Term, Words
+from runvitals.model.filter_text import MAX_TERMS, FilterError, parse
 from runvitals.server.doors.wandb.executor import InvalidArgument
 
+_Clauses: TypeAlias = "list[list[Mapping[str, Any]]]"
+"""Of each clause, one condition must be true."""
 _MAX_DEPTH: Final = 10
 _OPERATORS: Final = {"=": "=", "==": "=", "!=": "!=", "<": "<", "<=": "<=", ">": ">", ">=": ">="}
 _LISTS: Final = {"IN": False, "NIN": True}
@@ -27,6 +32,8 @@ _LABELS: Final[Mapping[str, str]] = {
     "tags": "tag",
 }
 _COMPARED: Final[Mapping[str, str]] = {"createdAt": "started", "heartbeatAt": "last", "duration": "duration"}
+_SENT_LABELS: Final = {label: name for name, label in _LABELS.items() if name != "user"}
+_SENT_COLUMNS: Final = {"started_ms": "createdAt", "last_ms": "heartbeatAt", "duration_ms": "duration"}
 _SORT_COLUMNS: Final[Mapping[str, str]] = {
     "createdAt": "started_ms",
     "heartbeatAt": "last_ms",
@@ -54,7 +61,7 @@ def filter_text(filters: Mapping[str, Any] | None, search: str = "") -> str:
     """Return our filter for a tree of W&B's, in its old form or in `filterV2`.
 
     Args:
-        search: words of the search field, which hold as well.
+        search: words of the search field, which hold as well, or what `run_filter` returned for it.
 
     Raises:
         InvalidArgument: the filter means something that our filters cannot say.
@@ -64,13 +71,31 @@ def filter_text(filters: Mapping[str, Any] | None, search: str = "") -> str:
         >>> filter_text({"op": "OR", "filters": [{"op": "AND", "filters": [leaf]}]}, "base")
         'base config.lr>=0.1'
     """
-    terms = [_quoted(search)] if search.strip() else []
+    terms = [search if _is_filter(search) else _quoted(search)] if search.strip() else []
     if filters:
-        if filters.get("filterFormat") == "filterV2":
-            terms += _flat(filters.get("filters") or [])
-        else:
-            terms += _tree(filters, 0)
+        is_flat = filters.get("filterFormat") == "filterV2"
+        clauses = _flat(filters.get("filters") or []) if is_flat else _tree(filters, 0)
+        terms += [_either(clause) for clause in clauses]
     return " ".join(terms)
+
+
+def run_filter(text: str) -> tuple[dict[str, Any], str]:
+    """Return a filter of ours as `filterV2`, and as words of the search field if W&B cannot express it.
+
+    Example:
+        >>> run_filter("config.lr>=0.1")[0]["filters"]
+        [{'key': {'section': 'config', 'name': 'lr'}, 'op': '>=', 'value': 0.1}]
+        >>> run_filter("gpu.util<20")
+        ({'filterFormat': 'filterV2', 'filters': []}, 'gpu.util<20')
+    """
+    try:
+        terms = parse(text)
+        sent = {"filterFormat": "filterV2", "filters": _items(terms)}
+        if parse(filter_text(sent)) == terms:
+            return sent, ""
+    except (FilterError, InvalidArgument):
+        pass  # W&B has no such filter
+    return {"filterFormat": "filterV2", "filters": []}, text
 
 
 def sort_text(keys: Iterable[Mapping[str, Any]]) -> str:
@@ -109,69 +134,127 @@ def group_fields(keys: Iterable[Mapping[str, Any]]) -> list[str]:
     return fields
 
 
-def _flat(items: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The terms of `filterV2`: a list whose members say how they are connected with the one before."""
-    present = [item for item in items if not item.get("disabled")]
-    if any("filters" in item for item in present):
-        terms = []
-        for item in present:
-            if str(item.get("connector") or "AND").upper() == "OR":
-                raise _inexpressible("groups connected by OR")
-            terms += _flat(item["filters"]) if "filters" in item else [_leaf(item)]
-        return terms
-    alternatives: list[list[Mapping[str, Any]]] = []
-    for item in present:
-        if alternatives and str(item.get("connector") or "AND").upper() == "OR":
-            alternatives[-1].append(item)
-        else:
-            alternatives.append([item])
-    if any(len(either) > 1 for either in alternatives) and len(alternatives) > 1:
-        raise _inexpressible("AND and OR mixed")
-    return [_either(either) for either in alternatives]
+def _items(terms: Sequence[Term]) -> list[dict[str, Any]]:
+    """The members of `filterV2` for some terms; none if it cannot express one of them."""
+    groups = []
+    for term in terms:
+        either = term.condition.terms if isinstance(term.condition, AnyOf) else (term,)
+        leaves = [leaf for one in either if (leaf := _sent_leaf(one))]
+        if len(leaves) < len(either):
+            return []
+        groups.append(_connected(leaves, "OR"))
+    if len(groups) == 1:
+        return groups[0]
+    return _connected([group[0] if len(group) == 1 else {"filters": group} for group in groups], "AND")
 
 
-def _tree(node: Mapping[str, Any], depth: int) -> list[str]:
+def _connected(items: Sequence[dict[str, Any]], connector: str) -> list[dict[str, Any]]:
+    return [{**item, "connector": connector} if place else item for place, item in enumerate(items)]
+
+
+def _sent_leaf(term: Term) -> dict[str, Any] | None:
+    condition = term.condition
+    if isinstance(condition, Labelled):
+        name = _SENT_LABELS.get(condition.label)
+        exact = [pattern.text for pattern in condition.patterns if pattern.kind == "exact"]
+        if name is None or len(exact) < len(condition.patterns):
+            return None
+        return _sent_equality({"section": "run", "name": name}, exact, term.negated)
+    predicates = condition.alternatives if isinstance(condition, FieldComparison) else ()
+    equal = [one for one in predicates if isinstance(one, Predicate) and one.operator == "="]
+    fields = set(term.fields)
+    if len(fields) != 1:
+        return None
+    key = _sent_key(fields.pop())
+    if len(equal) == len(predicates):
+        return _sent_equality(key, [_sent_value(one) for one in equal], term.negated)
+    first = predicates[0]
+    if len(predicates) > 1 or term.negated or not isinstance(first, Predicate):
+        return None
+    return {"key": key, "op": first.operator, "value": _sent_value(first)}
+
+
+def _sent_equality(key: dict[str, str], values: list[Any], negated: bool) -> dict[str, Any]:
+    if negated:
+        return {"key": key, "op": "NIN", "value": values}
+    if len(values) == 1:
+        return {"key": key, "op": "=", "value": values[0]}
+    return {"key": key, "op": "IN", "value": values}
+
+
+def _sent_key(field: str) -> dict[str, str]:
+    section, dot, name = field.partition(".")
+    if dot:
+        return {"section": section, "name": name}
+    return {"section": "run", "name": _SENT_COLUMNS.get(field, field)}
+
+
+def _sent_value(predicate: Predicate) -> object:
+    field, value = predicate.field, predicate.value
+    if isinstance(value, (bool, str)):
+        return value
+    if field == "duration_ms":
+        value /= 1000
+    if field in ("started_ms", "last_ms"):
+        return datetime.fromtimestamp(value / 1000, timezone.utc).isoformat()
+    return int(value) if float(value).is_integer() else value
+
+
+def _flat(items: Sequence[Mapping[str, Any]]) -> _Clauses:
+    """The conditions of `filterV2`: a list whose members say how they are connected with the one before.
+
+    AND binds more tightly than OR; members with `filters` are in parentheses.
+    """
+    alternatives: list[_Clauses] = []
+    for item in items:
+        nested = item.get("filters")
+        clauses = _of_leaf(item) if nested is None else _flat(nested)
+        if item.get("disabled") or not clauses:
+            continue
+        if not alternatives or str(item.get("connector") or "AND").upper() == "OR":
+            alternatives.append([])
+        alternatives[-1] += clauses
+    return _any_of(alternatives)
+
+
+def _tree(node: Mapping[str, Any], depth: int) -> _Clauses:
     if depth > _MAX_DEPTH:
         raise InvalidArgument(f"the filter of a run set is nested more than {_MAX_DEPTH} deep")
     if node.get("disabled"):
         return []
     if node.get("filters") is None:
-        return [_leaf(node)] if (node.get("key") or {}).get("name") else []
-    branches = [branch for branch in node["filters"] if not branch.get("disabled")]
-    if node.get("op") == "OR" and len(branches) > 1:
-        leaves = [leaf for branch in branches for leaf in _only_leaf(branch)]
-        if len(leaves) != len(branches):
-            raise _inexpressible("OR between groups of conditions")
-        return [_either(leaves)]
-    return [term for branch in branches for term in _tree(branch, depth + 1)]
+        return _of_leaf(node)
+    branches = [clauses for branch in node["filters"] if (clauses := _tree(branch, depth + 1))]
+    return _any_of(branches) if node.get("op") == "OR" else [clause for each in branches for clause in each]
 
 
-def _only_leaf(node: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The condition of a branch that has exactly one; else none."""
-    for _ in range(_MAX_DEPTH):
-        inner = node.get("filters")
-        if inner is None:
-            return [node] if (node.get("key") or {}).get("name") else []
-        if len(inner) != 1:
-            return []
-        node = inner[0]
-    return []
+def _of_leaf(leaf: Mapping[str, Any]) -> _Clauses:
+    return [[leaf]] if (leaf.get("key") or {}).get("name") else []
+
+
+def _any_of(alternatives: Sequence[_Clauses]) -> _Clauses:
+    """Combine alternatives, each of which is true if all its clauses are."""
+    clauses: _Clauses = alternatives[0] if alternatives else []
+    for other in alternatives[1:]:
+        if len(clauses) * len(other) > MAX_TERMS:
+            raise _inexpressible("too many combinations of AND and OR")
+        clauses = [[*one, *(leaf for leaf in two if leaf not in one)] for one in clauses for two in other]
+    return clauses
 
 
 def _either(leaves: Sequence[Mapping[str, Any]]) -> str:
-    """One of several values of one field, which is all of OR that our filters have."""
-    if len(leaves) == 1:
-        return _leaf(leaves[0])
-    keys = {json.dumps(leaf.get("key"), sort_keys=True) for leaf in leaves}
-    if len(keys) > 1:
-        raise _inexpressible(f"OR between conditions on different fields: {' OR '.join(map(_leaf, leaves))}")
-    if any(leaf.get("op") not in ("=", "==", "IN") for leaf in leaves):
-        raise _inexpressible(f"OR between comparisons: {' OR '.join(map(_leaf, leaves))}")
-    values: list[Any] = []
+    """Return a term for each field, or one for several values of it, with `or` between them."""
+    values: dict[str, list[Any]] = {}
+    terms: dict[str, str] = {}
     for leaf in leaves:
-        value = leaf.get("value")
-        values += value if isinstance(value, list) else [value]
-    return _leaf({"key": leaves[0]["key"], "op": "IN", "value": values})
+        if leaf.get("op") not in ("=", "==", "IN"):
+            terms.setdefault(json.dumps(leaf, sort_keys=True), _leaf(leaf))
+            continue
+        key, value = json.dumps(leaf.get("key"), sort_keys=True), leaf.get("value")
+        of_key = values.setdefault(key, [])
+        of_key += value if isinstance(value, list) else [value]
+        terms[key] = _leaf({**leaf, "op": "IN", "value": of_key} if len(of_key) > 1 else leaf)
+    return " or ".join(terms.values())
 
 
 def _leaf(leaf: Mapping[str, Any]) -> str:
@@ -243,6 +326,15 @@ def _quoted(text: str) -> str:
         if _PLAIN_TEXT.fullmatch(text) and not text.startswith("-")
         else json.dumps(text, ensure_ascii=False)
     )
+
+
+def _is_filter(search: str) -> bool:
+    """Whether words of the search field are a filter that `run_filter` returned there."""
+    try:
+        terms = parse(search)
+    except FilterError:
+        return False
+    return any(not isinstance(term.condition, Words) for term in terms)
 
 
 def _inexpressible(what: str) -> InvalidArgument:

@@ -1,0 +1,65 @@
+"""`runvitals backup`: copies a whole server into a folder or a tar file."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from typing import TYPE_CHECKING, Any
+
+from runvitals.base.terminal_text import inert
+from runvitals.cli.command_list import COMMANDS
+from runvitals.cli.store_options import (
+    add_store,
+    contents_folder,
+    is_clickhouse,
+    metadata_address,
+    store_folder,
+)
+
+if TYPE_CHECKING:
+    from runvitals.server.backup.backup import ServerStores
+
+
+def add(subparsers: Any) -> None:
+    """Add `runvitals backup` to the parser."""
+    parser = subparsers.add_parser(
+        "backup",
+        help=COMMANDS["backup"],
+        description="Copies samples, metadata and files of runs, while servers use them. The copy has the "
+        "same form for every pair of engines, a manifest, and checksums: `runvitals restore --check` reads "
+        "it again.",
+    )
+    parser.add_argument("into", metavar="PATH", help="an empty or new folder, or a new file NAME.tar")
+    add_store(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Back up a server; return the exit code."""
+    from runvitals.server.backup.backup import back_up
+    from runvitals.server.backup.progress import Progress
+    from runvitals.store.errors import MetadataStoreError
+
+    try:
+        manifest = back_up(server_stores(arguments), arguments.into, Progress(write_progress))
+    except MetadataStoreError as error:
+        raise OSError(str(error)) from None
+    print(inert(f"{arguments.into}: {manifest.summary()}"))
+    for text in manifest.not_included:
+        print(f"not included: {inert(text)}")
+    for sha256 in manifest.damaged:
+        print(f"damaged in the store already: the content {inert(sha256)}")
+    return 0
+
+
+def server_stores(arguments: argparse.Namespace) -> ServerStores:
+    """Return where the options say that a server keeps everything."""
+    from runvitals.server.backup.backup import ServerStores
+
+    folder = store_folder(arguments)
+    clickhouse = arguments.store if is_clickhouse(arguments) else None
+    return ServerStores(folder, clickhouse, metadata_address(arguments), contents_folder(folder))
+
+
+def write_progress(text: str) -> None:
+    """Write a line to stderr."""
+    print(f"runvitals: {inert(text)}", file=sys.stderr, flush=True)

@@ -1,0 +1,136 @@
+"""Boxes and masks of images, as W&B's `Image` takes them: a JSON file, and a picture of each mask."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from math import isfinite
+from typing import Any
+
+from runvitals.base.json_codec import dumps
+from runvitals.model.values import Sanitizer
+from runvitals.sdk.arrays import as_plain
+from runvitals.sdk.media.base import Item, text_of
+from runvitals.sdk.media.pixels import array_of, mask_png
+from runvitals.sdk.media.run_files import RunFiles
+
+_MAX_BOXES = 10_000
+_SIDES = ("minX", "minY", "maxX", "maxY")
+
+
+class Classes:
+    """Names of classes, for `Image(classes=)`.
+
+    Args:
+        class_set: a mapping with `id` and `name` for each class.
+
+    Raises:
+        ValueError: a class without `id` or `name`.
+
+    Example:
+        >>> Classes([{"id": 1, "name": "cat"}]).names
+        {1: 'cat'}
+    """
+
+    def __init__(self, class_set: Iterable[Mapping[str, Any]]) -> None:
+        self._class_set = list(class_set)
+        for one in self._class_set:
+            if not {"id", "name"} <= {*one}:
+                raise ValueError(f"Classes(): a class without id or name: {text_of(one)[:100]}")
+
+    @property
+    def names(self) -> dict[int, str]:
+        """The names by number."""
+        return {int(one["id"]): text_of(one["name"]) for one in self._class_set}
+
+
+class Annotations:
+    """The boxes and masks of an image.
+
+    Args:
+        boxes: by name of the set, a mapping with `box_data` and, if they have names, `class_labels`.
+        masks: by name, a mapping with `mask_data` (an array of height × width with numbers of classes) or
+            `path` (of an image), and `class_labels`.
+        classes: names of classes for sets that have no `class_labels`: `Classes`, or what it takes.
+
+    Raises:
+        ValueError: a set that has neither boxes nor a mask.
+    """
+
+    def __init__(
+        self, boxes: Mapping[str, Any] | None, masks: Mapping[str, Any] | None, classes: Any
+    ) -> None:
+        self._boxes, self._masks = dict(boxes or {}), dict(masks or {})
+        named = classes if classes is None or isinstance(classes, Classes) else Classes(classes)
+        self._names = {} if named is None else named.names
+        for name, given in self._boxes.items():
+            if "box_data" not in given:
+                raise ValueError(f"Image(): boxes[{name!r}] has no box_data")
+        for name, given in self._masks.items():
+            if "mask_data" not in given and "path" not in given:
+                raise ValueError(f"Image(): masks[{name!r}] has neither mask_data nor path")
+
+    def add_to(self, item: Item, files: RunFiles) -> Item:
+        """Store the files; return the item of the image with them.
+
+        Raises:
+            ValueError, TypeError, OSError: a box, an array or a file that is invalid.
+        """
+        stored = [(text_of(name), given, self._mask(given, files)) for name, given in self._masks.items()]
+        content = {
+            "boxes": [
+                {
+                    "name": text_of(name),
+                    "classes": self._classes(given),
+                    "boxes": _boxes_of(given["box_data"]),
+                }
+                for name, given in self._boxes.items()
+            ],
+            "masks": [
+                {"name": name, "classes": self._classes(given), "sha256": file["sha256"]}
+                for name, given, file in stored
+            ],
+        }
+        file = files.add(dumps(Sanitizer().value(content)))
+        return {**item, "annotations": file["sha256"], "files": [file, *[mask for *_, mask in stored]]}
+
+    def _classes(self, given: Mapping[str, Any]) -> dict[str, str]:
+        names = given.get("class_labels") or self._names
+        return {str(number): text_of(name) for number, name in names.items()}
+
+    def _mask(self, given: Mapping[str, Any], files: RunFiles) -> Item:
+        if "mask_data" not in given:
+            return files.add_file(str(given["path"]), ("image/",))
+        return files.add(mask_png(array_of(given["mask_data"])))
+
+
+def _boxes_of(box_data: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return boxes with their left, upper, right and lower side.
+
+    Raises:
+        ValueError: a box without a position, or too many.
+    """
+    boxes = list(box_data)
+    if len(boxes) > _MAX_BOXES:
+        raise ValueError(f"{len(boxes):,} boxes; at most {_MAX_BOXES:,} are allowed")
+    return [_box(one) for one in boxes]
+
+
+def _box(given: Mapping[str, Any]) -> dict[str, Any]:
+    place = given.get("position") or {}
+    if {*_SIDES} <= {*place}:
+        sides = [float(place[side]) for side in _SIDES]
+    elif {"middle", "width", "height"} <= {*place}:
+        (x, y), width, height = place["middle"], float(place["width"]), float(place["height"])
+        sides = [x - width / 2, y - height / 2, x + width / 2, y + height / 2]
+    else:
+        raise ValueError("a box without position; expected minX, minY, maxX, maxY, or middle, width, height")
+    if not all(map(isfinite, sides)):
+        raise ValueError("a box whose position is not finite")
+    box: dict[str, Any] = {"sides": [float(side) for side in sides], "pixels": given.get("domain") == "pixel"}
+    if given.get("class_id") is not None:
+        box["class"] = int(given["class_id"])
+    if given.get("box_caption") is not None:
+        box["caption"] = text_of(given["box_caption"])[:1000]
+    if given.get("scores"):
+        box["scores"] = {text_of(name): as_plain(score) for name, score in given["scores"].items()}
+    return box

@@ -1,0 +1,1 @@
+"""Backups of whole servers: samples, metadata and files in a folder or a tar file."""

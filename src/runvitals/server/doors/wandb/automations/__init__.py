@@ -1,0 +1,1 @@
+"""Automations and integrations of teams, as wandb's clients create and list them."""
