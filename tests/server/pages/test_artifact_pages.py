@@ -109,7 +109,10 @@ def test_the_artifacts_of_a_project(page: Browser, width: int, dark: bool) -> No
     click(page, "main table a", "mnist")
     shown(page, "mnist:v0")
     shown(page, "large")
-    for days, said in (("30", "Versions are deleted 30 days after they were logged"), ("", "Versions are kept")):
+    for days, said in (
+        ("30", "Versions are deleted 30 days after they were logged"),
+        ("", "Versions are kept"),
+    ):
         click(page, "main button", "Change the time to live of mnist …")
         keep_picture(page, f"time-to-live-{width}")
         fill(page, "Days", days, "dialog")
