@@ -28,6 +28,7 @@ TITLES = {
     "ingest": "Ingest over HTTP",
     "doors": "Doors",
     "files": "Files",
+    "artifacts": "Artifacts",
     "clients": "Clients of wandb",
     "store": "Store",
     "metadata": "Metadata store",
@@ -37,6 +38,7 @@ TITLES = {
     "fleet": "Fleet",
     "web": "Page",
     "reports": "Reports",
+    "registries": "Registries",
     "leet": "Terminal UI",
 }
 
