@@ -59,7 +59,7 @@ _ABSENT: Final = {
             "tags",
             "ttl",
             "updated_at",
-        ),  # fmt: skip
+        ),
         "the page of the version on the server",
     ),
     **dict.fromkeys(("is_link", "linked_artifacts", "unlink"), "the page of the registry"),
