@@ -31,11 +31,9 @@ _ABSENT: Final = {
     "get": "get_entry(name).download()",
     "checkout": "download(root)",
     "link": "run.link_artifact(artifact, target)",
-    "unlink": "the page of the registry",
     "finalize": "run.log_artifact(artifact)",
     "manifest": "files()",
     "json_encode": "files()",
-    "ttl": "the page of the version on the server",
     "collection": "the name",
     "entity": "qualified_name",
     "project": "qualified_name",
@@ -43,8 +41,6 @@ _ABSENT: Final = {
     "is_draft": "whether version raises",
     "url": "the Artifacts tab of the run's page",
     "state": "wait()",
-    "is_link": "the page of the registry",
-    "linked_artifacts": "the page of the registry",
     **dict.fromkeys(
         (
             "commit_hash",
@@ -61,10 +57,12 @@ _ABSENT: Final = {
             "source_qualified_name",
             "source_version",
             "tags",
+            "ttl",
             "updated_at",
         ),
         "the page of the version on the server",
     ),
+    **dict.fromkeys(("is_link", "linked_artifacts", "unlink"), "the page of the registry"),
     "use_as": "run.use_artifact(name, use_as)",
     "delete": "W&B's own Api, which runvitals' server answers",
 }
