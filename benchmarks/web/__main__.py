@@ -1,11 +1,12 @@
 """Speed of the page in Chromium: first chart, all charts in view, zoom, live view, bytes and memory.
 
-    scripts/bench web [--quick] [--only fleet|day|lineage|live|trackers|watch|workspace] [--no-peers]
+    scripts/bench web [--quick] [--only fleet|day|lineage|live|storage|trackers|watch|workspace] [--no-peers]
 
     fleet      4 hosts × 8 GPUs × 2 h, about 10 million values, from journals and from a server's store
     day        60 metrics × 24 h at 1 s, beside pages with the same series in ECharts and in Plotly
     lineage    what 3 and 300 runs and versions were made from, as a graph
     live       64 devices × 8 metrics, and an hour of samples, played faster than they would come
+    storage    what 3, 300 and 10,000 runs take
     trackers   first loads beside Trackio, Aim and MLflow, which PyPI installs
     watch      home, runs, hosts and a run of 8 GPUs at 1 Hz: layout shift, processor time, memory
     workspace  50 runs × 24 charts of a project, live
@@ -21,13 +22,14 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from benchmarks.web import day, fleet, lineage, live, trackers, watch, workspace
+from benchmarks.web import day, fleet, lineage, live, storage, trackers, watch, workspace
 
 SCENARIOS = {
     "fleet": fleet.measure,
     "day": day.measure,
     "lineage": lineage.measure,
     "live": live.measure,
+    "storage": storage.measure,
     "trackers": trackers.measure,
     "watch": watch.measure,
     "workspace": workspace.measure,

@@ -13,8 +13,22 @@ _INTRODUCTION = """\
 
 All commands of `runvitals`, generated from their parsers; `runvitals COMMAND --help` prints the same.
 
-The exit code is 0 on success, 1 for an error, which is reported in one line on stderr, 2 for invalid
-arguments, and 130 after Ctrl-C. `runvitals run` exits with the exit code of the command that it runs.
+| exit code | |
+|---|---|
+| 0 | done |
+| 1 | it failed, or not all of it was done: one line on stderr says why |
+| 2 | wrong arguments, or such that do not go together; nothing was done |
+| 130 | Ctrl-C |
+| others | of `runvitals run`: the exit code of the command that it ran |
+
+Results go to stdout; errors, hints and how far a long command is go to stderr. A terminal shows progress
+as a bar with the time that is left, files and pipes get a line every ten seconds, and `--quiet` nothing.
+Every command that lists something has `--json`. Tables for people keep the order of their columns, but new
+columns may be added: let scripts read JSON. [`NO_COLOR`](https://no-color.org) is respected.
+
+`runvitals completion bash` (or `zsh`, `fish`) prints a script with which the shell completes commands,
+options and files: `pip install 'runvitals[completion]'`. Packages from PyPI have a manual page: `man
+runvitals`.
 """
 
 

@@ -37,18 +37,21 @@ class ObjectService:
 
     Attributes:
         bucket: the name of a new bucket.
+        accepted: the access keys with their secrets.
         fault: what goes wrong with each request: `forbidden`, `full` (writes only), `slow`, `cut` (bodies end
             early), `short` (sizes are wrong), `no cors`; None: nothing. ETags say nothing, but
             those of parts.
         slow: what a slow service waits for, with `waiting` requests so far.
+        signed_reads: how many objects were read at signed addresses.
         requests: method and path of those that were accepted.
     """
 
     def __init__(self) -> None:
         self.fault: str | None = None
+        self.accepted = {ACCESS_KEY: SECRET_KEY}
         self.bucket = f"training-{secrets.token_hex(8)}"  # moto keeps it for the process
         self.slow = threading.Event()
-        self.waiting = 0
+        self.waiting = self.signed_reads = 0
         self._counting = threading.Lock()
         self.requests: list[tuple[str, str]] = []
         self._application = DomainDispatcherApplication(create_backend_app)
@@ -150,6 +153,7 @@ class ObjectService:
         query = dict(parse_qsl(environ["QUERY_STRING"], keep_blank_values=True))
         if "X-Amz-Signature" in query:
             self._check_address(environ, query)
+            self.signed_reads += environ["REQUEST_METHOD"] == "GET"
         else:
             self._check_headers(environ, body)
         self._check_sum(environ, body)
@@ -177,9 +181,10 @@ class ObjectService:
         self._compare(auth, request, query["X-Amz-Date"], signature, float(query["X-Amz-Expires"]))
 
     def _credentials(self, scope: str) -> Credentials:
-        if scope.split("/")[0] != ACCESS_KEY:
+        key = scope.split("/")[0]
+        if key not in self.accepted:
             raise Refused("403 Forbidden", "InvalidAccessKeyId")
-        return Credentials(ACCESS_KEY, SECRET_KEY)
+        return Credentials(key, self.accepted[key])
 
     def _compare(
         self, auth: Any, request: AWSRequest, time_text: str, signature: str, expires_s: float = _SKEW_S

@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, closing
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
@@ -124,6 +125,7 @@ def test_a_backup_of_a_server_that_receives_is_restored_to_another_pair(
     assert main(["restore", copy, "--check"]) == 0
 
     assert main(["restore", copy, *new]) == 0
+    assert main(["server", "check", "--listen", "127.0.0.1:0", *new]) == 0
     with start(new) as (_, client):
         assert client.get("/readyz").json()["warnings"] == []
         assert numbers_of(client) >= {float(value) for value in range(15)}
@@ -203,7 +205,8 @@ def made(stores: Stores, tmp_path_factory: pytest.TempPathFactory) -> Made:
 def dies_at(point: str, *command: str) -> int:
     """Run a command, which is killed when it calls a function."""
     module, _, name = point.rpartition(".")
-    mock.patch.object(import_module(module), name, lambda *_: os.kill(os.getpid(), signal.SIGKILL)).start()
+    killed = partial(os.kill, os.getpid(), signal.SIGKILL)
+    mock.patch.object(import_module(module), name, side_effect=lambda *_: killed()).start()
     return main(list(command))
 
 
@@ -246,6 +249,18 @@ def test_no_server_starts_with_a_restore_that_was_killed(
     assert "does not belong to the store" in output or "catalogue.db is missing" in output
 
 
+def test_a_move_of_metadata_that_was_killed_left_nothing(
+    made: Made, stores: Stores, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    eventually(lambda: servers_of(made.options[3]) == 0)
+    for target in (stores.new()[-1], str(tmp_path / "copy.db")):
+        kill_at("database.copying.set_highest_id", "store", "migrate", made.options[3], target)
+        assert not (tmp_path / "copy.db").exists()
+        assert main(["store", "migrate", made.options[3], target]) == 0  # goes through, as into a new one
+        assert "run: 1 rows, digest " in capsys.readouterr().out
+    assert [path.name for path in tmp_path.iterdir()] == ["copy.db"]
+
+
 @pytest.mark.parametrize("name", ["backup", "backup.tar"])
 def test_what_is_damaged_is_found_and_not_restored(
     name: str, made: Made, new_place: NewPlace, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -282,12 +297,20 @@ def test_what_is_no_backup_is_refused(
         assert f"{tmp_path / 'file.tar'} is no " in capsys.readouterr().err
 
 
-def test_a_backup_says_what_it_has(made: Made, new_place: NewPlace, tmp_path: Path) -> None:
+def test_a_backup_says_what_it_has(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = read_manifest(str(made.folder / "backup.tar"))
     assert (manifest.revision, manifest.rows["run"], manifest.contents) == (newest(), 1, 1)
     assert "s3cret" not in str(manifest)
     sums = ["sha256sum", "--check", "--quiet", "SHA256SUMS"]
     subprocess.run(sums, cwd=made.folder / "backup", check=True)
+    names = b"0" * 64 + b"  ../secrets.key\n"
+    other = {**json.loads((made.folder / "backup" / "manifest.json").read_bytes())}
+    other["sums"] = hashlib.sha256(names).hexdigest()
+    (tmp_path / "manifest.json").write_text(json.dumps(other))
+    (tmp_path / "SHA256SUMS").write_bytes(names)
+    for command in (["--check"], ["--store", str(tmp_path / "new")]):
+        assert main(["restore", str(tmp_path), *command]) == 1
+        assert "names '../secrets.key', which is no file of a backup" in capsys.readouterr().err
     later = {**json.loads((made.folder / "backup" / "manifest.json").read_bytes()), "format": 2, "new": {}}
     (tmp_path / "manifest.json").write_text(json.dumps(later))
     with pytest.raises(StoreError, match="is a backup of format 2, made by runvitals"):

@@ -43,9 +43,13 @@ TRIED = {
     "relay", "token", "store", "simulate", "top", "sample", "metrics", "cloudwatch", "neuron",
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
     "project", "files", "leet", "usage", "alerts", "automations", "artifact", "sweep", "agent", "report",
-    "registry",
+    "registry", "docs", "tag", "rename", "note", "delete", "completion",
 }  # fmt: skip
-SERVERS = {"ui", "server"}  # which print an address, and log through the same streams
+SERVERS = {
+    "ui",
+    "server",
+    "mcp",
+}  # which print an address, and log through the same streams; `mcp` speaks JSON
 
 
 def is_obeyed(text: str) -> list[str]:
@@ -196,6 +200,9 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["sweep", EVIL], ["sweep", "--pause", EVIL], ["agent", EVIL], ["agent", EVIL, "--count", EVIL],
         ["artifact", "put", EVIL, "--name", EVIL], ["artifact", "get", EVIL], ["artifact", "ls", EVIL],
         ["artifact", "rm", EVIL],
+        ["docs", EVIL], ["docs", "--search", EVIL], ["tag", EVIL, "--add", EVIL],
+        ["tag", "abc", "--add", EVIL],
+        ["rename", "abc", EVIL], ["note", EVIL, EVIL], ["delete", EVIL], ["completion", EVIL],
         ["run", "--", EVIL], [EVIL], ["whoami", EVIL], ["doctor"], ["doctor", "--json"],
     ],
     ids=lambda words: "-".join(word if word.isprintable() else "evil" for word in words),
@@ -291,6 +298,7 @@ def test_only_known_modules_write_to_the_terminal() -> None:
     """Output elsewhere would bypass `runvitals.terminal`."""
     allowed = {
         "base/terminal_text.py",
+        "base/progress.py",  # numbers, and lines through the same streams
         "monitoring/settings/messages.py",  # `notify`, which escapes control characters
         "terminal/top/plain_text.py",  # what it prints is drawn by `drawing`, of inert text
         "terminal/leet/inspection.py",  # JSON in ASCII

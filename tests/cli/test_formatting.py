@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from runvitals.base.terminal_text import cut, harmless
-from runvitals.cli.formatting import duration, ending, inert, iso, moment, number, table
+from runvitals.cli.formatting import ending, inert, iso, moment, number, table
+from runvitals.model.durations import duration_text
 from runvitals.model.ending import Ending
 
 
@@ -42,7 +43,7 @@ def test_inert(text: str, shown: str) -> None:
     ],
 )
 def test_duration(ms: int, text: str) -> None:
-    assert duration(ms) == text
+    assert duration_text(ms) == text
 
 
 @pytest.mark.parametrize(

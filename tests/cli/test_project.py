@@ -35,7 +35,7 @@ def test_a_project_is_created_shown_and_renamed(digits: Command) -> None:
         1,
     ]
     assert "already exists" in digits("project", "create", "vision/digits", status=1)
-    assert "expected TEAM/NAME" in digits("project", "show", "digits", status=1)
+    assert "expected TEAM/NAME" in digits("project", "show", "digits", status=2)
     digits("project", "rename", "vision/digits", "numbers")
     assert "the project is 'vision/numbers' now" in digits("project", "show", "vision/digits", status=1)
     assert "there is no project" in digits("project", "show", "vision/letters", status=1)
@@ -69,7 +69,7 @@ def test_a_link_is_shown_once_and_revoked(digits: Command, where: str) -> None: 
 
 def test_a_project_is_given_away_deleted_and_restored(digits: Command, where: str) -> None:  # noqa: F811
     digits("project", "transfer", "vision/digits", "speech")
-    assert "is not the name" in digits("project", "delete", "speech/digits", "--confirm", "digit", status=1)
+    assert "is not the name" in digits("project", "delete", "speech/digits", "--confirm", "digit", status=2)
     assert as_json(digits("project", "delete", "speech/digits", "--confirm", "digits", "--json")) == {
         "runs": 1
     }

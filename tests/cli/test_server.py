@@ -302,7 +302,7 @@ def test_samples_are_dropped_by_hand(
     tmp_path: Path, years: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = years[:2]
-    assert main(["store", "drop", *store]) == 1
+    assert main(["store", "drop", *store]) == 2
     assert "specify what to keep: --keep 90d, --max-size 200GB, or both" in capsys.readouterr().err
     for dropped in (3, 0):
         assert main(["store", "drop", "--keep", "90d", "--max-size", "1GB", *store]) == 0

@@ -19,9 +19,12 @@ from runvitals.cli import main
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.database import migration
 from runvitals.server.database.database import Database
-from runvitals.server.database.migration import newest, present
+from runvitals.server.database.migration import downgrade, newest, present
 from runvitals.server.database.server_link import count_servers
 from runvitals.server.metadata_store import open_metadata_store
+from runvitals.server.pairing.pairing import pair
+from runvitals.store.samples.sqlite import SqliteChunks
+from runvitals.version import __version__
 from tests.cli.test_server import envelope, serving, values
 from tests.cli.test_several_servers import Stores, stores
 from tests.forked_command import ForkedCommand
@@ -129,6 +132,43 @@ def test_what_would_be_lost_prevents_a_downgrade(
     assert revision(path) == NEXT
 
 
+def test_an_upgrade_and_the_way_back_are_checked_before(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], install_later_version: Callable[[], None]
+) -> None:
+    folder, copy = str(tmp_path / "store"), str(tmp_path / "backup.tar")
+    at, path = ["--store", folder], f"{folder}/catalogue.db"
+    with SqliteChunks(folder) as samples, open_metadata_store(path) as store:
+        pair(samples, store)
+        ada = store.accounts.users.create("ada", CLI, now_ms=1)
+    assert main(["upgrade", "--check", *at]) == 0
+    assert "no revisions to apply\nservers may be replaced one after the other" in capsys.readouterr().out
+    with opened(path) as database:
+        downgrade(database, "0048")
+    assert main(["backup", copy, *at]) == 0
+    capsys.readouterr()
+    assert main(["upgrade", "--check", *at]) == 1
+    shown = capsys.readouterr().out
+    assert f"has revision 0048; runvitals {__version__} has {EARLIER}" in shown
+    assert "  0049: Buckets that keep the files of teams" in shown
+    assert "no backup was named" in shown
+    assert main(["upgrade", "--check", "--backup", copy, *at]) == 0
+    assert f"{copy} is 0.0 hours old" in capsys.readouterr().out
+    assert main(["upgrade", *at]) == 0
+    assert main(["downgrade", "--check", "0048", *at]) == 0
+    assert f"can return from revision {EARLIER} to 0048, and nothing is lost" in capsys.readouterr().out
+    install_later_version()
+    assert main(["upgrade", "--check", "--backup", copy, *at]) == 1
+    assert f"has tables of revision 0048, not {EARLIER}: make a new backup" in capsys.readouterr().out
+    assert main(["upgrade", *at]) == 0
+    with opened(path) as database:
+        badge = f"INSERT INTO badge (user_id) VALUES ({ada.id})"
+        database.write(lambda connection: connection.execute(text(badge)))
+    capsys.readouterr()
+    assert main(["downgrade", "--check", EARLIER, *at]) == 1
+    assert "1 badges: delete them\ndelete that, or restore the backup" in capsys.readouterr().out
+    assert revision(path) == NEXT
+
+
 def test_there_is_nothing_to_upgrade(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for command in (["upgrade"], ["downgrade", EARLIER]):
         assert main([*command, "--store", str(tmp_path / "typo")]) == 1
@@ -154,8 +194,10 @@ def test_several_servers_go_back_and_forth(
     stores: Stores,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
     install_later_version: Callable[[], None],
 ) -> None:
+    versions = migration.FOLDER
     samples, *metadata = stores.new()
     address, at = metadata[-1], ["--store", samples, *metadata, "--dir", str(tmp_path / "cli")]
 
@@ -182,6 +224,16 @@ def test_several_servers_go_back_and_forth(
         assert second.post("/api/v1/ingest", json=envelope(1)).json()["stored"] is True
         assert len(values(second)) == 6
         eventually(lambda: len(values(first)) == 6)  # the other server is notified
+        # Tables with which they can go on change beside them, as when servers are replaced one by one.
+        monkeypatch.setattr(migration, "FOLDER", versions)
+        later = later_version(tmp_path / "compatible", servers_go_on=True)
+        monkeypatch.setattr(migration, "FOLDER", later)
+        assert main(["upgrade", "--check", *at]) == 1  # without a backup
+        assert "servers may be replaced one after the other" in capsys.readouterr().out
+        open_metadata_store(address).close()
+        assert revision(address) == NEXT
+        assert first.post("/api/v1/ingest", json=envelope(0, run="another")).json()["stored"] is True
+        eventually(lambda: len(values(second, "another")) == 3)
 
 
 @pytest.mark.parametrize("state", ["new", "earlier"])

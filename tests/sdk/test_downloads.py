@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import runvitals
+from runvitals.base.progress import TransferProgress
 from runvitals.cli import main
 from runvitals.readers.journals.artifacts import LocalVersion
-from runvitals.sdk.artifacts.progress import TransferProgress
 from runvitals.sdk.artifacts.references import ReferenceChanged, identity
 from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
 
@@ -149,6 +149,8 @@ def test_references_are_fetched_and_checked(
 
 
 class Terminal(io.StringIO):
+    encoding = "utf-8"
+
     def isatty(self) -> bool:
         return True
 
@@ -162,7 +164,7 @@ class Terminal(io.StringIO):
 )
 def test_what_is_shown_of_a_long_transfer(stream: io.StringIO, expected: str) -> None:
     now = [0.0]
-    progress = TransferProgress("downloading", 20_000_000, 4, stream, lambda: now[0])
+    progress = TransferProgress("downloading", 20_000_000, 4, stream=stream, clock=lambda: now[0])
     progress.add(1_000_000)
     assert stream.getvalue() == ""
     now[0] = 10.0

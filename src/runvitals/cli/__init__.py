@@ -27,6 +27,10 @@ _SQLITE_FULL = 13
 _LISTING = ("-h", "--help", "--version")
 
 
+class WrongUsage(ValueError):
+    """Arguments that do not go together, or say nothing: the exit code is 2, as for unknown ones."""
+
+
 def main(argv: list[str] | None = None) -> int:
     """Run the command line; return 2 for invalid usage, 1 for an error, which is one line on stderr."""
     with harmless_output():
@@ -45,6 +49,12 @@ def _run(words: list[str]) -> int:
     except ModuleNotFoundError as error:
         print(f"runvitals: {inert(_missing_packages(arguments.command, error))}", file=sys.stderr)
         return 1
+    except WrongUsage as error:
+        print(
+            f"runvitals: {inert(redaction.text(str(error)))}; see `runvitals {arguments.command} --help`",
+            file=sys.stderr,
+        )
+        return 2
     except (ValueError, LookupError, OSError) as error:
         print(f"runvitals: {inert(redaction.text(error_text(error)))}", file=sys.stderr)
         return 1

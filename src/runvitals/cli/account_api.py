@@ -15,6 +15,7 @@ from contextlib import closing, contextmanager
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.account_output import Listing, Outcome, expected, printed
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.store_options import add_store, existing_metadata_address
@@ -215,4 +216,4 @@ def now_ms() -> int:
 def check_confirmation(arguments: argparse.Namespace, name: str) -> None:
     """Raise ValueError if `--confirm` is not the name."""
     if arguments.confirm != name:
-        raise ValueError(f"--confirm {arguments.confirm!r} is not the name {name!r}")
+        raise WrongUsage(f"--confirm {arguments.confirm!r} is not the name {name!r}")

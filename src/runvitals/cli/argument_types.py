@@ -1,4 +1,4 @@
-"""Parses durations and sizes given on the command line."""
+"""Parses values given on the command line, and says which arguments do not go together."""
 
 from __future__ import annotations
 

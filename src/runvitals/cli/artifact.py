@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from collections.abc import Iterator
-from contextlib import closing
-from dataclasses import replace
+from contextlib import closing, contextmanager
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from runvitals.cli.command_list import COMMANDS
@@ -16,8 +17,10 @@ from runvitals.model.artifact_names import checked_aliases
 from runvitals.model.artifacts import ArtifactAddress, ArtifactVersion
 
 if TYPE_CHECKING:
+    from runvitals.readers.servers.artifacts import ServerArtifacts
     from runvitals.sdk.artifacts.artifact import Artifact
 
+_DAY_S = 86_400
 _NAME = "[[entity/]project/]name[:alias]; the alias may be a version: v3"
 
 
@@ -48,10 +51,16 @@ def add(subparsers: Any) -> None:
     verify.add_argument("folder", metavar="FOLDER", nargs="?", help="default: artifacts/NAME:vN")
     listed = commands.add_parser("ls", help="list artifacts, or the versions of one")
     listed.add_argument("name", metavar="NAME", nargs="?", help="[[entity/]project/]name; default: all")
+    listed.add_argument("--json", action="store_true", help="print JSON, for scripts")
     remove = commands.add_parser("rm", help="say what depends on a version, and delete it with --yes")
     remove.add_argument("name", metavar="NAME", help=f"{_NAME}; without an alias all versions")
     remove.add_argument("--yes", action="store_true", help="delete it for good, with its aliases")
-    for command in (put, get, verify, listed, remove):
+    ttl = commands.add_parser("ttl", help="after how many days versions are deleted: say it, or set it")
+    ttl.add_argument("name", metavar="NAME", help="[[entity/]project/]name")
+    ttl.add_argument(
+        "days", metavar="DAYS", nargs="?", type=_days, help="a number, or never; linked versions are kept"
+    )
+    for command in (put, get, verify, listed, remove, ttl):
         command.add_argument("--project", help="default: as in the settings")
         add_dir(command)
 
@@ -71,7 +80,7 @@ def add_download(parser: Any) -> None:
 
 def run(arguments: argparse.Namespace) -> int:
     """Log, download, compare, list or delete artifacts; return 1 if that was not done, or they differ."""
-    actions = {"put": _put, "get": _get, "verify": _verify, "ls": _list, "rm": _remove}
+    actions = {"put": _put, "get": _get, "verify": _verify, "ls": _list, "rm": _remove, "ttl": _ttl}
     return actions[arguments.action](arguments)
 
 
@@ -104,7 +113,7 @@ def _put(arguments: argparse.Namespace) -> int:
 
 def _show_upload(arguments: argparse.Namespace, run_id: str) -> None:
     """Show how much of the files has arrived on the server, until all has or no relay sends them."""
-    from runvitals.sdk.artifacts.progress import TransferProgress
+    from runvitals.base.progress import TransferProgress
     from runvitals.sdk.delivery import upload_report
 
     scope = _scope(arguments)
@@ -154,28 +163,44 @@ def _found(arguments: argparse.Namespace) -> Artifact:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    rows = [_row(version) for version in _versions(arguments)]
-    if not rows and arguments.name is not None:
+    versions = list(_versions(arguments))
+    if not versions and arguments.name is not None:
         raise LookupError(f"there is no artifact {arguments.name!r}")
-    if rows:
+    rows = [_row(version) for version in versions]
+    if arguments.json:
+        print(json.dumps([asdict(version) for version in versions], indent=1))
+    elif rows:
         print(table([["NAME", "TYPE", "ALIASES", "FILES", "BYTES", "LOGGED (UTC)"], *rows]))
     return 0
 
 
-def _remove(arguments: argparse.Namespace) -> int:
-    from runvitals.readers.servers.artifacts import ServerArtifacts
+def _days(text: str) -> int:
+    """Return a number of days; 0 for `never`."""
+    if text == "never":
+        return 0
+    if not (text.isascii() and text.isdigit() and int(text)):
+        raise argparse.ArgumentTypeError(f"invalid {text!r}; expected a number of days, or never")
+    return int(text)
 
-    scope = _scope(arguments)
-    if scope.server is None:
-        raise ValueError(
-            "artifacts of this machine belong to the runs that logged them; a server deletes its own"
-        )
-    written = ArtifactAddress.parsed(arguments.name)
-    address = replace(
-        written, entity=written.entity or scope.entity, project=written.project or scope.project
-    )
-    alias = address.alias if ":" in arguments.name else None
-    with closing(ServerArtifacts.of(scope.server)) as artifacts:
+
+def _ttl(arguments: argparse.Namespace) -> int:
+    with _server_artifacts(arguments) as (artifacts, address):
+        expiring = None
+        if arguments.days is not None:
+            expiring = artifacts.set_time_to_live(address, arguments.days * _DAY_S or None)
+        ttl_s = artifacts.time_to_live_s(address)
+    said = "versions are kept"
+    if ttl_s is not None:
+        days = f"{ttl_s / _DAY_S:g} day{'' if ttl_s == _DAY_S else 's'}"
+        there = f" ({expiring:,} of those that are there)" if expiring else ""
+        said = f"versions are deleted {days} after they were logged{there}"
+    print(f"{inert(arguments.name)}: {said}")
+    return 0
+
+
+def _remove(arguments: argparse.Namespace) -> int:
+    alias = ArtifactAddress.parsed(arguments.name).alias if ":" in arguments.name else None
+    with _server_artifacts(arguments) as (artifacts, address):
         dependents = artifacts.dependents(address, alias)
         for line in _dependent_lines(dependents):
             print(inert(line))
@@ -188,6 +213,28 @@ def _remove(arguments: argparse.Namespace) -> int:
         artifacts.delete(address, alias)
     print(f"deleted {inert(arguments.name)}")
     return 0
+
+
+@contextmanager
+def _server_artifacts(arguments: argparse.Namespace) -> Iterator[tuple[ServerArtifacts, ArtifactAddress]]:
+    """Yield the artifacts of the server, and the address of the one that is named.
+
+    Raises:
+        ValueError: there is no server.
+    """
+    from runvitals.readers.servers.artifacts import ServerArtifacts
+
+    scope = _scope(arguments)
+    if scope.server is None:
+        raise ValueError(
+            "artifacts of this machine belong to the runs that logged them; a server deletes its own"
+        )
+    written = ArtifactAddress.parsed(arguments.name)
+    address = replace(
+        written, entity=written.entity or scope.entity, project=written.project or scope.project
+    )
+    with closing(ServerArtifacts.of(scope.server)) as artifacts:
+        yield artifacts, address
 
 
 def _dependent_lines(dependents: dict[str, Any]) -> Iterator[str]:

@@ -8,6 +8,7 @@ import signal
 import sys
 from collections.abc import Iterator
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.data_folder import directory
 from runvitals.cli.formatting import inert, number, table
 from runvitals.relay.destinations.cloudwatch import prices
@@ -24,12 +25,12 @@ def run(arguments: argparse.Namespace) -> int:
     """Send the reports on stdin, or print what would be sent; return the exit code."""
     check_namespace(arguments.namespace)
     if arguments.run and not arguments.dry_run:
-        raise ValueError(
+        raise WrongUsage(
             "--run requires --dry-run; to send a run's metrics, add the destination "
             "cloudwatch:REGION/NAMESPACE?include=… to the setting `destinations`"
         )
     if not arguments.run and sys.stdin.isatty():
-        raise ValueError("expected reports on stdin: neuron-monitor | runvitals cloudwatch --region REGION")
+        raise WrongUsage("expected reports on stdin: neuron-monitor | runvitals cloudwatch --region REGION")
     return _dry_run(arguments) if arguments.dry_run else _send(arguments)
 
 

@@ -6,6 +6,7 @@ import argparse
 import os
 from typing import TYPE_CHECKING
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.argument_types import size_bytes, time_ms
 from runvitals.model.durations import DAY_MS
 
@@ -65,17 +66,17 @@ def cold_settings(arguments: argparse.Namespace, in_folder: bool = True) -> Cold
     if arguments.cold_storage is None:
         for name in ("cold_after", "cold_cache"):
             if getattr(arguments, name) is not None:
-                raise ValueError(f"--{name.replace('_', '-')} needs --cold-storage")
+                raise WrongUsage(f"--{name.replace('_', '-')} needs --cold-storage")
         return None
     if not in_folder:
-        raise ValueError(
+        raise WrongUsage(
             "--cold-storage is for a store in a folder: ClickHouse moves old samples to a bucket by a "
             "storage policy, see the documentation"
         )
     after_ms = _AFTER_MS if arguments.cold_after is None else arguments.cold_after
     cache_bytes = _CACHE_BYTES if arguments.cold_cache is None else arguments.cold_cache
     if after_ms < DAY_MS:
-        raise ValueError("--cold-after must be at least 1d")
+        raise WrongUsage("--cold-after must be at least 1d")
     from runvitals.store.samples.cold.storage import ColdSettings
 
     return ColdSettings(arguments.cold_storage, after_ms, cache_bytes)

@@ -11,6 +11,10 @@ COMMANDS: Final = {
     "mcp": "let assistants (language models) read runs, over the Model Context Protocol",
     "runs": "list the runs in the data folder, newest first",
     "show": "show a run: state, facts, events, and statistics of all metrics",
+    "tag": "add tags to runs, and remove others",
+    "rename": "give a run another name",
+    "note": "write notes about a run",
+    "delete": "move runs to the trash, or restore them",
     "findings": "say what is wrong with a run, why, what it costs, and what to do",
     "export": "export all samples of a run as CSV or JSON lines",
     "files": "list or copy the files that a run saved or logged",
@@ -19,7 +23,7 @@ COMMANDS: Final = {
     "report": "write a report of a server to a file: HTML, Markdown or PDF",
     "sweep": "make a sweep, a search for the best parameters, or control one",
     "agent": "start the runs of a sweep, one after the other",
-    "import": "import runs of W&B, MLflow, TensorBoard, Neptune, trackio, CSV",
+    "import": "import runs of W&B, MLflow, TensorBoard, Neptune, trackio, ClearML, CSV",
     "sample": "read all metrics of this machine once",
     "top": "live view of this machine in the terminal, without a run",
     "doctor": "check what works on this machine and suggest fixes",
@@ -36,6 +40,7 @@ COMMANDS: Final = {
     "neuron": "write and check the configuration file of AWS's neuron-monitor",
     "server": "store and show the runs of many machines",
     "docs": "print the guides in the terminal, list their topics, search them",
+    "completion": "print the script that completes commands in bash, zsh or fish",
     "token": "create, list and revoke the access tokens of a server",
     "user": "create, change and remove the users of a server",
     "team": "create and remove the teams of a server, and change their members",
@@ -54,5 +59,5 @@ COMMANDS: Final = {
     "upgrade": "upgrade the tables of a server, or say what an upgrade would do",
     "downgrade": "return the tables of a server to those of an earlier version",
 }
-EXTRAS = {"leet": "tui", "mcp": "mcp"}
+EXTRAS = {"leet": "tui", "mcp": "mcp", "completion": "completion"}
 """Command → extra that installs its packages, if it is not `server`."""

@@ -14,6 +14,7 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.account_output import Outcome, expected
 from runvitals.cli.first_administrator import tell_removed
 
@@ -179,7 +180,7 @@ def rotate_key(accounts: AccountStore, arguments: argparse.Namespace, by: Actor,
 def add_issuer(accounts: AccountStore, arguments: argparse.Namespace, by: Actor, now_ms: int) -> Outcome:
     """Accept the tokens of a service, without asking it."""
     if not arguments.url.startswith("https://"):
-        raise ValueError(f"invalid URL {arguments.url!r}; expected https://…")
+        raise WrongUsage(f"invalid URL {arguments.url!r}; expected https://…")
     keys = None
     if arguments.keys is not None:
         from runvitals.server.sign_on.tokens import checked_keys

@@ -8,6 +8,7 @@ import pydoc
 import sys
 from typing import Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import table
 from runvitals.tools import guides
@@ -28,7 +29,7 @@ def add(subparsers: Any) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Print a page, or list those that there are, or that match; return 0."""
     if arguments.topic is not None and arguments.search is not None:
-        raise ValueError("expected a topic or --search, not both")
+        raise WrongUsage("expected a topic or --search, not both")
     if arguments.topic is not None:
         page = guides.guide(arguments.topic)
         if arguments.json:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import csv
+import io
 import json
 import os
 import sys
@@ -16,7 +17,9 @@ from dataclasses import dataclass
 from heapq import merge
 from typing import Any, TextIO, get_args
 
+from runvitals.base.progress import WorkProgress
 from runvitals.base.terminal_text import inert, raw
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import iso
@@ -72,6 +75,7 @@ def add(subparsers: Any) -> None:
     )
     parser.add_argument("--history", action="store_true", help="export log() rows instead of samples")
     parser.add_argument("-o", "--output", metavar="FILE", help="output file; default: standard output")
+    parser.add_argument("-q", "--quiet", action="store_true", help="do not show how far it is")
     add_dir(parser)
 
 
@@ -79,7 +83,7 @@ def run(arguments: argparse.Namespace) -> int:
     """Write the samples or rows of a run; return 0."""
     folder = directory(arguments)
     if arguments.history and arguments.names != "runvitals":
-        raise ValueError(
+        raise WrongUsage(
             f"--names {arguments.names} applies to samples only and cannot be combined with --history"
         )
     run_folder = paths.run_dir(find_run(arguments.id, folder), folder)
@@ -94,14 +98,21 @@ def run(arguments: argparse.Namespace) -> int:
             out = files.enter_context(
                 open(arguments.output, "w", encoding="utf-8", newline="", opener=_private)
             )
+        progress = WorkProgress("exporting", 0, "rows", io.StringIO() if _is_silent(arguments) else None)
+        files.enter_context(progress)
         if arguments.format == "csv":
-            write_csv(rows, origins, out)
+            write_csv(rows, origins, out, progress)
         else:
-            write_jsonl(rows(), "data" if arguments.history else "metrics", out)
+            write_jsonl(rows(), "data" if arguments.history else "metrics", out, progress)
         out.flush()
     for problem in journal.problems:
         print(f"runvitals: {inert(problem)}", file=sys.stderr)
     return 0
+
+
+def _is_silent(arguments: argparse.Namespace) -> bool:
+    """Return whether nothing says how far it is: the rows on the screen do."""
+    return arguments.quiet or (arguments.output is None and sys.stdout.isatty())
 
 
 def _private(path: str, flags: int) -> int:
@@ -215,17 +226,26 @@ def _values_by_name(record: Record) -> dict[str, Any]:
     return dict(leaves(record.value.get("data") or {}))
 
 
-def write_csv(rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO) -> None:
+def write_csv(
+    rows: Callable[[], Iterable[ExportRow]], origins: Sequence[str], out: TextIO, progress: WorkProgress
+) -> None:
     """Write one line per row and one column per key, with text that no spreadsheet runs as a formula.
 
     Iterates twice: first to collect the keys.
     """
-    keys = list(dict.fromkeys(key for row in rows() for key in row.values))
+    found: dict[str, None] = {}
+    total = 0
+    for row in rows():
+        total += 1
+        found.update(dict.fromkeys(row.values))
+    keys = list(found)
+    progress.expect(total)
     lines = csv.writer(out, lineterminator="\n")
     lines.writerow(["time_ms", "time", *origins, *map(inert_cell, keys)])
     for row in rows():
         cells = [*(row.origin[name] for name in origins), *(row.values.get(key) for key in keys)]
         lines.writerow([row.time_ms, iso(row.time_ms), *map(_cell, cells)])
+        progress.add()
 
 
 def _cell(value: object) -> object:
@@ -238,9 +258,10 @@ def _cell(value: object) -> object:
     return value if isinstance(value, int) else json.dumps(finite(value))
 
 
-def write_jsonl(rows: Iterable[ExportRow], name: str, out: TextIO) -> None:
+def write_jsonl(rows: Iterable[ExportRow], name: str, out: TextIO, progress: WorkProgress) -> None:
     """Write one JSON object per row, with its values under `name`."""
     for row in rows:
         values = {key: finite(value) for key, value in row.values.items()}
         line = {"time_ms": row.time_ms, "time": iso(row.time_ms), **row.origin, name: values}
         out.write(json.dumps(line, allow_nan=False) + "\n")
+        progress.add()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import shutil
 import sys
@@ -46,6 +47,7 @@ def add(subparsers: Any) -> None:
     parser.add_argument(
         "-o", "--output", metavar="FOLDER", help="copy them into this folder; created if missing"
     )
+    parser.add_argument("--json", action="store_true", help="print JSON, for scripts")
     add_dir(parser)
 
 
@@ -62,7 +64,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         return _copy(files, arguments.output)
     rows = [[inert(file.name), f"{file.bytes:,}", file.type, moment(file.time_ms)] for file in files]
-    if rows:
+    if arguments.json:
+        print(json.dumps([file._asdict() for file in files], indent=1))
+    elif rows:
         print(table([["NAME", "BYTES", "TYPE", "SAVED (UTC)"], *rows]))
     return 0
 

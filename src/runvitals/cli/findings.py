@@ -13,6 +13,7 @@ from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, number, table
@@ -86,9 +87,9 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.server is not None:
         return _of_server(arguments)
     if arguments.team is not None:
-        raise ValueError("--team needs --server: the data folder knows no teams")
+        raise WrongUsage("--team needs --server: the data folder knows no teams")
     if arguments.organisation:
-        raise ValueError("--organisation needs --server: the data folder knows no organisation")
+        raise WrongUsage("--organisation needs --server: the data folder knows no organisation")
     judged = list(_runs(arguments))
     if arguments.json:
         print(
@@ -121,7 +122,7 @@ def _of_server(arguments: argparse.Namespace) -> int:
     from runvitals.readers.servers.client import Client
 
     if arguments.organisation and arguments.project is not None:
-        raise ValueError("--organisation is of all projects: leave out --project")
+        raise WrongUsage("--organisation is of all projects: leave out --project")
     chosen: dict[str, Any] = {
         "entity": arguments.team,
         "since_ms": max(time.time_ns() // 1_000_000 - arguments.since, 0),

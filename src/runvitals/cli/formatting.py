@@ -29,26 +29,6 @@ def _pad(cell: str, width: int, is_right: bool) -> str:
     return blanks + cell if is_right else cell + blanks
 
 
-def duration(ms: int) -> str:
-    """Return a duration in its three largest units.
-
-    Example:
-        >>> duration(83_000), duration(4_210), duration(93_784_000)
-        ('1 min 23 s', '4.2 s', '1 d 2 h 3 min')
-    """
-    if ms < 60_000:
-        return f"{ms / 1000:.1f} s"
-    seconds = ms // 1000
-    parts = (
-        (seconds // 86_400, "d"),
-        (seconds // 3600 % 24, "h"),
-        (seconds // 60 % 60, "min"),
-        (seconds % 60, "s"),
-    )
-    first = next(i for i, (count, _) in enumerate(parts) if count)
-    return " ".join(f"{count} {unit}" for count, unit in parts[first : first + 3] if count)
-
-
 def moment(ms: int) -> str:
     """Return a time in UTC, to the second; the number itself if it is out of the calendar's range."""
     try:

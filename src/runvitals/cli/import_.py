@@ -1,4 +1,4 @@
-"""`runvitals import SOURCE …`: import runs of W&B, MLflow, TensorBoard, Neptune, trackio and CSV files."""
+"""`runvitals import SOURCE …`: import runs that W&B, MLflow, TensorBoard and other systems recorded."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.progress import WorkProgress
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
@@ -18,6 +21,7 @@ from runvitals.monitoring.settings.settings import SETTINGS
 
 if TYPE_CHECKING:
     from runvitals.readers.importers.report import ImportReport
+    from runvitals.readers.wandb_files.importer import ImportResult
 
 _FORMS = (
     "wandb:ENTITY/PROJECT",
@@ -26,6 +30,7 @@ _FORMS = (
     "csv:FILE",
     "neptune:FOLDER",
     "trackio:FOLDER",
+    "clearml:FOLDER",
 )
 _KINDS = tuple(form.partition(":")[0] for form in _FORMS)
 
@@ -46,7 +51,7 @@ def add(subparsers: Any) -> None:
         help="a .wandb file, or a folder of them (wandb/); wandb:ENTITY/PROJECT[/RUN] of a W&B server; "
         "mlflow:URI with a SQLite file, a folder mlruns, or a server's URL; tensorboard:FOLDER; csv:FILE or "
         "csv:FOLDER; neptune:FOLDER with the Parquet files of neptune-exporter; trackio:FOLDER or "
-        "trackio:PROJECT.db",
+        "trackio:PROJECT.db; clearml:FOLDER or clearml:FILE.zip of an offline session",
     )
     parser.add_argument("--project", help="default: as in the source")
     parser.add_argument(
@@ -68,6 +73,7 @@ def add(subparsers: Any) -> None:
         action="store_true",
         help="read everything, print what would be imported and what would not, and keep nothing",
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors and what was left out only")
     add_dir(parser)
 
 
@@ -122,13 +128,7 @@ def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) 
     ids: list[str] = []
     failed = 0
     for address in addresses:
-        printed: set[str] = set()
-        report = None
-        for report in _reports(kind, address, arguments):
-            for run_id, text in report.imported.items():
-                if run_id not in printed:
-                    printed.add(run_id)
-                    print(inert(text), flush=True)
+        report = _followed(_reports(kind, address, arguments), arguments.quiet)
         if report is None:
             continue
         for run_id, reason in report.failed.items():
@@ -140,6 +140,21 @@ def _import_all(kind: str, addresses: list[str], arguments: argparse.Namespace) 
         ids += [*report.imported, *report.existing]
         failed += len(report.failed)
     return ids, failed
+
+
+def _followed(reports: Iterator[ImportReport], quiet: bool) -> ImportReport | None:
+    """Print a line about each imported run, and how far the import is; return the last report."""
+    report, printed, done = None, 0, 0
+    with nullcontext() if quiet else WorkProgress("importing", 0, "runs") as progress:
+        for report in reports:
+            if progress is None:
+                continue
+            for text in islice(report.imported.values(), printed, None):
+                progress.print(inert(text))
+            progress.expect(report.total)
+            progress.add(report.done - done)
+            printed, done = len(report.imported), report.done
+    return report
 
 
 def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator[ImportReport]:
@@ -157,6 +172,10 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
         from runvitals.readers.importers.neptune.importer import import_neptune
 
         return import_neptune(address, folder, project, run_id, team)
+    if kind == "clearml":
+        from runvitals.readers.importers.clearml.importer import import_clearml
+
+        return import_clearml(address, folder, project, run_id, team)
     if kind == "trackio":
         from runvitals.readers.importers.trackio.importer import import_trackio
 
@@ -189,32 +208,39 @@ def _import_files(paths: list[str], arguments: argparse.Namespace) -> tuple[list
 
     to_import = [file for path in paths for file in files(path)]
     if arguments.run and len(to_import) > 1:
-        raise ValueError(
+        raise WrongUsage(
             f"--run {arguments.run} applies to a single file, but {len(to_import)} files were found"
         )
     team = _team(arguments)
     ids = []
-    for file in to_import:
-        try:
-            done = import_file(file, directory(arguments), arguments.run, arguments.project, team)
-        except FileExistsError as error:
-            print(inert(f"{file}: {error}"), file=sys.stderr)
-            continue
-        text = f"{done.samples} samples, {done.rows} log() rows, {done.console_records} console records"
-        if done.damaged:
-            text += f"; skipped {done.damaged} damaged records"
-        if done.cut:
-            text += "; the file ends in the middle of a record"
-        print(inert(f"{done.run} of project {done.project}: {text}"))
-        ids.append(done.run)
+    with nullcontext() if arguments.quiet else WorkProgress("importing", len(to_import), "files") as progress:
+        for file in to_import:
+            try:
+                done = import_file(file, directory(arguments), arguments.run, arguments.project, team)
+            except FileExistsError as error:
+                print(inert(f"{file}: {error}"), file=sys.stderr)
+            else:
+                ids.append(done.run)
+                if progress is not None:
+                    progress.print(inert(f"{done.run} of project {done.project}: {_counts(done)}"))
+            if progress is not None:
+                progress.add()
     return ids, len(to_import) - len(ids)
+
+
+def _counts(done: ImportResult) -> str:
+    """Say what of a `.wandb` file was imported, and what was not."""
+    text = f"{done.samples} samples, {done.rows} log() rows, {done.console_records} console records"
+    if done.damaged:
+        text += f"; skipped {done.damaged} damaged records"
+    return text + "; the file ends in the middle of a record" * done.cut
 
 
 def _deliver(ids: list[str], arguments: argparse.Namespace) -> int:
     """Deliver runs; return how many destinations of runs failed."""
     from runvitals.cli.sync import deliver
 
-    return len(deliver(ids, arguments.to, directory(arguments)))
+    return len(deliver(ids, arguments.to, directory(arguments), arguments.quiet))
 
 
 def files(path: str) -> Iterator[str]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runvitals.base import stored_keys
 from runvitals.base.terminal_text import inert
+from runvitals.cli import WrongUsage
 from runvitals.cli.argument_types import integer_between
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
@@ -43,7 +44,7 @@ def run(arguments: argparse.Namespace) -> int:
     from runvitals.tools.assistant.protocol_server import protocol_server
 
     if arguments.server and arguments.dir:
-        raise ValueError("expected one of --server and --dir, not both")
+        raise WrongUsage("expected one of --server and --dir, not both")
     url = arguments.server or (None if arguments.dir else resolve({}, os.environ, os.getcwd())["server"])
     api_of_key = _of_journals(directory(arguments)) if url is None else _of_server(url)
     server = protocol_server(api_of_key, with_server=url is not None, writes=arguments.write)

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from runvitals.base.terminal_text import inert
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.relay.destinations.cloudwatch import neuron_config
 
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _config(arguments: argparse.Namespace) -> int:
     metrics = [name.strip() for name in arguments.metrics.split(",") if name.strip()]
     if not metrics:
-        raise ValueError("--metrics: expected at least one metric, for example neuroncore_utilization")
+        raise WrongUsage("--metrics: expected at least one metric, for example neuroncore_utilization")
     config = neuron_config.minimal(metrics, arguments.period, arguments.tag_filter)
     print(json.dumps(config, indent=2, ensure_ascii=False))
     more = neuron_config.unselected_metrics(metrics)

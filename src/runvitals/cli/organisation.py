@@ -6,6 +6,7 @@ import argparse
 import json
 from typing import Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.account_api import AccountApi, Call, add_actions, finish, run_on_accounts
 from runvitals.cli.account_output import Columns, Listing, Outcome, when
 from runvitals.cli.argument_types import integer_between, row_id
@@ -83,7 +84,7 @@ def _set(api: AccountApi, arguments: argparse.Namespace) -> Outcome:
 def _change(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals:
-        raise ValueError(f"invalid setting {text!r}; expected NAME=VALUE")
+        raise WrongUsage(f"invalid setting {text!r}; expected NAME=VALUE")
     try:
         return name, json.loads(value)
     except ValueError:

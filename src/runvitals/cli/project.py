@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.account_api import (
     AccountApi,
     Call,
@@ -83,7 +84,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _both_names(path: str) -> tuple[str, str]:
     entity, slash, name = path.partition("/")
     if not (entity and slash and name):
-        raise ValueError(f"invalid project {path!r}; expected TEAM/NAME")
+        raise WrongUsage(f"invalid project {path!r}; expected TEAM/NAME")
     return entity, name
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 from contextlib import closing
 from typing import Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.artifact import add_download
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, moment, table
@@ -41,6 +43,8 @@ def add(subparsers: Any) -> None:
     alias.add_argument("--request", metavar="WHY", nargs="?", const="", help="ask for it, if it is protected")
     requests = commands.add_parser("requests", help="list the open requests for protected aliases")
     requests.add_argument("name", metavar="NAME", help="team/registry")
+    for listing in (listed, requests):
+        listing.add_argument("--json", action="store_true", help="print JSON, for scripts")
     decide = commands.add_parser("decide", help="decide about a request")
     decide.add_argument("name", metavar="NAME", help="team/registry")
     decide.add_argument("number", metavar="NUMBER", type=int)
@@ -76,20 +80,20 @@ def _list(connection: Any, arguments: argparse.Namespace) -> None:
     from runvitals.readers.servers.registries import registry_names
 
     if arguments.name is None:
+        listed = list(registry_names(connection))
         rows = [
             [f"{row['entity']}/{row['name']}", str(row["collections"]), str(row["versions"])]
-            for row in registry_names(connection)
+            for row in listed
         ]
-        _print(["REGISTRY", "COLLECTIONS", "VERSIONS"], rows)
+        _print(["REGISTRY", "COLLECTIONS", "VERSIONS"], rows, listed, arguments)
         return
     registry, collection, _ = _parts(connection, arguments.name)
     if not collection:
-        rows = [
-            [row["name"], row["type"], _aliases(row["aliases"]), str(row["versions"])]
-            for row in registry.collections()
-        ]
-        _print(["COLLECTION", "TYPE", "ALIASES", "VERSIONS"], rows)
+        listed = list(registry.collections())
+        rows = [[row["name"], row["type"], _aliases(row["aliases"]), str(row["versions"])] for row in listed]
+        _print(["COLLECTION", "TYPE", "ALIASES", "VERSIONS"], rows, listed, arguments)
         return
+    listed = list(registry.versions(collection))
     rows = [
         [
             f"v{row['version']}",
@@ -98,17 +102,21 @@ def _list(connection: Any, arguments: argparse.Namespace) -> None:
             row["author"],
             moment(row["created_ms"]),
         ]
-        for row in registry.versions(collection)
+        for row in listed
     ]
-    _print(["VERSION", "ALIASES", "BYTES", "BY", "LINKED (UTC)"], rows)
+    _print(["VERSION", "ALIASES", "BYTES", "BY", "LINKED (UTC)"], rows, listed, arguments)
 
 
 def _aliases(aliases: dict[str, int]) -> str:
     return ", ".join(f"{alias} v{number}" for alias, number in sorted(aliases.items()))
 
 
-def _print(head: list[str], rows: list[list[str]]) -> None:
-    if rows:
+def _print(
+    head: list[str], rows: list[list[str]], listed: list[dict[str, Any]], arguments: argparse.Namespace
+) -> None:
+    if arguments.json:
+        print(json.dumps(listed, indent=1))
+    elif rows:
         print(table([head, *([inert(text) for text in row] for row in rows)]))
 
 
@@ -141,6 +149,7 @@ def _alias(connection: Any, arguments: argparse.Namespace) -> None:
 
 def _requests(connection: Any, arguments: argparse.Namespace) -> None:
     registry, _, _ = _parts(connection, arguments.name)
+    listed = list(registry.requests("open"))
     rows = [
         [
             str(row["id"]),
@@ -149,9 +158,9 @@ def _requests(connection: Any, arguments: argparse.Namespace) -> None:
             row["author"],
             moment(row["created_ms"]),
         ]
-        for row in registry.requests("open")
+        for row in listed
     ]
-    _print(["REQUEST", "VERSION", "ALIAS", "BY", "SINCE (UTC)"], rows)
+    _print(["REQUEST", "VERSION", "ALIAS", "BY", "SINCE (UTC)"], rows, listed, arguments)
 
 
 def _decide(connection: Any, arguments: argparse.Namespace) -> None:
@@ -173,5 +182,5 @@ def _parts(connection: Any, text: str) -> tuple[Any, str, str]:
 def _version(connection: Any, text: str) -> tuple[Any, str, str]:
     registry, collection, name = _parts(connection, text)
     if not collection:
-        raise ValueError(f"{text!r} names no collection; expected {_VERSION}")
+        raise WrongUsage(f"{text!r} names no collection; expected {_VERSION}")
     return registry, collection, name

@@ -9,6 +9,7 @@ import signal
 import time
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert, moment, table
@@ -68,7 +69,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.words == [STATUS]:
         return _status(arguments)
     if arguments.json:
-        raise ValueError("--json requires `runvitals relay status`")
+        raise WrongUsage("--json requires `runvitals relay status`")
     return _deliver(arguments)
 
 
@@ -129,9 +130,9 @@ def _say(text: str) -> None:
 
 
 def _status(arguments: argparse.Namespace) -> int:
+    from runvitals.base.progress import size_text
     from runvitals.monitoring.monitor import relay_connection
     from runvitals.relay.engine.cursor import find_cursors
-    from runvitals.sdk.artifacts.progress import size_text
 
     folder = directory(arguments)
     response = relay_connection.ask(folder, {"op": "hello"}, _RELAY_TIMEOUT_S)

@@ -8,6 +8,7 @@ import sys
 from typing import Any
 
 from runvitals.base.terminal_text import inert
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 
 _FORMATS = ("html", "md", "pdf")
@@ -39,7 +40,7 @@ def run(arguments: argparse.Namespace) -> int:
     output = arguments.output
     kind = arguments.format or _format_of(output)
     if kind == "pdf" and output is None and sys.stdout.isatty():
-        raise ValueError("a PDF is no text: name a file with --output")
+        raise WrongUsage("a PDF is no text: name a file with --output")
     content = _content(read_report(arguments.report, arguments.server), kind)
     if output is None:
         if sys.stdout.isatty():  # what others wrote must not control the terminal

@@ -7,6 +7,7 @@ import os
 import sys
 from typing import Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.argument_types import joined_setting
 from runvitals.cli.command_list import COMMANDS
 from runvitals.monitoring.settings.settings import SETTINGS, Settings, trace
@@ -55,7 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
 
     words = arguments.words[1:] if arguments.words[:1] == ["--"] else arguments.words
     if not words:
-        raise ValueError("no command given; usage: runvitals run [options] -- CMD …")
+        raise WrongUsage("no command given; usage: runvitals run [options] -- CMD …")
     options = {name: joined_setting(name, getattr(arguments, name)) for name in _OPTIONS}
     chosen = Settings(**options, quiet=arguments.quiet, console=arguments.console).given
     traced = trace(chosen, os.environ, working_folder())

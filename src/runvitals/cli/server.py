@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli import mail_test, quick_start
+from runvitals.cli import mail_test, quick_start, server_check
 from runvitals.cli.argument_types import address, positive_integer, size_bytes, time_ms
 from runvitals.cli.cold_storage import add_cold_storage, cold_settings
 from runvitals.cli.command_list import COMMANDS
@@ -52,6 +52,13 @@ def add(subparsers: Any) -> None:
         "listens on loopback, every request needs a token (`runvitals token create NAME`). Until there is an "
         "administrator, the server prints a link to create one.",
     )
+    _add_options(parser)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION")
+    mail_test.add_action(actions, add_store)
+    server_check.add_action(actions, _add_options)
+
+
+def _add_options(parser: argparse.ArgumentParser) -> None:
     _add_listening(parser)
     add_accounts(parser)
     parser.add_argument(
@@ -78,8 +85,6 @@ def add(subparsers: Any) -> None:
         help="format of the log on stderr; default: text",
     )
     add_store(parser)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION")
-    mail_test.add_action(actions, add_store)
 
 
 def _add_listening(parser: argparse.ArgumentParser) -> None:
@@ -204,6 +209,8 @@ def run(arguments: argparse.Namespace) -> int:
         folder, metadata_address = store_locations(arguments)
         keys = arguments.secret_keys or os.path.join(folder, SECRETS_FILE)
         return mail_test.run(arguments, metadata_address, keys, _fix_settings)
+    if arguments.action == server_check.NAME:
+        return server_check.run(arguments)
     with quick_start.for_imports():
         from runvitals.server.background import work as background  # noqa: F401 - fails early if a dependency is missing
         from runvitals.server.http import serve

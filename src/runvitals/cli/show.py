@@ -10,7 +10,8 @@ from typing import Any
 
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
-from runvitals.cli.formatting import duration, ending, inert, moment, number, table
+from runvitals.cli.formatting import ending, inert, moment, number, table
+from runvitals.model.durations import duration_text
 from runvitals.model.failure import Failure
 from runvitals.model.host import Host
 from runvitals.model.run import Run
@@ -82,7 +83,7 @@ def _facts(run: Run) -> list[list[str]]:
         ["out of memory", {True: "yes", False: "no", None: ""}[run.out_of_memory]],
         ["deleted", "" if run.deleted_ms is None else f"in the trash since {moment(run.deleted_ms)} UTC"],
         ["started", f"{moment(run.started_ms)} UTC"],
-        ["duration", duration(run.duration_ms)],
+        ["duration", duration_text(run.duration_ms)],
         ["hosts", inert(_hosts(run.hosts))],
         ["limits", inert("; ".join(_limits(run)))],
         ["command", inert(shlex.join(run.command))],

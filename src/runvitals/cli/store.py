@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from runvitals.base.terminal_text import inert
-from runvitals.cli import store_migration, store_repair
+from runvitals.cli import WrongUsage, store_migration, store_repair
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import table
@@ -31,7 +33,8 @@ def add(subparsers: Any) -> None:
         "A server may use it at the same time, except for repair, compact, drop, and migrate with metadata.",
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-    actions.add_parser("stats", help="statistics of each file")
+    stats = actions.add_parser("stats", help="statistics of each file")
+    stats.add_argument("--json", action="store_true", help="print JSON, for scripts")
     check = actions.add_parser(
         "check",
         help="read and decode all samples and metadata; exit code 1 if there is a problem",
@@ -77,15 +80,18 @@ def run(arguments: argparse.Namespace) -> int:
         raise ValueError(f"`store {arguments.action}` is for samples in a folder: {folder} is not one")
     if arguments.action == "drop":
         return _drop(folder, arguments.keep, arguments.max_size)
-    actions = {"stats": _stats, "compact": _compact}
-    return actions[arguments.action](folder)
+    return _stats(folder, arguments.json) if arguments.action == "stats" else _compact(folder)
 
 
-def _stats(folder: str) -> int:
+def _stats(folder: str, as_json: bool) -> int:
     from runvitals.store.samples.sqlite.inventory import inventory
 
     heading = ["FILE", "MB", "COLD MB", "RUNS", "SAMPLES", "BYTES/SAMPLE", "CHUNKS", "PACKS", "DAMAGED"]
-    rows = [_row(file) for file in inventory(folder)]
+    files = list(inventory(folder))
+    if as_json:
+        print(json.dumps([asdict(file) for file in files], indent=1))
+        return 0
+    rows = [_row(file) for file in files]
     print(table([heading, *rows], right=frozenset(range(1, 9))))
     return 0
 
@@ -116,7 +122,7 @@ def _drop(folder: str, keep_ms: int | None, size_bytes: int | None) -> int:
     from runvitals.store.samples.sqlite import SqliteChunks, log
 
     if keep_ms is None and size_bytes is None:
-        raise ValueError("specify what to keep: --keep 90d, --max-size 200GB, or both")
+        raise WrongUsage("specify what to keep: --keep 90d, --max-size 200GB, or both")
     log.existing_path(folder)
     with SqliteChunks(folder) as store:
         store.flush()

@@ -7,8 +7,10 @@ import os
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
+from runvitals.base.progress import TransferProgress
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.data_folder import add_dir, directory
 from runvitals.cli.formatting import inert
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 # A destination is considered unreachable after this many failures in a row, with different runs.
 _UNREACHABLE_AFTER = 3
 _RELAY_S = 10.0
+_SHOWN = 20
+_WITH_PROGRESS = 2
 
 
 def add(subparsers: Any) -> None:
@@ -44,6 +48,7 @@ def add(subparsers: Any) -> None:
         metavar="URL",
         help="a server or other destination; default: the settings `server` and `destinations`",
     )
+    parser.add_argument("-q", "--quiet", action="store_true", help="print errors only")
     add_dir(parser)
 
 
@@ -55,13 +60,21 @@ def run(arguments: argparse.Namespace) -> int:
     if not ids and not failed:
         print(f"no runs in {inert(folder)}")
     for destination in addresses:
-        failed += DestinationSync(destination, environ).deliver(ids, folder)
-    if failed:
-        _print_error(f"not delivered: {', '.join(failed)}")
+        failed += DestinationSync(destination, environ, arguments.quiet).deliver(ids, folder)
+    _print_end(failed, len(ids) * len(addresses))
     return 1 if failed else 0
 
 
-def deliver(ids: Sequence[str], to: str, folder: str) -> list[str]:
+def _print_end(failed: Sequence[str], total: int) -> None:
+    """Say at the end which deliveries failed, and that they can be repeated."""
+    if failed:
+        delivered = f"{total - len(failed)} of {total} delivered; " if total > len(failed) else ""
+        _print_error(f"{delivered}nothing is lost: what is missing is sent when you repeat it")
+        more = f" and {len(failed) - _SHOWN} more" if len(failed) > _SHOWN else ""
+        _print_error(f"not delivered: {', '.join(failed[:_SHOWN])}{more}")
+
+
+def deliver(ids: Sequence[str], to: str, folder: str, quiet: bool = False) -> list[str]:
     """Deliver runs of a data folder to a destination; return those not fully delivered, as text.
 
     Raises:
@@ -71,7 +84,7 @@ def deliver(ids: Sequence[str], to: str, folder: str) -> list[str]:
     return [
         text
         for destination in addresses
-        for text in DestinationSync(destination, environ).deliver(ids, folder)
+        for text in DestinationSync(destination, environ, quiet).deliver(ids, folder)
     ]
 
 
@@ -109,15 +122,28 @@ def _destinations(to: str | None) -> tuple[list[str], dict[str, str]]:
 class DestinationSync:
     """Delivers runs to one destination until it becomes unreachable."""
 
-    def __init__(self, destination: str, environ: Mapping[str, str]) -> None:
+    def __init__(self, destination: str, environ: Mapping[str, str], quiet: bool = False) -> None:
         self._environ = environ
+        self._quiet = quiet
+        self._progress: TransferProgress | None = None
         self._destination = destination
         self._failures = 0
 
     def deliver(self, ids: Sequence[str], folder: str) -> list[str]:
         """Deliver runs; return those not fully delivered, as text."""
+        if self._quiet or len(ids) < _WITH_PROGRESS:
+            return self._deliver_each(ids, folder)
+        sizes = {run_id: _journal_bytes(paths.run_dir(run_id, folder)) for run_id in ids}
+        with TransferProgress("delivering", sum(sizes.values()), len(ids), "runs") as self._progress:
+            return self._deliver_each(ids, folder, sizes)
+
+    def _deliver_each(
+        self, ids: Sequence[str], folder: str, sizes: Mapping[str, int] = MappingProxyType({})
+    ) -> list[str]:
         failed = []
         for number, run_id in enumerate(ids):
+            if number and self._progress is not None:
+                self._progress.add(sizes[ids[number - 1]], files=1)
             try:
                 if not self._deliver(run_id, paths.run_dir(run_id, folder)):
                     failed.append(self._label(run_id))
@@ -147,7 +173,7 @@ class DestinationSync:
             return False
         cursors = [cursor_for(folder, self._destination, host, os.getcwd()) for host in parts]
         if not any(cursor.has_begun for cursor in cursors) and _is_in_trash(run_id, folder):
-            print(f"{inert(run_id)} is in the trash of this machine: it is not delivered")
+            self._print(f"{run_id} is in the trash of this machine: it is not delivered")
             return True
         whole = True
         for cursor in cursors:
@@ -174,7 +200,7 @@ class DestinationSync:
             return False
         self._failures = 0
         where = f"{inert(run_id)} ({inert(cursor.host)}) to {inert(self._destination)}"
-        print(inert(redaction.text(f"{where}: {_summary(cursor, before)}")))
+        self._print(f"{where}: {_summary(cursor, before)}")
         return not cursor.held and not cursor.counts["rejected"]
 
     def _delivered_by_relay(self, run_id: str, cursor: Cursor, error: BlockingIOError) -> bool:
@@ -193,8 +219,23 @@ class DestinationSync:
             left = f"{report['left']} records left, {report['rejected']} batches rejected"
             _print_error(f"{where} was not delivered by the relay: {left}: {inert(report['error'])}")
             return False
-        print(inert(redaction.text(f"{where} to {self._destination}: delivered by the relay")))
+        self._print(f"{where} to {self._destination}: delivered by the relay")
         return True
+
+    def _print(self, text: str) -> None:
+        if self._quiet:
+            return
+        line = inert(redaction.text(text))
+        print(line) if self._progress is None else self._progress.print(line)
+
+
+def _journal_bytes(folder: str) -> int:
+    """Return the size of a run's journal; 0 of one that was deleted meanwhile."""
+    try:
+        with os.scandir(folder) as entries:
+            return sum(entry.stat().st_size for entry in entries if entry.name.endswith(paths.SUFFIX))
+    except OSError:
+        return 0
 
 
 def _is_in_trash(run_id: str, folder: str) -> bool:

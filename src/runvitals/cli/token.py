@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import json
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from runvitals.base.numbers import parse_integer
@@ -25,7 +27,10 @@ def add(subparsers: Any) -> None:
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     actions.add_parser("create", help="print a new token, once").add_argument("name", metavar="NAME")
-    actions.add_parser("list", help="list tokens by name and times; the tokens themselves are never shown")
+    listed = actions.add_parser(
+        "list", help="list tokens by name and times; the tokens themselves are never shown"
+    )
+    listed.add_argument("--json", action="store_true", help="print JSON, for scripts")
     revoke = actions.add_parser("revoke", help="revoke a token")
     revoke.add_argument("id", metavar="ID", type=_parse_id, help="the ID column of `list`")
     for action in actions.choices.values():
@@ -47,6 +52,8 @@ def run(arguments: argparse.Namespace) -> int:
             print(metadata_store.tokens.create(arguments.name, now_ms())[0])
         elif arguments.action == "revoke":
             metadata_store.tokens.revoke(arguments.id, now_ms())
+        elif arguments.json:
+            print(json.dumps([asdict(token) for token in metadata_store.tokens.all()], indent=1))
         else:
             print(_token_table(metadata_store))
     return 0

@@ -8,6 +8,7 @@ import os
 from typing import Any
 
 from runvitals.base.terminal_text import inert
+from runvitals.cli import WrongUsage
 from runvitals.cli.command_list import COMMANDS
 from runvitals.monitoring.settings import trust
 from runvitals.monitoring.settings.settings import SETTINGS, find, needing_trust
@@ -29,12 +30,15 @@ def add(subparsers: Any) -> None:
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--list", action="store_true", help="list the trusted files")
     what.add_argument("--remove", action="store_true", help="revoke the trust in FILE")
+    parser.add_argument("--json", action="store_true", help="with --list: print JSON, for scripts")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Trust a file, revoke its trust, or list the trusted files; return 0."""
     if arguments.list:
-        return _list()
+        return _list(arguments.json)
+    if arguments.json:
+        raise WrongUsage("--json needs --list")
     path = _file(arguments.file)
     if arguments.remove:
         if not trust.remove(path, os.environ):
@@ -59,11 +63,19 @@ def _file(named: str | None) -> str:
     return os.path.join(path, PROJECT_FILE) if os.path.isdir(path) else path
 
 
-def _list() -> int:
-    for path in sorted(trust.trusted_files(os.environ)):
-        try:
-            why = trust.reason_untrusted(path, read(path), os.environ)
-        except ValueError as error:
-            why = str(error)
+def _list(as_json: bool) -> int:
+    reasons = {path: _why_not(path) for path in sorted(trust.trusted_files(os.environ))}
+    if as_json:
+        rows = [{"file": path, "trusted": not why, "why_not": why} for path, why in reasons.items()]
+        print(json.dumps(rows, indent=1))
+        return 0
+    for path, why in reasons.items():
         print(f"{inert(path)}{f'  (no longer trusted: {inert(why)})' if why else ''}")
     return 0
+
+
+def _why_not(path: str) -> str | None:
+    try:
+        return trust.reason_untrusted(path, read(path), os.environ) or None
+    except ValueError as error:
+        return str(error)

@@ -7,6 +7,7 @@ import json
 import sys
 from typing import TYPE_CHECKING, Any
 
+from runvitals.cli import WrongUsage
 from runvitals.cli.account_api import AccountApi, api_in_process, now_ms, opened_metadata
 from runvitals.cli.command_list import COMMANDS
 from runvitals.cli.formatting import inert, table
@@ -55,19 +56,20 @@ def add(subparsers: Any) -> None:
         default="table",
         help="csv: all columns; focus: the FinOps Open Cost and Usage Specification",
     )
+    parser.add_argument("--json", action="store_true", help="the same as --format json; also of statements")
     add_store(parser)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Print the usage or statements, or compute a month again; return 0."""
     if arguments.words and arguments.action != "statements":
-        raise ValueError(f"unexpected {arguments.words[0]!r}")
+        raise WrongUsage(f"unexpected {arguments.words[0]!r}")
     with opened_metadata(arguments) as metadata_store:
         if arguments.action == "rebuild":
             return _rebuild(arguments, metadata_store)
         with api_in_process(metadata_store) as api:
             if arguments.action == "statements":
-                print(_statements(api, arguments.words, arguments.month))
+                print(_statements(api, arguments))
             else:
                 _show(api, arguments)
     return 0
@@ -87,16 +89,22 @@ def _rebuild(arguments: argparse.Namespace, metadata_store: MetadataStore) -> in
     return 0
 
 
-def _statements(api: AccountApi, words: list[str], month: str | None) -> str:
+def _statements(api: AccountApi, arguments: argparse.Namespace) -> str:
+    words, as_json = arguments.words, arguments.json
     action, number = (*words, "", "")[:2] if words else ("list", "")
     if action == "list" and len(words) <= 1:
-        page = api.get("/billing/statements", [("period", month), ("limit", _STATEMENTS)])
+        page = api.get("/billing/statements", [("period", arguments.month), ("limit", _STATEMENTS)])
         rows = page["statements"]
+        if as_json:
+            return json.dumps(rows, indent=1)
         left_out = f"\n{page['total'] - len(rows)} older ones: see --month" if page["next"] else ""
         return f"{table([_STATEMENT, *map(_statement_row, rows)])}{left_out}"
     if action == "show" and len(words) == _WITH_NAME:
         path = "/billing/statements/{number}"
         statement = api.get(path, number=number)
+        if as_json:
+            every = list(api.every(path, "lines", (), number=number))
+            return json.dumps({**statement, "lines": every}, indent=1)
         lines = [
             [
                 inert(line["project"] or ""),
@@ -109,8 +117,8 @@ def _statements(api: AccountApi, words: list[str], month: str | None) -> str:
         return table([_STATEMENT, _statement_row(statement)]) + "\n\n" + table([_LINE, *lines])
     if action == "issue" and len(words) == _WITH_NAME:
         issued = api.send("POST", "/billing/statements/{draft}/issue", draft=number)
-        return table([_STATEMENT, _statement_row(issued)])
-    raise ValueError("expected `statements list`, `statements show NUMBER` or `statements issue ID`")
+        return json.dumps(issued, indent=1) if as_json else table([_STATEMENT, _statement_row(issued)])
+    raise WrongUsage("expected `statements list`, `statements show NUMBER` or `statements issue ID`")
 
 
 def _statement_row(statement: dict[str, Any]) -> list[str]:
@@ -146,7 +154,8 @@ def _show(api: AccountApi, arguments: argparse.Namespace) -> None:
         sys.stdout.write(api.get("/usage.csv", selection).replace("\r\n", "\n"))
         return
     report = api.get("/usage", selection)
-    print(json.dumps(report, indent=1) if arguments.format == "json" else _as_table(report))
+    as_json = arguments.json or arguments.format == "json"
+    print(json.dumps(report, indent=1) if as_json else _as_table(report))
 
 
 def _as_table(report: dict[str, Any]) -> str:

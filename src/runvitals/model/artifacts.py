@@ -41,6 +41,7 @@ class ArtifactVersion:
         bytes, files: of its entries, references included.
         run: id of the run that logged it; None if there is none.
         used_by: ids of runs that used it.
+        expires_ms: when a server deletes it, ms UTC; None: it is kept.
     """
 
     entity: str | None
@@ -57,6 +58,7 @@ class ArtifactVersion:
     created_ms: int
     run: str | None = None
     used_by: tuple[str, ...] = ()
+    expires_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

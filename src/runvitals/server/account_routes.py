@@ -47,7 +47,12 @@ ACCOUNT_ROUTERS: Final = (
     ),
     _feature("audit", "audit audit_webhook", "/organisation/audit", "/teams/", "/account/"),
     _feature(
-        "artifacts", "search artifacts lineage deletions", "/artifacts", "/entities/", "/projects/", "/runs/"
+        "artifacts",
+        "search artifacts lineage deletions time_to_live",
+        "/artifacts",
+        "/entities/",
+        "/projects/",
+        "/runs/",
     ),
     _feature("buckets", "buckets team_storage", "/organisation/buckets", "/teams/"),
     _feature(

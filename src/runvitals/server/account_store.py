@@ -153,7 +153,7 @@ class AccountStore:
         return runs_of_user(self._database, user_id, limit)
 
     def storage_places(self, entity_id: int | None) -> list[StoragePlace]:
-        """All runs of a team or user, by project."""
+        """All projects of a team or user, with their runs."""
         return storage_places(self._database, entity_id)
 
     def file_storage(self, entity_id: int | None) -> dict[int, FileStorage]:

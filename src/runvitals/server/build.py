@@ -70,10 +70,12 @@ from runvitals.server.usage.gauges import UsageGauges
 from runvitals.server.usage.payments import payment_provider
 from runvitals.server.usage.reports import UsageReports
 from runvitals.server.usage.statements import Statements
+from runvitals.server.usage.storage.read_days import ReadDays
 from runvitals.store.samples.interface import SampleStore
 from runvitals.store.supervised_thread import SupervisedThread
 
 _CHECK_S = 2.0
+_READ_DAYS_S = 60.0
 FIRST_TEAM = "main"
 LOOPBACK = ("127.0.0.1", "::1")
 """The proxies that are trusted unless others are named: those on the same machine."""
@@ -162,8 +164,10 @@ def build_server(
     alerting = services.alerting
     others.start(recorder, services.library, alerting.rule_watch.queue, recorder.forget)
     alerting.start()
+    read_days = _writer_of(metadata_store.read_days)
     own_threads = [
         metadata_check,
+        read_days,
         services.account_services.mailer.thread,
         services.outside_services.audit_webhook.thread,
         delivery.thread,
@@ -186,6 +190,7 @@ def build_server(
         fast_path=IngestFastPath(ingest, admits, access.count_ingest),
         closed_first=(
             metadata_check.close,
+            read_days.close,
             access.thread.close,
             automations.thread.close,
             alerting.close,
@@ -291,6 +296,17 @@ def _application(services: SharedServices, options: ServerOptions) -> FastAPI:
         Middleware(IdempotencyKeys, requests=requests, box=options.secret_box, clock=options.clock)
     )
     return api
+
+
+def _writer_of(read_days: ReadDays) -> SupervisedThread:
+    """Return the thread that writes when runs and artifacts were last read."""
+
+    def write() -> bool:
+        read_days.write()
+        return not thread.closing.is_set()
+
+    thread = SupervisedThread("read-days", write, every_s=_READ_DAYS_S)
+    return thread
 
 
 def _check_of(metadata_store: MetadataStore) -> SupervisedThread:

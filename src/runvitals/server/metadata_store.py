@@ -45,6 +45,7 @@ from runvitals.server.runs.storage.runs import RunTable
 from runvitals.server.runs.storage.sections import SectionTable
 from runvitals.server.runs.storage.writers import WriterTable
 from runvitals.server.sweeps.storage.sweep_store import SweepStore
+from runvitals.server.usage.storage.read_days import ReadDays
 from runvitals.server.usage.storage.usage_store import UsageStore
 from runvitals.store.errors import MetadataStoreError, MetadataStoreUnavailable, QueryFailed
 
@@ -66,6 +67,7 @@ class MetadataStore:
             devices, routing_rules, tokens, wandb_clients, wandb_report_specs: the tables.
         findings, lost_time: what is wrong with runs, and which device-hours they lost by it.
         usage: what runs used and what it costs.
+        read_days: when runs and versions of artifacts were last read.
         pending_summaries: rows that are stored, but not yet in the summaries of their runs.
         host_runs: finds runs by their hosts.
         issued_ids: keeps the ids assigned here and those used in a sample store consistent.
@@ -105,6 +107,7 @@ class MetadataStore:
         self.issued_ids = IssuedIds(database)
         self.usage = UsageStore(database)
         self.lost_time = LostTimeReading(database)
+        self.read_days = ReadDays(database)
 
     @cached_property
     def accounts(self) -> AccountStore:

@@ -149,7 +149,7 @@ def test_existing_run_is_not_overwritten(tmp_path: Path, capsys: pytest.CaptureF
     assert "run abc already exists" in capsys.readouterr().err
     assert main(["import", path, "--run", "other", "--project", "p", *ours]) == 0
     assert sorted(os.listdir(tmp_path / "ours/runs")) == ["abc", "other"]
-    assert main(["import", str(tmp_path), path, "--run", "x", *ours]) == 1
+    assert main(["import", str(tmp_path), path, "--run", "x", *ours]) == 2
     assert "2 files were found" in capsys.readouterr().err
 
 

@@ -222,7 +222,7 @@ CALLS: Final[dict[str, Call]] = {
     "member:remove": Call("DELETE", _MEMBER, {}, _member_restored),
     "member:update_role": Call("PATCH", _MEMBER, {"role": "viewer"}, _member_restored),
     "org:bucket_manage": Call("GET", "/organisation/buckets"),
-    "storage:read": Call("GET", "/teams/{team}/usage"),
+    "storage:read": Call("GET", "/teams/{team}/storage"),
     "project:read": Call("GET", _PROJECT),
     "project:read_visibility": Call("GET", "/teams/{team}/projects?fields=visibility"),
     "project:update": Call("PATCH", _PROJECT, {"description": "All digits"}),
@@ -238,6 +238,7 @@ CALLS: Final[dict[str, Call]] = {
     ),
     "artifact:read": Call("GET", _ARTIFACT),
     "artifact:download": Call("GET", f"{_ARTIFACT}/content?path=weights.bin"),
+    "artifact:update": Call("PATCH", f"{_PROJECT}/artifacts/weights", {"ttl_s": None}),
     "artifact:delete": Call("DELETE", f"{_PROJECT}/artifacts/{{artifact}}", prepare=_new_artifact),
     "report:read": Call("GET", "/reports/{report}"),
     "report:create": Call("POST", f"{_PROJECT}/reports", {"title": "Report {number}", "publish": True}),
@@ -310,7 +311,6 @@ ADMIN_ROLE: Final = Call("PATCH", _MEMBER, {"role": "admin"}, _member_restored)
 _ARTIFACTS: Final = "tests/server/doors/wandb/test_artifacts.py"
 ELSEWHERE: Final = {
     "artifact:create": _ARTIFACTS,
-    "artifact:update": _ARTIFACTS,
     "artifact:alias": _ARTIFACTS,
 }
 """Permissions that only routes for the clients of other systems need, and where these are tested."""

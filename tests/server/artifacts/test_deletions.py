@@ -62,7 +62,10 @@ def test_what_breaks(vision: ServedOrganisation) -> None:
     assert ([row["name"] for row in answer["made_from"]], answer["made_from_total"]) == (["model"], 2)
     assert (answer["links"], answer["links_total"], answer["deletable"]) == ([], 0, True)
     assert answer["aliases"] == ["latest"]
-    assert (answer["may"], asked(vision, "vera", name="data")["may"]) == (["artifact:delete"], [])
+    assert (answer["may"], asked(vision, "vera", name="data")["may"]) == (
+        ["artifact:delete", "artifact:update"],
+        [],
+    )
     text = vision.ask("bob", "GET", DEPENDENTS, params={"name": "data"}).text
     assert "secret" not in text
     assert "hidden" not in text
@@ -70,6 +73,25 @@ def test_what_breaks(vision: ServedOrganisation) -> None:
     assert {**whole, "aliases": []} == {**answer, "aliases": []}
     assert vision.ask("otto", "GET", DEPENDENTS, params={"name": "data"}).status_code == 404
     assert vision.ask("bob", "GET", DEPENDENTS, params={"name": "none"}).status_code == 404
+
+
+def test_what_breaks_with_a_run_and_with_a_project(vision: ServedOrganisation) -> None:
+    """What a run made stays. Of a project only what others use or have linked counts."""
+    store = vision.metadata_store
+    vision.add_run("run-judge", "team", TEAM, "bob")
+    link_runs(store, "team", "more > run-train > classifier > run-judge > scores")
+    response = vision.ask("bob", "GET", "/api/v1/runs/run-train/artifact-dependents")
+    answer = response.json()
+    assert ([run["run"] for run in answer["used_by"]], answer["used_by_total"]) == (["run-judge"], 1)
+    assert ([row["name"] for row in answer["made_from"]], answer["deletable"]) == (["scores"], True)
+    assert vision.ask("otto", "GET", "/api/v1/runs/run-train/artifact-dependents").status_code == 404
+    link(vision, "data", "team", "own")
+    project = asked(vision)
+    assert (project["used_by"], project["used_by_total"]) == ([], 1)
+    assert (project["made_from_total"], project["links"], project["deletable"]) == (1, [], True)
+    link(vision, "data", "organisation", "approved")
+    project = asked(vision)
+    assert ([row["name"] for row in project["links"]], project["deletable"]) == (["approved"], False)
 
 
 def test_a_linked_version_is_not_deleted(vision: ServedOrganisation) -> None:
@@ -166,7 +188,10 @@ def test_without_accounts(tmp_path: Path) -> None:
         link_runs(served.metadata_store, "digits", "data > run-a > model")
         base = f"{served.url}/api/v1/projects/digits"
         answer = httpx.get(f"{base}/artifact-dependents?name=data&alias=v0", timeout=PATIENCE_S).json()
-        assert ([run["run"] for run in answer["used_by"]], answer["may"]) == (["run-a"], ["artifact:delete"])
+        assert ([run["run"] for run in answer["used_by"]], answer["may"]) == (
+            ["run-a"],
+            ["artifact:delete", "artifact:update"],
+        )
         deleted = httpx.delete(f"{base}/artifacts/data/v0?with_aliases=true", timeout=PATIENCE_S)
         assert deleted.status_code == 204, deleted.text
         assert httpx.delete(f"{base}/artifacts/model", timeout=PATIENCE_S).status_code == 204

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.audit.storage.audit import CLI, AuditFilter
 from runvitals.server.backup.left_out import files_in_buckets
 from runvitals.server.buckets.team_buckets import AT_ONCE
 from runvitals.server.database.database import Database
@@ -259,6 +259,41 @@ def test_a_slow_bucket_keeps_nobody_else_waiting(vision: AccountsServer, s3: Obj
     assert upload(vision, "abc", 200)["complete"]
 
 
+def test_credentials_are_rotated(vision: AccountsServer, s3: ObjectService) -> None:
+    new_run(vision, new_team(vision, s3))
+    upload(vision, "abc", 200, b"with the first")
+    path = f"{BUCKETS}/{vision.ask('olga', 'GET', BUCKETS)['buckets'][0]['id']}"
+    new = {"access_key_id": "AKIANEW", "secret_access_key": "new-secret"}
+    refused = vision.ask("olga", "PATCH", path, 422, json={"secret": new})
+    assert "failed at write: InvalidAccessKeyId" in refused["fields"]["secret"]
+    vision.ask("olga", "PATCH", path, 422, json={"secret": {"access_key_id": "AKIANEW"}})
+    vision.ask("ada", "PATCH", path, 403, json={"secret": new})
+    upload(vision, "abc", 200, b"still with the first")
+    s3.accepted["AKIANEW"] = "new-secret"
+    changed = vision.ask("olga", "PATCH", path, json={"secret": new})
+    assert states(changed) == dict.fromkeys(ALL_STEPS, "ok")
+    assert "new-secret" not in str(changed)
+    del s3.accepted[ACCESS_KEY]
+    upload(vision, "abc", 200, b"with the second")
+    last = vision.accounts.audit.page(AuditFilter(action="bucket.credentials"), 10)
+    assert [(event.target, event.after) for event in last] == [("cold store", {"credentials": "secret"})]
+
+
+def test_another_server_uses_new_credentials_after_a_while(vision: AccountsServer, s3: ObjectService) -> None:
+    team_id = new_team(vision, s3)
+    new_run(vision, team_id)
+    upload(vision, "abc", 200, b"with the first")
+    table = vision.accounts.buckets
+    row = table.of_team(team_id)
+    assert row is not None
+    new = {"access_key_id": "AKIANEW", "secret_access_key": "new-secret"}
+    s3.accepted = {"AKIANEW": "new-secret"}
+    sealed = vision.app.services.team_buckets.seal(row.name, new)
+    table.change(row.id, CLI, T0, sealed=sealed, direct=True)  # as the other server did
+    Seconds.now += 31
+    upload(vision, "abc", 200, b"with the second")
+
+
 def test_a_folder(vision: AccountsServer, tmp_path: Path) -> None:
     folder = tmp_path / "disk" / "nfs"
     folder.mkdir()
@@ -302,6 +337,11 @@ def test_a_file_is_read_at_a_signed_address(vision: AccountsServer, s3: ObjectSe
     direct = httpx.get(response.headers["location"], timeout=PATIENCE_S)
     assert direct.content == CONTENT
     assert direct.headers["content-disposition"] == "attachment"
+    bucket = vision.ask("olga", "GET", BUCKETS)["buckets"][0]
+    changed = vision.ask("olga", "PATCH", f"{BUCKETS}/{bucket['id']}", json={"direct": False})
+    assert (bucket["direct"], changed["direct"], changed["credentials"]) == (True, False, "secret")
+    with vision.client("olga") as olga:
+        assert olga.get(f"{address}&redirect=true").content == CONTENT  # through the server
     assert (
         httpx.get(
             response.headers["location"].replace("Expires=300", "Expires=9999"), timeout=PATIENCE_S

@@ -38,7 +38,7 @@ Opened = Callable[[str], Database]
 
 
 def value(column: Column[Any], number: int) -> object:
-    """A value of the row with a number, from 0 on. Whatever refers to a row refers to the one with its number."""
+    """A value of a row, from 0 on. Whatever refers to a row refers to the one with its own number."""
     if f"{column.table.name}.{column.name}" in NULL:
         return None
     for key in column.foreign_keys:
@@ -62,7 +62,7 @@ def value(column: Column[Any], number: int) -> object:
     return f"{TEXTS[number]} {number}"
 
 
-def rows_of(address: str, opened: Opened) -> dict[str, list[tuple[object, ...]]]:
+def rows_of(address: str, opened: Opened) -> dict[str, list[tuple[Any, ...]]]:
     database = opened(address)
     with database.read() as connection:
         rows = {
@@ -167,7 +167,7 @@ def test_nothing_is_left_of_a_copy_that_fails(
         file.execute("UPDATE run SET created_ms = 'yesterday' WHERE id = 2")
         file.commit()
     there = postgresql.make(empty_name)
-    with pytest.raises(MetadataStoreError, match="table run could not be copied: .*yesterday"):
+    with pytest.raises(MetadataStoreError, match=r"table run could not be copied: .*yesterday"):
         move_database(full, there, ignored)
     with closing(sqlite3.connect(full)) as file:
         file.execute("UPDATE run SET created_ms = 2, project_id = 99 WHERE id = 2")

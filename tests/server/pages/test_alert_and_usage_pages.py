@@ -19,6 +19,7 @@ from runvitals.server.usage.days import Month
 from runvitals.store.samples.interface import SampleBatch
 from tests.server.accounts.routes.people import People, serving_people
 from tests.server.browser import Browser, keep_picture
+from tests.server.database.artifacts.making import logged
 from tests.server.pages.test_account_pages import at, check, field, fill, signed_in, violations
 from tests.server.pages.test_joining_pages import as_user
 from tests.server.pages.test_page import browser, static  # noqa: F401
@@ -360,7 +361,8 @@ def test_billing_is_managed_in_the_page(page: Browser, people: People) -> None:
     shown(page, "100 %", "section:last-of-type table")
     use(store, "stored", "2027-01-06", entity_id=team, storage_bytes=5120)
     writer = WriterRegistration("heavy", "m.a.1", "space", sender=Sender(team, author_id=None))
-    store.writers.join([writer], people.now_ms)
+    [heavy] = store.writers.join([writer], people.now_ms)
+    logged(store, heavy.project_id, {"a": b"weights"}, "classifier")
     check(page, "/-/billing/storage", AXE)
     shown(page, "5.12 kB", "table")
     keep_picture(page, "billing-storage")
@@ -373,6 +375,17 @@ def test_billing_is_managed_in_the_page(page: Browser, people: People) -> None:
     keep_picture(page, "storage-runs")
     click(page, ".message button", "Undo")
     page.wait("document.querySelector(\"[aria-label='Choose heavy']\")?.disabled === false")
+    click(page, "[aria-label='Choose classifier']")
+    click(page, "main button", "Delete artifacts 1")
+    shown(page, "gone for good", "dialog")
+    click(page, "dialog button", "Delete")
+    shown(page, "1 artifact deleted.", ".message")
+    click(page, "nav[aria-label=Storage] button", "vision")
+    click(page, "[aria-label='Choose space']")
+    click(page, "main button", "Delete 1")
+    click(page, "dialog button", "Move to trash")
+    shown(page, "In the trash: 1 run", "section:nth-of-type(2)")
+    keep_picture(page, "storage-projects")
     as_user(page, "bob")
     page.open("/-/billing/plan")
     shown(page, "Page not found")

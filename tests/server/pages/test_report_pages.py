@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import base64
+import io
+import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from PIL import Image
 
 from tests.patience import eventually
 from tests.server.accounts.routes.people import serving_people
@@ -23,6 +28,31 @@ HOSTILE = (
     "<script>document.title='owned'</script> <img src=x onerror=\"document.title='owned'\"> "
     "[a](javascript:document.title='owned')"
 )
+
+
+def _pixel() -> str:
+    content = io.BytesIO()
+    Image.new("RGB", (1, 1), "red").save(content, "PNG")
+    return base64.b64encode(content.getvalue()).decode()
+
+
+PIXEL = _pixel()
+CELL = "<td><p class=MsoNormal>"
+WORD = f"""<html xmlns:o="urn:schemas-microsoft-com:office:office"><style>p {{margin:0}}</style>
+<!--[if gte mso 9]><xml></xml><![endif]-->
+<p class=MsoNormal><b style='mso-bidi-font-weight:normal'>Bold</b> and
+<span style='text-decoration:line-through'>gone</span><o:p></o:p></p>
+<p style='mso-list:l0 level1 lfo1'><![if !supportLists]>
+<span style='mso-list:Ignore'>·&nbsp;</span><![endif]>One</p>
+<p style='mso-list:l0 level2 lfo1'><span style='mso-list:Ignore'>o&nbsp;</span>Nested</p>
+<p style='mso-list:l0 level1 lfo1'><span style='mso-list:Ignore'>·&nbsp;</span>Two</p>
+<p class=MsoNormal><o:p>&nbsp;</o:p></p>
+<table><tr><td colspan=2><p>A<o:p></o:p></p></td>{CELL}C</p></td></tr>
+<tr><td rowspan=2>tall</td>{CELL}b</p><p>second</p></td>{CELL}c</p></td></tr>
+<tr>{CELL}d</td>{CELL}e</td></tr></table>
+<img src="file:///C:/clip_image001.png" onerror="document.title='owned'">
+<img src="data:image/png;base64,{PIXEL}">
+<p class=MsoQuote>Quoted</p></html>"""
 
 
 class ReportLab(Lab):
@@ -125,6 +155,8 @@ def test_a_report_is_written_with_markdown_and_published(lab: ReportLab, page: B
     page.call("Input.insertText", text="Result")
     page.press("Enter")
     page.call("Input.insertText", text="It works.")
+    page.press("Enter")
+    paste(page, WORD)
     shown(page, "Saved")
     [listed] = lab.ask("rita", "GET", REPORTS)["reports"]
 
@@ -132,7 +164,15 @@ def test_a_report_is_written_with_markdown_and_published(lab: ReportLab, page: B
         whole = lab.ask("rita", "GET", f"/reports/{listed['id']}?draft=1")
         return [whole["title"], *(block.get("text", "") for block in whole["blocks"])]
 
-    eventually(lambda: stored() == ["Learned today", "# Result", "It works."])
+    pasted = [
+        "**Bold** and ~~gone~~",
+        "* One\n * Nested\n* Two",
+        "| A | <br /> | C |\n| :- | :- | :- |\n| tall | b second | c |\n| <br /> | d | e |",
+        "> Quoted",
+        "",  # the image, which is no part of the quote
+    ]
+    eventually(lambda: [re.sub(" +|-+", lambda gap: gap[0][0], text) for text in stored()[3:]] == pasted)
+    assert stored()[:3] == ["Learned today", "# Result", "It works."]
     looked_at(page, "report-editor")
     click(page, "main button", "Publish")
     shown(page, "It works.", "article")
@@ -198,6 +238,15 @@ def test_two_people_in_one_report_lose_no_words(lab: ReportLab, page: Browser) -
         page.press("z", ctrl=True, shift=True)
         page.wait(f"document.querySelector('.ProseMirror').innerText.includes({words!r})")
     eventually(lambda: texts_of(lab, path) == ["theirs", "ONE mine", "Two and a half"])
+
+
+def paste(page: Browser, markup: str) -> None:
+    """Paste HTML where the cursor is."""
+    page.evaluate(
+        "(data => { data.setData('text/html', " + json.dumps(markup) + ");"
+        "document.querySelector('.ProseMirror').dispatchEvent(new ClipboardEvent('paste',"
+        "{clipboardData: data, bubbles: true, cancelable: true})); return true })(new DataTransfer())"
+    )
 
 
 def texts_of(lab: ReportLab, path: str) -> list[str]:

@@ -5,6 +5,7 @@ Unmodified clients: the newest, and the oldest that are supported.
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import subprocess
@@ -20,20 +21,22 @@ from tests.server.registry.conftest import Registries
 _CLIENTS = Path(__file__).parent / "clients"
 _BUILT = Path(__file__).parents[3] / "build/clients"
 MLFLOW = {"new": Path(sys.executable), "old": _BUILT / "mlflow-skinny--2.8.1/bin/python"}
+_SHARED = "/api/v1/teams/organisation/registries/shared"
 WANDB = {"new": Path(sys.executable), "old": _BUILT / "wandb--0.16.6/bin/python"}
 
 
 class Clients:
-    """Runs the steps of a pair of clients as carol, whose runs go to the team `vision`."""
+    """Runs the steps of a pair of clients, as carol or another user whose runs go to the team `vision`."""
 
-    def __init__(self, registries: Registries, age: str, folder: Path) -> None:
+    def __init__(self, registries: Registries, age: str, folder: Path, who: str = "carol") -> None:
         self.registries = registries
+        self._who = who
         self._age = age
         self._folder = folder
         self._served = registries.served
 
     def mlflow(self, step: str, name: str) -> Any:
-        key = self._served.keys["carol"]
+        key = self._served.keys[self._who]
         own = {"MLFLOW_TRACKING_URI": self._served.url, "MLFLOW_TRACKING_TOKEN": key}
         return self._run(MLFLOW[self._age], "mlflow_client.py", step, name, own)
 
@@ -41,7 +44,7 @@ class Clients:
         folders = {f"WANDB_{kind}_DIR": str(self._folder / kind) for kind in ("CACHE", "DATA", "CONFIG")}
         own = {
             "WANDB_BASE_URL": self._served.url,
-            "WANDB_API_KEY": self._served.keys["carol"],
+            "WANDB_API_KEY": self._served.keys[self._who],
             "WANDB_DIR": str(self._folder),
             "WANDB_SILENT": "true",
             "WANDB_ERROR_REPORTING": "false",
@@ -73,6 +76,11 @@ def clients(registries: Registries, request: pytest.FixtureRequest, tmp_path: Pa
     profile = {"default_entity": "vision"}
     response = registries.served.ask("carol", "PATCH", "/api/v1/account/profile", json=profile)
     assert response.status_code == 200, response.text
+    new = {"name": "shared"}
+    created = registries.served.ask("rita", "POST", "/api/v1/teams/organisation/registries", json=new)
+    assert created.status_code in (201, 409), created.text
+    role = {"role": "member"}
+    assert registries.served.ask("rita", "PUT", f"{_SHARED}/members/carol", json=role).status_code == 204
     return Clients(registries, age, tmp_path)
 
 
@@ -98,12 +106,19 @@ def test_all_directions(clients: Clients) -> None:
     assert clients.wandb("read", f"{name}:champion") == {"version": "v1", "type": "model", "files": files}
 
     # wandb → our API and MLflow
-    assert clients.wandb("link", name) == {"version": "v2", "aliases": ["better", "latest"]}
+    assert clients.wandb("link", name) == {"version": "v2", "aliases": ["as before", "better", "latest"]}
+    shared = registries.served.ask("otto", "GET", f"{_SHARED}/collections/{name}/versions/for all").json()
+    # Who reads the registry need not read the project of the run.
+    assert (shared["author"], shared["run"]) == ("carol", None)
+    otto = Clients(registries, clients._age, clients._folder, "otto")
+    got = otto.wandb("read", f"organisation/wandb-registry-shared/{name}:for all")["files"]
+    assert got == {"weights.bin": f"weights of wandb {name}"}
     version = registries.ok("vera", "GET", f"{path}/versions/better")
     assert (version["version"], version["run"]) == (2, f"wandb-{name}")
     seen = clients.mlflow("read", name)
     assert (seen["versions"], seen["tags"]) == ([1, 2], {"task": "vision"})
-    assert seen["aliases"] == {"better": 2, "champion": 1} or set(seen["aliases"]) == {"better", "champion"}
+    aliases = {alias: int(number) for alias, number in seen["aliases"].items()}
+    assert aliases == {"as before": 2, "better": 2, "champion": 1}
     assert seen["stages"] == {"1": "Staging", "2": "None"}
     assert seen["files"] == {"weights.bin": f"weights of wandb {name}"}
     assert (seen["found"][0], seen["run"]) == (name, f"wandb-{name}")
@@ -130,3 +145,15 @@ def test_all_directions(clients: Clients) -> None:
     assert len(errors) == 3
     assert all("bob may change" in error for error in errors), errors
     assert registries.ok("vera", "GET", f"{path}")["aliases"]["production"] == 1
+
+
+def test_wandb_manages_registries_of_the_organisation(registries: Registries, tmp_path: Path) -> None:
+    clients = Clients(registries, "new", tmp_path, "rita")
+    users = registries.served.users
+    ids = [base64.b64encode(f"User:{users[name]}".encode()).decode() for name in ("carol", "bob")]
+    done = clients.wandb("manage", " ".join(ids))
+    assert done["roles"] == {"carol": "member", "bob": "admin"}
+    assert done["seen"] == ["described", ["dataset", "model"], "organization", "organisation"]
+    assert done["left"] == ["carol"]
+    assert "already exists in organization 'organisation'" in done["again"]
+    assert (done["names"].count("renamed"), done["names"].count("fresh")) == (1, 0)

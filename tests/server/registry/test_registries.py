@@ -201,6 +201,37 @@ def test_versions_and_collections_are_described_and_tagged(linked: Registries) -
     assert (detail["description"], detail["tags"]) == ("Digits", ["vision"])
     assert linked.ok("vera", "GET", "/models/collections?text=VISION")["total"] == 1
     assert linked.ok("vera", "GET", "/models/collections?text=speech")["total"] == 0
+    for query, total in (("tag=vision&owner=carol", 1), ("tag=vis", 0), ("owner=otto", 0)):
+        assert linked.ok("vera", "GET", f"/models/collections?{query}")["total"] == total, query
+    linked.ok("carol", "PATCH", f"{DIGITS}/versions/1", json={"add_tags": ["kept"], "properties": {"k": "v"}})
+    for query, numbers in (
+        ("tag=kept", [1]),
+        ("tag=k", [1]),
+        ("tag=v", []),
+        ("author=carol&sort=version", [0, 1, 2]),
+        ("author=bob", []),
+        ("sort=-bytes&limit=1&after=1", [1]),
+    ):
+        page = linked.ok("vera", "GET", f"{DIGITS}/versions?{query}")
+        assert [row["version"] for row in page["versions"]] == numbers, query
+    assert linked.ask("vera", "GET", f"{DIGITS}/versions?sort=nothing").status_code == 422
+
+
+def test_a_registry_takes_some_types_has_another_name_and_is_sorted(linked: Registries) -> None:
+    linked.ok("carol", "POST", json={"name": "narrow", "types": ["dataset", "dataset"]})
+    link = {"artifact": "team/weights"}
+    refused = error_of(linked.ask("carol", "POST", "/narrow/collections/a/versions", json=link))
+    assert refused == (409, "the registry takes artifacts of the types dataset, not 'model'")
+    assert linked.ask("carol", "PATCH", "/narrow", json={"types": []}).status_code == 403
+    changed = linked.ok("alice", "PATCH", "/narrow", json={"types": ["model"], "name": "wide"})
+    assert (changed["name"], changed["types"]) == ("wide", ["model"])
+    linked.ok("carol", "POST", "/wide/collections/a/versions", json=link)
+    assert linked.ask("alice", "PATCH", "/wide", json={"name": "models"}).status_code == 409
+    assert linked.ask("vera", "GET", "/narrow").status_code == 404
+    for sort in ("name", "-name"):
+        names = [row["name"] for row in linked.ok("vera", "GET", f"?sort={sort}")["registries"]]
+        assert names == sorted(names, reverse=sort == "-name")
+    linked.ok("alice", "DELETE", "/wide")
 
 
 @pytest.mark.parametrize("name", ["", "/", "a/b", "-x", "x" * 101, "a\u202eb"])

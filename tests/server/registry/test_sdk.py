@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -90,7 +91,15 @@ def test_the_command_does_the_same(
     assert command("ls", name) == ""
 
 
+@pytest.fixture
+def collected() -> Iterator[None]:
+    """Collect what a test leaves behind before the next one begins."""
+    yield
+    gc.collect()
+
+
 # An artifact keeps its connection for further reads, until it is collected.
+@pytest.mark.usefixtures("collected")
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_run_links_what_it_logged(
     models: Registries, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

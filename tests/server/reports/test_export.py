@@ -121,5 +121,5 @@ def test_what_cannot_be_exported(
     assert main(["report", "export", "999"]) == 1
     assert "999" in capsys.readouterr().err
     monkeypatch.setattr("sys.stdout.isatty", lambda: True)
-    assert main(["report", "export", exported, "--format", "pdf"]) == 1
+    assert main(["report", "export", exported, "--format", "pdf"]) == 2
     assert "--output" in capsys.readouterr().err

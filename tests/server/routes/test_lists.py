@@ -68,7 +68,7 @@ FIXED = {
     "/api/v1/account/beta": "features that this version declares",
     "/api/v1/account/passkeys": "keys that a browser makes",
     "/api/v1/entities/{entity}/alert-rules/history": "rules that fired for running trainings",
-    "/api/v1/teams/{team}/registries/{registry}/members": "registries of the organisation; that of a team has none",
+    "/api/v1/teams/{team}/registries/{registry}/members": "of the organisation; a team's has none",
 }
 """Lists that a test cannot make longer; they take the parameters too."""
 HISTORY = "teams/vision/automations/1/history"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import datetime, timezone
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import CLI
+from runvitals.server.projects.storage.projects import ProjectOwner
 from runvitals.server.runs.storage.console import ConsoleLine
 from runvitals.server.runs.storage.writer_registration import Sender, WriterRegistration
 from runvitals.server.usage.storage.figures import StorageRow
@@ -72,19 +74,28 @@ def test_who_may_see_what_is_stored_and_delete_it(server: AccountsServer) -> Non
     server.ask("olga", "GET", "storage/vision/digits", 404)  # no data of teams that she is not in
     may = {run["run"]: run["may"] for run in server.ask("bob", "GET", "storage/vision/digits")["runs"]}
     assert may == {"small": [], "large": ["run:delete"]}
-    server.ask("carol", "GET", "storage/carol")
+    server.ask("bob", "GET", "storage?entity=vision", 403)
+    server.ask("bob", "GET", "storage?entity=bob")
+    server.ask("carol", "GET", "storage?entity=vision", 404)
+    server.ask("carol", "GET", "storage?entity=nobody", 404)
+    mays = {who: server.ask(who, "GET", "storage/vision")["projects"][0]["may"] for who in ("ada", "olga")}
+    assert mays == {"ada": ["project:delete"], "olga": []}
     server.ask(None, "GET", "storage/vision", 401)
 
 
 def test_what_was_deleted_is_in_the_trash_and_can_come_back(server: AccountsServer) -> None:
     change = {"runs": [{"id": "small", "entity": "vision"}], "do": "delete"}
     server.ask("ada", "POST", "runs/bulk", json=change)
-    (project,) = server.ask("ada", "GET", "storage/vision")["projects"]
+    body = server.ask("ada", "GET", "storage/vision")
+    (project,) = body["projects"]
     assert (project["bytes"], project["trash"]) == (1770, 165)
+    purged_ms = server.clock() + 30 * DAY_MS
+    assert body["trash"] == {"runs": 1, "bytes": 165, "first_ms": purged_ms, "last_ms": purged_ms}
+    assert body == server.ask("ada", "GET", "storage?entity=vision")
     runs = server.ask("ada", "GET", "storage/vision/digits")["runs"]
     assert [(run["run"], run["in_trash"]) for run in runs] == [("large", False), ("small", True)]
     goes = [run["purged_ms"] for run in runs]
-    assert (goes[0], goes[1]) == (None, server.clock() + 30 * DAY_MS)
+    assert goes == [None, purged_ms]
     server.ask("ada", "POST", "runs/bulk", json={**change, "do": "restore"})
     (project,) = server.ask("ada", "GET", "storage/vision")["projects"]
     assert project["trash"] == 0
@@ -108,3 +119,36 @@ def test_what_artifacts_take_and_their_time_to_live(server: AccountsServer) -> N
     missing = server.ask("carol", "GET", "storage/vision/none/artifacts", 404)
     assert hidden["error"] == missing["error"].replace("none", "digits")
     server.ask("olga", "GET", "storage/vision/digits/artifacts", 404)
+    expiring = server.ask("ada", "GET", "storage/vision")["expiring"]
+    assert expiring == {"versions": 1, "bytes": 4, "first_ms": T0 + 3_600_000}
+
+
+def test_what_was_not_read_for_long_comes_first(server: AccountsServer) -> None:
+    """The day of a read is noted once; to list runs, or to look what they take, is not to read them."""
+    store = server.metadata_store
+    listing = "storage/vision/digits?sort=read"
+    assert {run["last_read"] for run in server.ask("ada", "GET", listing)["runs"]} == {None}
+    server.ask("ada", "GET", "runs?entity=vision")
+    server.ask("bob", "GET", "runs/small/events?entity=vision")
+    server.ask("carol", "GET", "runs/large?entity=vision", 404)
+    store.read_days.write()
+    today = datetime.fromtimestamp(server.clock() / 1000, timezone.utc).date().isoformat()
+    runs = server.ask("ada", "GET", listing)["runs"]
+    assert [(run["run"], run["last_read"]) for run in runs] == [("large", None), ("small", today)]
+
+
+def test_artifacts_that_no_run_made(server: AccountsServer) -> None:
+    """Their project takes space, and is read when one of their files is."""
+    store = server.metadata_store
+    project_id = store.projects.ensure(
+        "weights", ProjectOwner(server.accounts.users.by_name("carol").entity_id), T0
+    )
+    first = logged(store, project_id, {"a": b"weights"}, "first")
+    logged(store, project_id, {"a": b"more weights"}, "second")
+    store.read_days.note_version(first.id, T0 + DAY_MS)
+    store.read_days.note_version(first.id, T0)  # the clock was set back
+    store.read_days.write()
+    rows = server.ask("carol", "GET", "storage/carol/weights/artifacts?sort=read")["artifacts"]
+    assert [(row["name"], row["last_read"]) for row in rows] == [("second", None), ("first", "2025-10-10")]
+    (project,) = server.ask("carol", "GET", "storage/carol")["projects"]
+    assert (project["project"], project["runs"], project["last_read"]) == ("weights", 0, "2025-10-10")

@@ -182,3 +182,8 @@ def test_formulas_and_callouts_are_marked_for_the_page() -> None:
         '<blockquote class="callout warning">\n<p>Do <em>not</em>.</p>\n</blockquote>\n'
     )
     assert "class" not in html_of("> [!OTHER] x", links)
+
+
+def test_breaks_of_lines_as_editors_write_them() -> None:
+    assert html_of("| a | b |\n| - | - |\n| x<br />y | <BR> |", PROXIED).count("<br>") == 2
+    assert "&lt;br onclick" in html_of('a <br onclick="alert(1)"> b', PROXIED)

@@ -145,3 +145,6 @@ export function valueRange(low: number | null, high: number | null, unit: string
 
 /** `12,345`. */
 export const count = (number: number): string => number.toLocaleString('en-US');
+
+/** `1 run`, `12,345 runs`. */
+export const counted = (number: number, one: string): string => `${count(number)} ${one}${number === 1 ? '' : 's'}`;

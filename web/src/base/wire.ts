@@ -179,10 +179,12 @@ export interface components {
             /** @description When the first of them is deleted. */
             expires_ms: number | null;
             newest_ms: number;
+            /** @description The last day (UTC) on which a file of it was read. */
+            last_read: string | null;
             /** @description `artifact:delete` if the requester may delete it. */
             may: string[];
         };
-        /** @description A page of artifacts of a project, the largest first. */
+        /** @description A page of artifacts of a project. */
         ArtifactBytesPage: {
             artifacts: components["schemas"]["ArtifactBytes"][];
             total: number;
@@ -193,6 +195,8 @@ export interface components {
             artifacts: components["schemas"]["Artifact"][];
             total: number;
             next: string | null;
+            /** @description Of one artifact: after how long its versions are deleted; null: they are kept. */
+            ttl_s: number | null;
         };
         /** @description Which cost centre is to pay, for what and from which day on. */
         Assignment: {
@@ -301,6 +305,8 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
+            /** @description Whether clients read it at signed addresses, if it has such. */
+            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -387,6 +393,13 @@ export interface components {
         /** @description Why a statement is cancelled. */
         Cancellation: {
             reason: string;
+        };
+        /** @description What of a bucket is changed; what is left out stays. Where it is never changes. */
+        ChangedBucket: {
+            /** @description New credentials; null: those of the server's environment, or its role. */
+            secret?: components["schemas"]["BucketSecret"] | null;
+            /** @description As of a new bucket; null: unchanged. */
+            direct?: boolean | null;
         };
         /** @description Runs with the same values. */
         ChartGroup: {
@@ -741,6 +754,14 @@ export interface components {
             crashed?: components["schemas"]["Choice"] | null;
             custom?: components["schemas"]["Choice"] | null;
             findings?: components["schemas"]["Choice"] | null;
+        };
+        /** @description What the time to live of artifacts will take. */
+        ExpirySummary: {
+            versions: number;
+            /** @description Content that several versions have counts in each. */
+            bytes: number;
+            /** @description When the first of them is deleted. */
+            first_ms: number | null;
         };
         /** @description The device's key, and whose it is. */
         FetchedKey: {
@@ -1465,6 +1486,30 @@ export interface components {
         MatchingCollections: {
             collections: components["schemas"]["MatchingCollection"][];
         };
+        /** @description The bytes that a project stores, and how old and how used it is. */
+        MeasuredProject: {
+            project: string;
+            runs: number;
+            samples: number;
+            console: number;
+            media: number;
+            files: number;
+            artifacts: number;
+            reports: number;
+            /** @description Of runs and reports in the trash, which the others include. */
+            trash: number;
+            bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
+            /** @description When it leaves the trash for good; None: it is not there. */
+            purged_ms: number | null;
+            /** @description `project:delete` if the requester may delete it. */
+            may: string[];
+        };
         /** @description A page of keys. */
         MediaKeysPage: {
             media: components["schemas"]["MediaKey"][];
@@ -1703,6 +1748,11 @@ export interface components {
             tenant: string;
             /** @default  */
             client_id: string;
+            /**
+             * @description Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
+             * @default true
+             */
+            direct: boolean;
             /** @description Credentials; null: those of the server's environment, or its role. */
             secret?: components["schemas"]["BucketSecret"] | null;
         };
@@ -1797,12 +1847,13 @@ export interface components {
             name: string;
             /** @default  */
             description: string;
+            /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
+            visibility?: ("team" | "organisation" | "restricted") | null;
             /**
-             * @description `organisation`: all of it may read the registry; for administrators.
-             * @default team
-             * @enum {string}
+             * @description The types of artifacts that can be linked; none: all.
+             * @default []
              */
-            visibility: "team" | "organisation";
+            types: string[];
         };
         /** @description A version of an artifact that is to be linked. */
         NewRegistryLink: {
@@ -2463,11 +2514,13 @@ export interface components {
             trash: number;
             bytes: number;
         };
-        /** @description A page of projects, the largest first. */
+        /** @description A page of projects. */
         ProjectBytesPage: {
-            projects: components["schemas"]["ProjectBytes"][];
+            projects: components["schemas"]["MeasuredProject"][];
             total: number;
             next: string | null;
+            trash: components["schemas"]["TrashSummary"];
+            expiring: components["schemas"]["ExpirySummary"];
         };
         /** @description Changes of a project. */
         ProjectChanges: {
@@ -2591,10 +2644,12 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description Fields that are left out do not change. */
+        /** @description Fields that are left out do not change. All but the description are for administrators. */
         RegistryChanges: {
+            name?: string | null;
+            types?: string[] | null;
             description?: string | null;
-            visibility?: ("team" | "organisation") | null;
+            visibility?: ("team" | "organisation" | "restricted") | null;
         };
         /** @description A collection with its description as HTML. */
         RegistryCollectionDetail: {
@@ -2607,6 +2662,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The number of its newest version. */
             newest: number | null;
             /** @description Alias → number of a version. */
@@ -2629,20 +2686,36 @@ export interface components {
         /** @description A registry with its rules. */
         RegistryDetail: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
             collections: number;
             versions: number;
             protected_aliases: string[];
+            /** @description The types of artifacts that can be linked; none: all. */
+            types: string[];
             /** @description User names. */
             admins: string[];
             open_requests: number;
             may: string[];
+        };
+        /** @description The role of a member. */
+        RegistryMemberRole: {
+            /**
+             * @description `viewer`: reads it; `member`: also links and sets aliases.
+             * @enum {string}
+             */
+            role: "viewer" | "member";
+        };
+        /** @description A page of the members of a registry, by name. */
+        RegistryMembersPage: {
+            members: components["schemas"]["RegistryMember"][];
+            total: number;
+            next: string | null;
         };
         /** @description A name that may be given again. */
         ReleasedName: {
@@ -2938,6 +3011,8 @@ export interface components {
             name: string;
             started_ms: number;
             last_ms: number;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
             in_trash: boolean;
             /** @description When it leaves the trash for good. */
             purged_ms: number | null;
@@ -3566,6 +3641,11 @@ export interface components {
             objects: number;
             bytes: number;
         };
+        /** @description What of an artifact is changed. */
+        TimeToLiveForm: {
+            /** @description Seconds from the logging of a version to its deletion; null: versions are kept. */
+            ttl_s: number | null;
+        };
         /** @description The secret of an invitation's link. */
         Token: {
             /** @description The part of the link after #. */
@@ -3579,6 +3659,16 @@ export interface components {
         Transfer: {
             /** @description A team or user. */
             entity: string;
+        };
+        /** @description What the trash holds. */
+        TrashSummary: {
+            runs: number;
+            /** @description How much is free once it is empty: of runs and reports. */
+            bytes: number;
+            /** @description When the first of the runs leaves it for good. */
+            first_ms: number | null;
+            /** @description When the last of them does. */
+            last_ms: number | null;
         };
         /** @description A project that went to the trash with its runs. */
         TrashedProject: {
@@ -3900,6 +3990,8 @@ export interface components {
             run: string | null;
             /** @description The runs that used it, as far as the requester may read them. */
             used_by: string[];
+            /** @description When it is deleted, ms UTC; null: it is kept. */
+            expires_ms: number | null;
         };
         /** @description The plan of a team, a user or the organisation, from a day on. */
         AssignedPlan: {
@@ -4011,6 +4103,8 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
+            /** @description Whether clients read it at signed addresses, if it has such. */
+            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -4052,6 +4146,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
         };
         /** @description The numbers of a column in the runs of a group. */
         ColumnSummary: {
@@ -4125,7 +4221,7 @@ export interface components {
             source: string;
         };
         /**
-         * @description What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
+         * @description What depends on versions of artifacts: at most 100 of each are shown.
          *
          *     What the requester may not read is counted and not shown.
          */
@@ -4748,6 +4844,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The team or user that has the project; null without accounts. */
             entity: string | null;
             project: string;
@@ -5125,6 +5223,8 @@ export interface components {
             versions: number;
             created_ms: number;
             updated_ms: number;
+            /** @description After how long versions are deleted that say nothing about it; null: they are kept. */
+            ttl_s: number | null;
             /** @description The number of its newest version. */
             newest: number | null;
             /** @description Alias → number of a version. */
@@ -5136,13 +5236,22 @@ export interface components {
             /** @description Of all its versions. */
             downloads: number;
         };
+        /** @description A member of a registry of the organisation. */
+        RegistryMember: {
+            name: string;
+            display_name: string;
+            /** @enum {string} */
+            role: "viewer" | "member";
+            /** @description Since when they have the role. */
+            created_ms: number;
+        };
         /** @description A registry: collections of versions that were linked to it. */
         Registry: {
             name: string;
-            /** @description The team or user that keeps it. */
+            /** @description The team or user that keeps it, or `organisation`. */
             entity: string | null;
             description: string;
-            /** @description `team`, or `organisation`: all of it may read the registry. */
+            /** @description Who reads it: `team`, `organisation`, or `restricted`: the members of the registry. */
             visibility: string;
             created_ms: number;
             changed_ms: number;
@@ -5639,6 +5748,12 @@ export interface components {
             /** @description That work now: they end if public links are switched off. */
             public_links: number;
         };
+        /** @description After how long the versions of an artifact are deleted. */
+        TimeToLive: {
+            ttl_s: number | null;
+            /** @description Versions that are deleted because of it, now or later. */
+            expiring_versions: number;
+        };
         /** @description A rule that could not decide, and the series that it would need. */
         Undecided: {
             id: string;
@@ -5766,6 +5881,7 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
+export type ChangedBucket = components['schemas']['ChangedBucket'];
 export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];
@@ -5812,6 +5928,7 @@ export type EntityProjectChanges = components['schemas']['EntityProjectChanges']
 export type EntriesPage = components['schemas']['EntriesPage'];
 export type ErrorAnswer = components['schemas']['ErrorAnswer'];
 export type EventChoices = components['schemas']['EventChoices'];
+export type ExpirySummary = components['schemas']['ExpirySummary'];
 export type FetchedKey = components['schemas']['FetchedKey'];
 export type FieldColumn = components['schemas']['FieldColumn'];
 export type FilterCheck = components['schemas']['FilterCheck'];
@@ -5878,6 +5995,7 @@ export type MailServer = components['schemas']['MailServer'];
 export type MailServerState = components['schemas']['MailServerState'];
 export type MailTest = components['schemas']['MailTest'];
 export type MatchingCollections = components['schemas']['MatchingCollections'];
+export type MeasuredProject = components['schemas']['MeasuredProject'];
 export type MediaKeysPage = components['schemas']['MediaKeysPage'];
 export type MediaRecordsPage = components['schemas']['MediaRecordsPage'];
 export type MediaSteps = components['schemas']['MediaSteps'];
@@ -5997,6 +6115,8 @@ export type RegistryChanges = components['schemas']['RegistryChanges'];
 export type RegistryCollectionDetail = components['schemas']['RegistryCollectionDetail'];
 export type RegistryCollectionsPage = components['schemas']['RegistryCollectionsPage'];
 export type RegistryDetail = components['schemas']['RegistryDetail'];
+export type RegistryMemberRole = components['schemas']['RegistryMemberRole'];
+export type RegistryMembersPage = components['schemas']['RegistryMembersPage'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];
@@ -6093,9 +6213,11 @@ export type TeamRequest = components['schemas']['TeamRequest'];
 export type TeamSecretsPage = components['schemas']['TeamSecretsPage'];
 export type TeamSetting = components['schemas']['TeamSetting'];
 export type TeamStorage = components['schemas']['TeamStorage'];
+export type TimeToLiveForm = components['schemas']['TimeToLiveForm'];
 export type Token = components['schemas']['Token'];
 export type TokenBody = components['schemas']['TokenBody'];
 export type Transfer = components['schemas']['Transfer'];
+export type TrashSummary = components['schemas']['TrashSummary'];
 export type TrashedProject = components['schemas']['TrashedProject'];
 export type TrialMessage = components['schemas']['TrialMessage'];
 export type TrialResult = components['schemas']['TrialResult'];
@@ -6215,6 +6337,7 @@ export type Rate = components['schemas']['Rate'];
 export type Reaction = components['schemas']['Reaction'];
 export type RegistryAdmin = components['schemas']['RegistryAdmin'];
 export type RegistryCollection = components['schemas']['RegistryCollection'];
+export type RegistryMember = components['schemas']['RegistryMember'];
 export type Registry = components['schemas']['Registry'];
 export type ReportComment = components['schemas']['ReportComment'];
 export type ReportEditor = components['schemas']['ReportEditor'];
@@ -6252,6 +6375,7 @@ export type TeamAlerts = components['schemas']['TeamAlerts'];
 export type Team = components['schemas']['Team'];
 export type TeamSecret = components['schemas']['TeamSecret'];
 export type TeamSettings = components['schemas']['TeamSettings'];
+export type TimeToLive = components['schemas']['TimeToLive'];
 export type Undecided = components['schemas']['Undecided'];
 export type Use = components['schemas']['Use'];
 export type Verdict = components['schemas']['Verdict'];

@@ -46,6 +46,9 @@ export interface Drawing {
   summed?: boolean;
 }
 
+/** More lines are thin: they cost a third of the time to draw, and lie over each other. */
+const MANY_LINES = 50;
+
 /** How a chart with so many lines is drawn unless the user chose. */
 export function usualMode(lines: number, ofDevices: boolean, ofRuns = false): Mode {
   if (ofRuns) return 'lines';
@@ -58,7 +61,8 @@ export function drawn(lines: readonly Line[], how: Drawing): Drawn[] {
   if (how.mode === 'lines' || visible.length < 2) {
     const pinned = visible.some(({ id }) => how.pinned.has(id));
     const inOrder = [...visible].sort((a, b) => Number(how.pinned.has(a.id)) - Number(how.pinned.has(b.id)));
-    return inOrder.map((line) => ownLine(line, how, visible.length <= MAX_BANDS, pinned));
+    const many = visible.length > MANY_LINES;
+    return inOrder.map((line) => ownLine(line, how, visible.length <= MAX_BANDS, pinned, many));
   }
   if (how.summed) return [{ ...ownLine({ id: '', label: `sum of ${visible.length}`, slot: 0, ofMany: true, points: summed(visible) }, how, false, false), id: null }];
   const whole = { id: '', label: `mean of ${visible.length}`, slot: 0, ofMany: true, points: spread(visible) };
@@ -74,10 +78,10 @@ function besideBand(lines: readonly Line[], pinned: ReadonlySet<string>): Line[]
   return [...lines.filter(({ id }) => pinned.has(id)), ...far.slice(0, MAX_BESIDE).map((i) => lines[i]!)];
 }
 
-function ownLine({ id, label, slot, dashed, ofMany, points, notFinite }: Line, how: Drawing, banded: boolean, othersPinned: boolean): Drawn {
+function ownLine({ id, label, slot, dashed, ofMany, points, notFinite }: Line, how: Drawing, banded: boolean, othersPinned: boolean, many = false): Drawn {
   const isPinned = how.pinned.has(id);
   const dash = dashed ? dashOf(slot, how.palette) : [];
-  const plain = { id, label, notFinite, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : 1.4 };
+  const plain = { id, label, notFinite, color: lineColor(slot, how.dark, how.palette), dash, width: isPinned ? 2.6 : many ? 1 : 1.4 };
   const faded = othersPinned && !isPinned;
   if (!how.smoothing) return { ...plain, points, band: banded && points.low !== null, raw: null, faded };
   const { level } = how.smoothing;

@@ -17,12 +17,19 @@ class ImportReport:
         existing: ids of runs that were imported before.
         failed: ids of runs that could not be imported, with the reason.
         left_out: what was not imported, with how often.
+        total: how many runs the source has; 0 if that is not known.
     """
 
     imported: dict[str, str] = field(default_factory=dict)
     existing: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     left_out: dict[str, int] = field(default_factory=dict)
+    total: int = 0
+
+    @property
+    def done(self) -> int:
+        """How many runs it has reported on."""
+        return len(self.imported) + len(self.existing) + len(self.failed)
 
     def leave_out(self, what: str, count: int = 1) -> None:
         """Count something that is not imported."""

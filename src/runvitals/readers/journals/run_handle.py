@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
@@ -15,9 +14,12 @@ from runvitals.model.errors import UnknownRun
 from runvitals.model.failure import Failure
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.run import Event, Run
+from runvitals.model.run_json import run_as_dict
 from runvitals.model.run_state import State
-from runvitals.readers.journals import console
+from runvitals.readers.journals import console, run_view
 from runvitals.readers.journals.console import ConsoleText
+from runvitals.readers.journals.history import History
+from runvitals.readers.journals.logged_rows import LoggedCalls, LoggedRow
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.runs import RunList
 from runvitals.readers.journals.series import Columns
@@ -28,25 +30,6 @@ if TYPE_CHECKING:
     from runvitals.findings.observed_run import ObservedRun
 
 Names = Literal["runvitals", "mlflow"]
-
-
-@dataclass(frozen=True, slots=True)
-class LoggedRow:
-    """The row of one `log()` call.
-
-    Attributes:
-        step: as logged, or None.
-        time_ms: ms UTC.
-        rank: of the process that logged it, or None.
-        host: of that process.
-        data: name → value.
-    """
-
-    step: int | None
-    time_ms: int
-    rank: int | None
-    host: str
-    data: dict[str, Any]
 
 
 def checked_names(names: str) -> str:
@@ -173,8 +156,8 @@ class OpenRun:
 
         return observe_reader(self._reader, self.facts, self._clock(), price_per_device_hour)
 
-    def history(self) -> list[LoggedRow]:
-        """Return all rows of `log()`, from all ranks, ordered by time.
+    def history(self) -> LoggedCalls:
+        """Return all rows of `log()`, from all ranks, ordered by time: a list, also as data frame or plot.
 
         Example:
             >>> [(row.step, row.data["loss"]) for row in run.history()]
@@ -192,7 +175,7 @@ class OpenRun:
             for record in read_run(self._reader.folder)
             if record.type == frames.HISTORY and record.writer in writers
         ]
-        return sorted(rows, key=lambda row: row.time_ms)
+        return LoggedCalls(sorted(rows, key=lambda row: row.time_ms))
 
     def media_keys(self) -> list[MediaKey]:
         """Return the names under which images, tables, histograms and so on were logged.
@@ -237,6 +220,23 @@ class OpenRun:
             'ValueError: shapes (3, 4) and (5,) do not fit'
         """
         return self._reader.failure(self._clock())
+
+    def _repr_html_(self) -> str:
+        return self.html({})
+
+    def html(self, links: Mapping[str, str]) -> str:
+        """Return how the run shows itself in a notebook: its state, small charts and links.
+
+        Args:
+            links: text → address.
+        """
+        writers = self._reader.facts.writers
+        by_rank: dict[int | None, list[History]] = {}
+        for history in sorted(self._reader.histories.values(), key=lambda each: each.times[0]):
+            by_rank.setdefault(writers[history.writer].rank, []).append(history)
+        charts = run_view.logged_charts(by_rank)
+        sampled = run_view.small_charts(self.metrics(*run_view.KEYS))
+        return run_view.html(run_as_dict(self.facts), links, [*charts, *sampled])
 
     def __repr__(self) -> str:
         return f"<run {self.id} of project {self.facts.project!r}: {self.state}>"

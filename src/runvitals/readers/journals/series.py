@@ -15,6 +15,7 @@ from operator import le
 from typing import TYPE_CHECKING, Any
 
 from runvitals.model.metrics import mlflow
+from runvitals.readers.journals import data_frames, html_views, plots
 from runvitals.readers.journals.arrays import numpy_or_none
 from runvitals.readers.journals.key_filter import KeyFilter, canonical, unit
 from runvitals.readers.journals.rates import Rate, derive, rate_of
@@ -125,6 +126,45 @@ class Columns(Mapping[str, Series]):
         return Columns(
             renamed_series(item, *names[item.host].get(item.key, (item.key, 1.0))) for item in self.series
         )
+
+    def to_pandas(self) -> Any:
+        """Return a `pandas.DataFrame`: `time`, `host` and a column for each key.
+
+        Raises:
+            ModuleNotFoundError: pandas is not installed.
+        """
+        return data_frames.to_pandas(data_frames.table_of_series(self.series))
+
+    def to_polars(self) -> Any:
+        """Return a `polars.DataFrame` with the same columns.
+
+        Raises:
+            ModuleNotFoundError: polars is not installed.
+        """
+        return data_frames.to_polars(data_frames.table_of_series(self.series))
+
+    def plot(self) -> Any:
+        """Draw a chart over time for each key, with a line for each host.
+
+        Returns:
+            The axes of matplotlib, one for each chart; a figure of plotly where that is installed alone.
+
+        Raises:
+            ModuleNotFoundError: neither is installed.
+            LookupError: there are no series.
+        """
+        several = len(self.hosts) > 1
+        charts: dict[str, list[plots.PlottedLine]] = {}
+        for each in self.series:
+            times = [data_frames.moment(int(t)) for t in each.t]
+            name = f"{each.key} ({each.unit})" if each.unit else each.key
+            charts.setdefault(name, []).append(
+                plots.PlottedLine(each.host if several else "", times, list(each.values))
+            )
+        return plots.plot(charts, "time (UTC)")
+
+    def _repr_html_(self) -> str:
+        return html_views.series_table(self.series)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._by_key)

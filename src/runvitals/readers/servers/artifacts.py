@@ -74,6 +74,30 @@ class ServerArtifacts:
         for row in _rows(self._connection, _path(address), address, "artifacts"):
             yield responses.to_dataclass(ArtifactVersion, row)
 
+    def time_to_live_s(self, address: ArtifactAddress) -> int | None:
+        """Return after how long versions are deleted, in seconds; None: they are kept.
+
+        Raises:
+            UnknownArtifact: there is no artifact of this name.
+            ServerError: the server rejected the request or is unreachable.
+        """
+        found: int | None = _get(self._connection, _path(address), address, [("limit", 1)]).get("ttl_s")
+        return found
+
+    def set_time_to_live(self, address: ArtifactAddress, seconds: int | None) -> int:
+        """Let versions be deleted some time after they were logged; None: they are kept.
+
+        Linked versions stay, and those that have a time to live of their own.
+
+        Returns:
+            How many of the versions that are there are deleted because of it, now or later.
+
+        Raises:
+            ServerError: the server rejected the request or is unreachable.
+        """
+        changed = self._connection.send("PATCH", _path(address), {"ttl_s": seconds})
+        return int(changed["expiring_versions"])
+
     def dependents(self, address: ArtifactAddress, alias: str | None) -> dict[str, Any]:
         """Return what breaks if a version is deleted, or all of a name without an alias.
 
@@ -105,9 +129,8 @@ class ServerArtifact:
     def __init__(self, connection: ApiConnection, version: ArtifactVersion) -> None:
         self._connection = connection
         self.version = version
-        self._contents = ArtifactContents(
-            connection, lambda path: (f"{self._own_path}/content", [("path", path)])
-        )
+        content = f"{self._own_path}/content"  # not in the function: that would be a circle with its socket
+        self._contents = ArtifactContents(connection, lambda path: (content, [("path", path)]))
 
     @property
     def _address(self) -> ArtifactAddress:
@@ -137,8 +160,8 @@ class ServerArtifact:
         self._contents.copy(entry, path)
 
     def end(self) -> None:
-        """Close the connections that only many files need."""
-        self._contents.close_others()
+        """Close the connections; the next request opens one."""
+        self._contents.close()
 
     def run(self, run_id: str) -> RemoteRun:
         """Return a run that logged or used it."""

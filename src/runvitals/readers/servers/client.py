@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from datetime import timedelta
 from types import TracebackType
 from typing import Any, Literal
 
@@ -125,6 +126,29 @@ class Client:
             'artifacts/mnist:v3'
         """
         return Artifact.from_source(ServerArtifacts(self._connection).find(ArtifactAddress.parsed(name)))
+
+    def set_artifact_ttl(self, name: str, ttl: timedelta | None) -> int:
+        """Let versions of an artifact be deleted some time after they were logged; None: they are kept.
+
+        Linked versions stay, and those that have a time to live of their own.
+
+        Args:
+            name: `[entity/]project/name`.
+
+        Returns:
+            How many of the versions that are there are deleted because of it, now or later.
+
+        Raises:
+            ValueError: an invalid name, or one without a project.
+            ServerError: the server rejected the request or is unreachable.
+
+        Example:
+            >>> client.set_artifact_ttl("digits/checkpoints", timedelta(days=30))
+            12
+        """
+        seconds = None if ttl is None else round(ttl.total_seconds())
+        artifacts = ServerArtifacts(self._connection)
+        return artifacts.set_time_to_live(ArtifactAddress.parsed(name), seconds)
 
     def registry(self, name: str) -> ServerRegistry:
         """Return the registry `team/name`; nothing is read yet.

@@ -19,6 +19,7 @@ MAX_RESPONSE_BYTES = 256 * 1024 * 1024
 """A server sends at most 2,000,000 numbers in a response, which is at most 80 MB of JSON."""
 
 _KEY_BYTES = 16
+_REDIRECT = 307
 
 Parameters = Iterable[tuple[str, Any]]
 
@@ -124,10 +125,19 @@ class ApiConnection:
         Raises:
             ServerError: the server rejected the request, is unreachable, or sent something else.
         """
+        found = self.range_or_address(path, parameters, first, end)
+        if isinstance(found, str):
+            raise ServerError(f"{self.url}{PREFIX}{path} leads to another address")
+        return found
+
+    def range_or_address(self, path: str, parameters: Parameters, first: int, end: int) -> bytes | str:
+        """As `get_range`, or the address to which the server redirects: it signs those in buckets."""
         path = _with_query(path, parameters)
         headers = {**self._headers, "Accept": "*/*", "Range": f"bytes={first}-{end - 1}"}
         del headers["Accept-Encoding"]
         response = self._request("GET", path, None, headers)
+        if response.status == _REDIRECT and (address := response.headers.get("Location")):
+            return address
         if response.status != 206:
             raise self._refusal("GET", path, response)
         if len(response.body) != end - first:

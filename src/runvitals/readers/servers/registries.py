@@ -160,8 +160,8 @@ class _LinkedFiles:
         self._contents.copy(entry, path)
 
     def end(self) -> None:
-        """Close the connections that only many files need."""
-        self._contents.close_others()
+        """Close the connections; the next request opens one."""
+        self._contents.close()
 
 
 def registry_names(connection: ApiConnection) -> Iterator[dict[str, Any]]:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
+from urllib.parse import quote
 
 from runvitals.findings.finding import Findings, from_json
 from runvitals.model.logged_media import LoggedMedia, MediaKey, SavedFile
 from runvitals.model.run import Event, Run
 from runvitals.model.run_state import State
-from runvitals.readers.journals.run_handle import LoggedRow, Names, checked_names
+from runvitals.readers.journals import run_view
+from runvitals.readers.journals.logged_rows import LoggedCalls
+from runvitals.readers.journals.run_handle import Names, checked_names
 from runvitals.readers.journals.series import Columns
 from runvitals.readers.journals.statistics import Statistics
 from runvitals.readers.servers import responses
@@ -195,8 +198,8 @@ class RemoteRun:
             self._connection.get_of_run(self.id, "/findings", [("price", price_per_device_hour)])
         )
 
-    def history(self, *names: str, rank: int | None = None) -> list[LoggedRow]:
-        """Return all `log()` rows, from all ranks, ordered by time.
+    def history(self, *names: str, rank: int | None = None) -> LoggedCalls:
+        """Return all `log()` rows, from all ranks, ordered by time: a list, also as data frame or plot.
 
         An infinity is NaN here; use `history_table` for infinities.
 
@@ -275,6 +278,20 @@ class RemoteRun:
             ServerError: 409 if the run has ended, 405 if the server shows local journals (`runvitals ui`).
         """
         self._connection.post_to_run(self.id, "/stop")
+
+    def _repr_html_(self) -> str:
+        """Return the run for a notebook. What cannot be fetched is left out, with the reason."""
+        links, charts = {"open": f"{self._connection.url}/runs/{quote(self.id, safe='')}"}, []
+        problem = ""
+        try:
+            facts = self.facts
+            parameters = [("max_points", run_view.POINTS), ("keys", run_view.logged_names(facts.summary))]
+            logged = self._connection.get_of_run(self.id, "/history", parameters)
+            sampled = self.metrics(*run_view.KEYS, max_points=run_view.POINTS)
+            charts = [*responses.small_charts(logged), *run_view.small_charts(sampled)]
+        except (OSError, LookupError) as error:
+            problem = f"its charts cannot be fetched: {error}"
+        return run_view.html(self._row, links, charts, problem)
 
     def __repr__(self) -> str:
         return f"<run {self.id} of project {self.project!r} on {self._connection.url}: {self.state}>"

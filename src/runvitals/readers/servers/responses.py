@@ -10,7 +10,8 @@ from runvitals.model.ending import Ending
 from runvitals.model.host import Host
 from runvitals.model.run import Event, Rank, Run, RunAuthor, RunServiceAccount
 from runvitals.readers.journals.arrays import numpy_or_none
-from runvitals.readers.journals.run_handle import LoggedRow
+from runvitals.readers.journals.html_views import SmallChart
+from runvitals.readers.journals.logged_rows import LoggedCalls, LoggedRow
 from runvitals.readers.journals.series import NAN, Column, Columns, Series
 from runvitals.readers.journals.statistics import Statistics
 
@@ -45,6 +46,15 @@ class FleetSeries:
     min: Column
     max: Column
     mean: Column
+
+
+def listed_run(row: Mapping[str, Any]) -> Run:
+    """Return a run of a list, which has not everything that is known about it."""
+    rest: dict[str, Any] = {
+        "command": [], "config": {}, "settings": {}, "machines": {}, "sources": {}, "ranks": [], "events": [],
+        "lost_records": 0, "problems": [],
+    }  # fmt: skip
+    return run({**rest, **row})
 
 
 def run(body: Mapping[str, Any]) -> Run:
@@ -115,7 +125,7 @@ def fleet(body: Mapping[str, Any]) -> list[FleetSeries]:
     ]
 
 
-def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
+def calls(body: Mapping[str, Any]) -> LoggedCalls:
     """Return the rows of `/runs/{run}/history` at full resolution, ordered by time.
 
     The response has a column per name. Names that were logged at different steps are in different groups, and
@@ -146,7 +156,18 @@ def calls(body: Mapping[str, Any]) -> list[LoggedRow]:
             places[place] = LoggedRow(whole, time_ms, other["rank"], other["host"], {})
             logged[other["host"], other["rank"], step, time_ms, 0] = places[place]
         places[place].data[other["key"]] = other["value"]
-    return sorted(logged.values(), key=lambda call: call.time_ms)
+    return LoggedCalls(sorted(logged.values(), key=lambda call: call.time_ms))
+
+
+def small_charts(body: Mapping[str, Any]) -> list[SmallChart]:
+    """Return a chart for each name of `/runs/{run}/history`, of the first rank that logged it."""
+    values_by_name: dict[str, tuple[int | None, list[float]]] = {}
+    for group in sorted(body["groups"], key=lambda group: group["t"][:1]):
+        for name, values in group["series"].items():
+            rank, joined = values_by_name.setdefault(name, (group["rank"], []))
+            if rank == group["rank"] and not group["replaced"]:
+                joined += [_number(value) for value in values]
+    return [SmallChart(name, "", values) for name, (_, values) in values_by_name.items()]
 
 
 def to_dataclass(kind: type[T], body: Mapping[str, Any]) -> T:

@@ -71,7 +71,10 @@ class ArtifactFile:
         name = checked_path(self.path)  # it comes from a server, and must not lead out of the folder
         path = local_path(root or default_root(self.source), name)
         if not has_content(self.entry, path):
-            copy(self.source, self.entry, path)
+            try:
+                copy(self.source, self.entry, path)
+            finally:
+                self.source.end()
         return path
 
 

@@ -13,12 +13,12 @@ from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
+from runvitals.base.progress import TransferProgress
 from runvitals.model.artifact_names import checked_path
 from runvitals.model.artifacts import ArtifactEntry
 from runvitals.sdk.artifacts import references
 from runvitals.sdk.artifacts.local_paths import check_apart, local_path
 from runvitals.sdk.artifacts.lookup import FileSource
-from runvitals.sdk.artifacts.progress import TransferProgress
 
 _AT_ONCE: Final = 8
 _BUFFER_BYTES: Final = 1 << 20

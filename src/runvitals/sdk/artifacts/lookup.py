@@ -36,7 +36,7 @@ class FileSource(Protocol):
         """
 
     def end(self) -> None:
-        """Close what only many calls of `copy` need."""
+        """Close what reading needs; it can be read on."""
 
 
 class ArtifactSource(FileSource, Protocol):

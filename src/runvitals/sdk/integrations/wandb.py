@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import secrets
+from collections.abc import Mapping
 from enum import Enum
 from typing import Any
 
@@ -58,11 +59,15 @@ def login(key: str | None = None, host: str | None = None, **others: Any) -> boo
     return has_key
 
 
+def pin_config_keys(keys: Any = None) -> None:
+    """Do nothing: the columns of a list of runs are chosen on the page."""
+
+
 def setup(settings: Any = None) -> None:
     """Do nothing: nothing has to be started before `init`."""
 
 
-def require(*names: str) -> None:
+def require(*names: str, **others: Any) -> None:
     """Do nothing: `wandb.require` turns features of W&B's own package on."""
 
 
@@ -83,10 +88,36 @@ def mark_preempting() -> None:
 
 
 def visualize(id: str, value: Any) -> Any:
-    """Return the chart of one of W&B's specifications, or the table itself; see `plot_table`."""
-    from runvitals.sdk.media.charts import plot_table
+    """Return the table of a chart that W&B's users have specified; see `runvitals.plot.visualize`."""
+    from runvitals.sdk.media import charts
 
-    return plot_table(id, value, {})
+    return charts.visualize(id, value)
+
+
+def sagemaker_auth(
+    overrides: Mapping[str, str] | None = None, path: str = ".", api_key: str | None = None
+) -> None:
+    """Write the server and its key to `secrets.env` in a folder of sources that a job takes with it.
+
+    The job's script reads them from its environment, as `WANDB_BASE_URL` and `WANDB_API_KEY`.
+
+    Args:
+        overrides: further variables.
+        path: the folder.
+        api_key: the key; default: the one that `runvitals login` has stored.
+
+    Raises:
+        ValueError: no server is set, or there is no key for it.
+        OSError: the file cannot be written.
+    """
+    server = resolve_settings({})["server"]
+    key = api_key or (stored_keys.token(server, os.environ) if server else None)
+    if server is None or key is None:
+        raise ValueError("sagemaker_auth(): no server or no key for it; `runvitals login URL` sets both")
+    values = {"WANDB_BASE_URL": server, "WANDB_API_KEY": key, **(overrides or {})}
+    descriptor = os.open(os.path.join(path, "secrets.env"), os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.writelines(f"{name}={value}\n" for name, value in values.items())
 
 
 def make_artifact_name_safe(name: str) -> str:
@@ -105,19 +136,19 @@ def generate_id(length: int = 8) -> str:
     return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(length))
 
 
-def termlog(text: str = "", newline: bool = True, repeat: bool = True) -> None:
+def termlog(string: str = "", newline: bool = True, repeat: bool = True, prefix: bool = True) -> None:
     """Print a message to stderr, as messages of runvitals are printed."""
-    notify(text)
+    notify(string)
 
 
-def termwarn(text: str, newline: bool = True, repeat: bool = True) -> None:
+def termwarn(string: str, newline: bool = True, repeat: bool = True, prefix: bool = True) -> None:
     """Print a warning to stderr."""
-    notify(f"warning: {text}")
+    notify(f"warning: {string}")
 
 
-def termerror(text: str, newline: bool = True, repeat: bool = True) -> None:
+def termerror(string: str, newline: bool = True, repeat: bool = True, prefix: bool = True) -> None:
     """Print an error to stderr."""
-    notify(f"error: {text}")
+    notify(f"error: {string}")
 
 
 class _Util:

@@ -305,6 +305,11 @@ def plot_table(
     return data_table
 
 
+def visualize(id: str, value: Table) -> ChartMedia | Table:
+    """Return the table of a chart that W&B's users have specified; see `plot_table`."""
+    return plot_table(id, value, {})
+
+
 def _by_class(
     y_true: Any, y_probas: Any, labels: Sequence[str] | None, only: Sequence[Any] | None
 ) -> Iterable[tuple[str, list[tuple[int, int]]]]:

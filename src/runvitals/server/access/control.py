@@ -335,6 +335,8 @@ class AccessControl:
             self.refusals.key_out_of_scope(requester.actor, action.value, resource)
             raise HTTPException(403, f"this key may only read: {request.method} needs one that may write")
         _note_resource(request, resource, run_id)
+        if action is Action.RUN_READ and "run" in request.path_params:
+            self.metadata_store.read_days.note_run(request.state.run_number, self.clock())
 
     def _may_know(
         self, requester: Requester, action: Action, or_else: str | None, resource: Resource

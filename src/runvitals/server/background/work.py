@@ -47,7 +47,7 @@ def start_background(
         usage.keep_before,
         leads,
     )
-    health.housekeeping = housekeeping.totals
+    health.housekeeping, health.run_trash_ms = housekeeping.totals, retention.trash_ms
     statistics = StatisticsUpdater(store, metadata_store, clock, leads=leads)
     judge = JudgeThread(store, metadata_store, services.findings, clock, leads=leads)
     for work in (housekeeping, statistics, usage, judge):

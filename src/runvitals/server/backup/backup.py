@@ -28,9 +28,10 @@ from runvitals.store.files.backup import copy_contents
 from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
 from runvitals.store.samples.clickhouse import stored_ids as clickhouse_ids
 from runvitals.store.samples.clickhouse.connection import ClickHouse
+from runvitals.store.samples.clickhouse.schema import has_tables
 from runvitals.store.samples.migration import MigrationTotals, migrate
 from runvitals.store.samples.sqlite import SqliteChunks, stored_ids
-from runvitals.store.samples.sqlite.backup import copy_files, make_empty
+from runvitals.store.samples.sqlite.backup import copy_files, has_store, make_empty
 from runvitals.store.samples.sqlite.stored_ids import StoredIds
 from runvitals.version import __version__
 
@@ -57,6 +58,20 @@ class ServerStores(NamedTuple):
         """The name of the sample store, without a password."""
         return str(parse_address(self.clickhouse)) if self.clickhouse else self.folder
 
+    def stored_ids(self) -> StoredIds:
+        """Return the ids in the sample store, or raise StoreError."""
+        if self.clickhouse is None:
+            return stored_ids.read(self.folder)
+        with closing(ClickHouse(parse_address(self.clickhouse))) as clickhouse:
+            return clickhouse_ids.read(clickhouse)
+
+    def has_samples(self) -> bool:
+        """Return whether there is a sample store, which may be empty, or raise StoreError."""
+        if self.clickhouse is None:
+            return os.path.isdir(self.folder) and has_store(self.folder)
+        with closing(ClickHouse(parse_address(self.clickhouse))) as clickhouse:
+            return has_tables(clickhouse)
+
 
 def back_up(stores: ServerStores, into: str, progress: Progress) -> Manifest:
     """Back up a server, which may be running, into a new folder or a new tar file; returns what is in it.
@@ -69,7 +84,7 @@ def back_up(stores: ServerStores, into: str, progress: Progress) -> Manifest:
     path = sqlite_path(stores.metadata)
     if path is not None and not os.path.exists(path):
         raise StoreError(f"there is no metadata store in {path}: name the server's with --metadata")
-    require_match(stores.samples, _stored_ids(stores), stores.metadata)
+    require_match(stores.samples, stores.stored_ids(), stores.metadata)
     if not into.endswith(TAR):
         make_empty(into)
         return _fill(stores, into, progress)
@@ -85,13 +100,6 @@ def back_up(stores: ServerStores, into: str, progress: Progress) -> Manifest:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     return manifest
-
-
-def _stored_ids(stores: ServerStores) -> StoredIds:
-    if stores.clickhouse is None:
-        return stored_ids.read(stores.folder)
-    with closing(ClickHouse(parse_address(stores.clickhouse))) as clickhouse:
-        return clickhouse_ids.read(clickhouse)
 
 
 def _fill(stores: ServerStores, folder: str, progress: Progress) -> Manifest:

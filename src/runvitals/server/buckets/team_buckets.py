@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Final
+from typing import BinaryIO, Final, NamedTuple
 
 from runvitals.server.buckets.check import CheckStep, check_bucket
 from runvitals.server.buckets.storage.buckets import BucketRow, BucketTable
@@ -19,6 +19,8 @@ from runvitals.store.files.buckets import open_store
 from runvitals.store.files.interface import FileStore, Method, StoredContent
 
 _PAUSE_S: Final = 30.0
+_READ_AGAIN_S: Final = 30.0
+"""After this time it is looked whether another server has changed the credentials of a bucket."""
 AT_ONCE: Final = 12
 """Requests that one bucket may keep waiting: there are 40 threads for all."""
 
@@ -31,6 +33,14 @@ class BucketAway(FileNotStored):
     def __init__(self, text: str, retry_after_s: float = _PAUSE_S) -> None:
         super().__init__(text)
         self.retry_after_s = max(1, round(retry_after_s))
+
+
+class _Opened(NamedTuple):
+    """The store of a team, what it was opened with, and until when that is not looked at again."""
+
+    store: TeamStore
+    origin: tuple[BucketLocation, bytes | None, bool]
+    until: float
 
 
 def secret_purpose(name: str) -> str:
@@ -61,7 +71,7 @@ class TeamBuckets:
         self._clock = clock
         self._monotonic = monotonic
         self._folders = [os.path.realpath(folder) for folder in folders]
-        self._stores: dict[int, TeamStore] = {}
+        self._stores: dict[int, _Opened] = {}
         self._states: dict[int, BucketState] = {}
         self._lock = threading.Lock()
 
@@ -72,17 +82,32 @@ class TeamBuckets:
             BucketAway: it cannot be opened.
         """
         with self._lock:
-            store = self._stores.get(team_id)
-        if store is not None:
-            return store
+            opened = self._stores.get(team_id)
+        now = self._monotonic()
+        if opened is not None and now < opened.until:
+            return opened.store
         row = self._table.of_team(team_id)
         if row is None:
             raise BucketAway("the bucket of the team is not known to this server")
-        state = self._state_of(row)
-        with state.using():
-            opened = open_store(self.location(row).below(str(team_id)))
+        sealed = self._table.sealed_secret(row.id)
+        origin = row.location, sealed, row.signs
+        if opened is None or opened.origin != origin:
+            state = self._state_of(row)
+            with state.using():
+                location = self._opened_location(row, sealed).below(str(team_id))
+                store = TeamStore(open_store(location), state, row.signs)
+            opened = _Opened(store, origin, now)
         with self._lock:
-            return self._stores.setdefault(team_id, TeamStore(opened, state))
+            self._stores[team_id] = opened._replace(until=now + _READ_AGAIN_S)
+        return opened.store
+
+    def read_again(self, bucket_id: int) -> None:
+        """Use the credentials that a bucket has now; what is being sent goes on with those before."""
+        with self._lock:
+            self._stores.clear()
+            state = self._states.get(bucket_id)
+        if state is not None:
+            state.end_pause()
 
     def _state_of(self, row: BucketRow) -> BucketState:
         with self._lock:
@@ -98,7 +123,9 @@ class TeamBuckets:
         Raises:
             OSError: they cannot be decrypted.
         """
-        sealed = self._table.sealed_secret(row.id)
+        return self._opened_location(row, self._table.sealed_secret(row.id))
+
+    def _opened_location(self, row: BucketRow, sealed: bytes | None) -> BucketLocation:
         if sealed is None:
             return row.location
         try:
@@ -126,10 +153,7 @@ class TeamBuckets:
             return [CheckStep("open", "failed", str(error), 0)]
         steps = check_bucket(location, origin)
         if all(step.state != "failed" for step in steps):
-            with self._lock:
-                state = self._states.get(row.id)
-            if state is not None:
-                state.end_pause()
+            self.read_again(row.id)
         return steps
 
     def check(self) -> None:
@@ -217,11 +241,16 @@ class BucketState:
 
 
 class TeamStore:
-    """A `FileStore` of a team in its bucket. What fails there raises BucketAway."""
+    """A `FileStore` of a team in its bucket. What fails there raises BucketAway.
 
-    def __init__(self, store: FileStore, state: BucketState) -> None:
+    Args:
+        signs: whether clients get signed addresses.
+    """
+
+    def __init__(self, store: FileStore, state: BucketState, signs: bool) -> None:
         self._store = store
         self._state = state
+        self._signs = signs
 
     def take(self, sha256: str, path: str) -> None:
         """Keep the content of a file on this machine, which no longer exists afterwards."""
@@ -246,5 +275,7 @@ class TeamStore:
 
     def signed_address(self, sha256: str, method: Method, seconds: int) -> str | None:
         """Return an address where anybody may read or write one content for a time; None: there are none."""
+        if not self._signs:
+            return None
         with self._state.using():
             return self._store.signed_address(sha256, method, seconds)

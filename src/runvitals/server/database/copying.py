@@ -25,7 +25,7 @@ from sqlalchemy.schema import AddConstraint, DropConstraint, ExecutableDDLElemen
 from runvitals.server.database.backup import named_when_complete
 from runvitals.server.database.database import Database, sqlite_path
 from runvitals.server.database.issued_ids import highest_ids, set_highest_id
-from runvitals.server.database.migration import create_at, is_empty, present
+from runvitals.server.database.migration import check_known, create_at, is_empty, present
 from runvitals.server.database.server_link import count_servers
 from runvitals.server.database.tables.runs import pairing
 from runvitals.store.errors import MetadataStoreError
@@ -36,6 +36,11 @@ _REVISION: Final = "alembic_version"
 _ROWS_READ: Final = 200
 """Rows that are fetched at once: a row of a report may have megabytes."""
 _ROWS_REPORTED: Final = 10_000
+_UNHURRIED: Final = (
+    "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; "
+    "SET LOCAL lock_timeout = '30s'"
+)
+"""A copy may take hours. It waits shortly for those who hold a lock."""
 _SKIPPED_STARTS: Final = 2
 
 Report = Callable[[str], None]
@@ -49,25 +54,19 @@ class TableCopy(NamedTuple):
     digest: str
 
 
-def copy_database(
-    source: Database,
-    target: Database,
-    report: Report,
-    then: Callable[[Connection, Connection], None] = lambda reading, writing: None,
-) -> list[TableCopy]:
+def copy_database(source: Database, target: Database, report: Report) -> list[TableCopy]:
     """Copy a consistent snapshot of a metadata store into an empty database, in one transaction.
 
     Servers may use the source.
 
     Args:
         report: called with a text for every some thousand rows.
-        then: called with both connections before the copy is committed.
 
     Raises:
         MetadataStoreError: the target is not empty, has other tables, or does not return what was written.
     """
     with source.read() as reading:
-        return _copy(source, reading, target, report, then)
+        return _copy(source, reading, target, report)
 
 
 def move_database(source_address: str, target_address: str, report: Report) -> list[TableCopy]:
@@ -92,9 +91,7 @@ def move_database(source_address: str, target_address: str, report: Report) -> l
 def _move(source_address: str, target_address: str, report: Report) -> list[TableCopy]:
     with closing(Database(source_address)) as source, closing(Database(target_address)) as target:
         # Nobody else writes meanwhile: SQLite has one writer, and tables of PostgreSQL are locked.
-        return source.write(
-            lambda reading: _copy(source, reading, target, report, _finish_move, locks=not source.is_sqlite)
-        )
+        return source.write(lambda reading: _copy(source, reading, target, report, moves=True))
 
 
 def _check_no_server(reading: Connection) -> None:
@@ -102,8 +99,16 @@ def _check_no_server(reading: Connection) -> None:
         raise MetadataStoreError("servers use the metadata store that is to be moved: end all of them first")
 
 
+def _lock(source: Database, reading: Connection) -> None:
+    """Let nobody write any more, before the first query decides what this transaction sees."""
+    with source.read() as connection:
+        _check_no_server(connection)
+        names = ", ".join(f'"{name}"' for name in _names(connection))
+    reading.exec_driver_sql(f"LOCK TABLE {names} IN SHARE MODE")
+
+
 def _finish_move(reading: Connection, writing: Connection) -> None:
-    _check_no_server(reading)  # one may have started meanwhile
+    _check_no_server(reading)  # one may have started meanwhile, and waits for the tables
     # A sample store refuses a metadata store that has counted fewer starts.
     writing.execute(pairing.update().values(starts=pairing.c.starts + _SKIPPED_STARTS))
 
@@ -127,25 +132,27 @@ def _copy(
     reading: Connection,
     target: Database,
     report: Report,
-    then: Callable[[Connection, Connection], None],
-    locks: bool = False,
+    moves: bool = False,
 ) -> list[TableCopy]:
-    if not source.is_sqlite:
-        reading.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
     revision = present(source)
     if revision is None:
         raise MetadataStoreError(f"{source.name} is not a metadata store: it has no tables")
+    check_known(revision, f"the metadata store {source.name}")
     if not is_empty(target):
         raise MetadataStoreError(f"{target.name} is not empty: choose a new database")
-    if locks:
-        _check_no_server(reading)
-        names = ", ".join(f'"{name}"' for name in _names(reading))
-        reading.exec_driver_sql(f"LOCK TABLE {names} IN SHARE MODE")
+    if not source.is_sqlite:
+        reading.exec_driver_sql("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")
+        reading.exec_driver_sql(_UNHURRIED)
+        if moves:
+            _lock(source, reading)
 
     def work(writing: Connection) -> list[TableCopy]:
+        if not target.is_sqlite:
+            writing.exec_driver_sql(_UNHURRIED)
         create_at(writing, revision)
         copies = _copy_tables(reading, writing, report)
-        then(reading, writing)
+        if moves:
+            _finish_move(reading, writing)
         return copies
 
     return target.change_tables(work)
@@ -207,6 +214,9 @@ def _copy_table(
 ) -> TableCopy:
     """Copy the rows of a table, and read them back."""
     columns = [column.name for column in target.columns]
+    differing = set(columns).symmetric_difference(source.columns.keys())
+    if differing:
+        raise MetadataStoreError(f"table {target.name} has other columns: {', '.join(sorted(differing))}")
     read, written = _RowDigest(), _RowDigest()
     rows = read.through(_rows(reading, source, columns), report, target.name)
     first = next(rows, None)

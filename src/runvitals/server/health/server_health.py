@@ -24,6 +24,7 @@ class ServerHealth:
         usage_gauges: what teams have used.
         housekeeping: totals of housekeeping, which may be replaced.
         threads: background threads whose failures are reported; more may be added.
+        run_trash_ms: how long runs stay in the trash; None: as long as the setting `trash_days` says.
     """
 
     condition: StoreCondition
@@ -33,6 +34,7 @@ class ServerHealth:
     usage_gauges: UsageGauges
     housekeeping: HousekeepingTotals = field(default_factory=HousekeepingTotals)
     threads: list[SupervisedThread] = field(default_factory=list)
+    run_trash_ms: int | None = None
 
     async def readiness(self) -> tuple[str | None, Sequence[str]]:
         """Return why the server cannot make samples durable, None if it can; and what needs attention."""

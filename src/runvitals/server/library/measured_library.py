@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol, TypeGuard
 
 if TYPE_CHECKING:
     from runvitals.server.files.storage.storage_places import StoredRunPlace
@@ -13,7 +13,17 @@ KINDS: Final = ("samples", "console", "media", "files", "artifacts", "reports")
 
 @dataclass(slots=True)
 class ProjectStorage:
-    """Bytes of a project. `trash`: those of runs and reports in the trash, which the others include."""
+    """Bytes of a project, and how old and how used what it has is.
+
+    Args:
+        trash: those of runs and reports in the trash, which the others include.
+        started_ms, last_ms: of its first and newest run or artifact; None: it has neither.
+        read_day: the last day on which something of it was read; see `ReadDays`.
+        trashed_ms: since when it is in the trash itself.
+        trashed_runs: since when each of its runs in the trash is there.
+        expiring, expiring_bytes: versions of artifacts that their time to live takes, the first of them at
+            `expires_ms`.
+    """
 
     project_id: int
     project: str
@@ -25,6 +35,20 @@ class ProjectStorage:
     artifacts: int = 0
     reports: int = 0
     trash: int = 0
+    started_ms: int | None = None
+    last_ms: int | None = None
+    read_day: int | None = None
+    trashed_ms: int | None = None
+    trashed_runs: list[int] = field(default_factory=list)
+    expiring: int = 0
+    expiring_bytes: int = 0
+    expires_ms: int | None = None
+
+    def note_time(self, started_ms: int | None, last_ms: int | None, read_day: int | None) -> None:
+        """Note the times of something that it has."""
+        self.started_ms = min(filter(_known, (self.started_ms, started_ms)), default=None)
+        self.last_ms = max(filter(_known, (self.last_ms, last_ms)), default=None)
+        self.read_day = max(filter(_known, (self.read_day, read_day)), default=None)
 
     @property
     def bytes(self) -> int:
@@ -59,6 +83,10 @@ class RunStorage:
     def bytes(self) -> int:
         """All of it together."""
         return sum(self.by_kind.values())
+
+
+def _known(number: int | None) -> TypeGuard[int]:
+    return number is not None
 
 
 class MeasuredLibrary(Protocol):

@@ -12,29 +12,50 @@ def storage_of(
 ) -> list[ProjectStorage]:
     """Return the projects of a team or user, the largest first."""
     places = metadata_store.accounts.storage_places(entity_id)
+    run_ids = [place.run_id for place in places if place.run_id is not None]
     lanes = {
         run_id: {writer.lane_id for writer in writers}
-        for run_id, writers in metadata_store.writers.of_runs([place.run_id for place in places]).items()
+        for run_id, writers in metadata_store.writers.of_runs(run_ids).items()
     }
     sizes = store.sizes(sorted({lane for of_run in lanes.values() for lane in of_run}))
     projects: dict[int, ProjectStorage] = {}
     for place in places:
         project = projects.setdefault(place.project_id, ProjectStorage(place.project_id, place.project))
+        project.trashed_ms = place.project_trashed_ms
+        if place.run_id is None:
+            continue
         samples = sum(sizes.get(lane, 0) for lane in lanes.get(place.run_id, ()))
         project.runs += 1
         project.samples += samples
         project.console += place.console_bytes
-        project.trash += samples + place.console_bytes if place.in_trash else 0
+        project.note_time(place.started_ms, place.last_ms, place.read_day)
+        if place.trashed_ms is not None:
+            project.trash += samples + place.console_bytes
+            project.trashed_runs.append(place.trashed_ms)
+    _add_files(projects, metadata_store, entity_id)
+    stored = [project for project in projects.values() if project.started_ms is not None or project.bytes]
+    return sorted(stored, key=lambda project: (-project.bytes, project.project))
+
+
+def _add_files(
+    projects: dict[int, ProjectStorage], metadata_store: MetadataStore, entity_id: int | None
+) -> None:
+    """Add the files of runs, artifacts and reports."""
     for project_id, files in metadata_store.accounts.file_storage(entity_id).items():
-        if project_id in projects:  # otherwise its first run arrived between the two queries
+        if project_id in projects:  # otherwise it was made between the two queries
             project = projects[project_id]
             project.files, project.media, project.artifacts = files.files, files.media, files.artifacts
             project.trash += files.trash
+    for artifacts in metadata_store.artifacts.collections.of_entity(entity_id):
+        if artifacts.project_id in projects:
+            project = projects[artifacts.project_id]
+            project.note_time(artifacts.oldest_ms, artifacts.newest_ms, artifacts.read_day)
+            project.expiring, project.expiring_bytes = artifacts.expiring, artifacts.expiring_bytes
+            project.expires_ms = artifacts.expires_ms
     for row in metadata_store.accounts.report_files.storage(entity_id):
         project = projects.setdefault(row.project_id, ProjectStorage(row.project_id, row.project))
         project.reports += row.bytes
         project.trash += row.trash
-    return sorted(projects.values(), key=lambda project: (-project.bytes, project.project))
 
 
 def run_storage_of(

@@ -1,7 +1,7 @@
 """Markdown to HTML that is safe to show: profiles, descriptions of teams and projects, comments.
 
-Raw HTML is text, except `<img>`, which may have a width and a height. What comes out is cleaned by an allow
-list all the same: two faults are needed before a script gets into a page, and the page's
+Raw HTML is text, except `<br>`, and `<img>`, which may have a width and a height. What comes out is cleaned
+by an allow list all the same: two faults are needed before a script gets into a page, and the page's
 `Content-Security-Policy` is a third.
 """
 

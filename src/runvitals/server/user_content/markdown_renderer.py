@@ -31,6 +31,7 @@ _ATTRIBUTES: Final = {
 }
 _REL: Final = "nofollow noopener noreferrer ugc"
 _IMG: Final = re.compile(r"<img[\s/>]", re.IGNORECASE)
+_BREAK: Final = re.compile(r"<br\s*/?>", re.IGNORECASE)
 _LANGUAGE: Final = re.compile(r"language-[\w+#.-]{1,40}")
 _MATH: Final = ("math inline", "math block")
 _CALLOUT: Final = re.compile(r"\[!(NOTE|TIP|IMPORTANT|WARNING|CAUTION)\][ \n]*")
@@ -104,6 +105,8 @@ class _Renderer(RendererHTML):
         environment: MutableMapping[str, Any],
     ) -> str:
         raw = tokens[index].content
+        if _BREAK.fullmatch(raw):  # editors write it in cells of tables, and for empty lines
+            return "<br>"
         if not _IMG.match(raw):
             return html.escape(raw)
         return _image(_attributes(raw), environment["images"], in_link="in_link" in tokens[index].meta)

@@ -20,8 +20,8 @@ def copy_contents(folder: str, into: str, copied: Callable[[str, str, int], None
     and again after it, because it may have newer ones.
 
     Args:
-        copied: called with the name of each, the SHA-256 of what was written, and its size, before the content
-            gets its name: what it raises ends the copy.
+        copied: called with the name of each, the SHA-256 of what was written, and its size, before the
+            content gets its name: what it raises ends the copy.
 
     Raises:
         OSError: one could not be read or written.

@@ -26,6 +26,8 @@ class BucketLocation:
         account, tenant, client_id: of Azure.
         secret: credentials, by their names in `SECRETS`; empty: those of the environment, or the role of the
             machine.
+        direct: whether clients reach it: they get signed addresses there. Otherwise files go through the
+            server.
 
     Example:
         >>> BucketLocation.read("s3://training-files/runvitals").prefix
@@ -42,6 +44,7 @@ class BucketLocation:
     tenant: str = ""
     client_id: str = ""
     secret: Mapping[str, str] = field(default_factory=dict, repr=False)
+    direct: bool = True
 
     @classmethod
     def read(cls, text: str) -> BucketLocation:

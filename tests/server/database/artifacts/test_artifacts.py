@@ -5,9 +5,12 @@ from __future__ import annotations
 import hashlib
 
 import pytest
+from sqlalchemy import Connection
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
+from runvitals.server.artifacts.storage.links import add_link
+from runvitals.server.artifacts.storage.protection import NOBODY
 from runvitals.server.artifacts.storage.rows import ArtifactConflict, Entry, NewVersion, UnknownArtifact
 from runvitals.server.audit.storage.audit import CLI
 from runvitals.server.metadata_store import MetadataStore
@@ -320,6 +323,44 @@ def test_abandoned_drafts_and_expired_versions_are_deleted(
     assert artifacts.remove_expired(T0 + 8 * DAY_MS) == 1
     states = [artifacts.versions.get(version.id).state for version in (abandoned, short, linked, forever)]
     assert states == ["deleted", "deleted", "committed", "committed"]
+
+
+def test_a_collection_has_a_time_to_live(
+    metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int
+) -> None:
+    short = logged(metadata_store, project_id, {"a": b"1"}, ttl_s=60)
+    usual = logged(metadata_store, project_id, {"a": b"2"})
+    linked = logged(metadata_store, project_id, {"a": b"3"})
+    forever = logged(metadata_store, project_id, {"a": b"4"}, ttl_s=0)
+    artifacts.links.link(linked.id, project_id, "best", [], T0)
+    collection, expiring = artifacts.collections.set_time_to_live(usual.collection.id, 3600)
+    assert (collection.ttl_s, expiring) == (3600, 2)
+    versions = (short, usual, linked, forever)
+    found = artifacts.versions.expiries(version.id for version in versions)
+    assert found == {short.id: T0 + 60_000, usual.id: T0 + 3_600_000}
+    (size,) = artifacts.collections.sizes(project_id)
+    assert (size.expiring_bytes, size.expires_ms) == (2, T0 + 60_000)
+    assert artifacts.remove_expired(T0 + 3_600_001) == 2
+    states = [artifacts.versions.get(version.id).state for version in versions]
+    assert states == ["deleted", "deleted", "committed", "committed"]
+    artifacts.collections.set_time_to_live(usual.collection.id, None)
+    best = artifacts.collections.named(project_id, "best")
+    assert best is not None
+    artifacts.links.unlink(linked.id, best.id, T0)
+    assert artifacts.remove_expired(T0 + 8 * DAY_MS) == 0
+
+
+def test_what_was_deleted_meanwhile_is_not_linked(
+    metadata_store: MetadataStore, artifacts: ArtifactStore, project_id: int
+) -> None:
+    version = logged(metadata_store, project_id, {"a": b"1"})
+    artifacts.versions.delete(version.id, T0, with_aliases=True)
+
+    def link(connection: Connection) -> None:
+        add_link(connection, version.collection.id, version.id, T0, NOBODY)
+
+    with pytest.raises(UnknownArtifact, match="it was deleted"):
+        artifacts.links._database.write(link)
 
 
 def test_a_large_manifest_is_stored_and_read_in_parts(

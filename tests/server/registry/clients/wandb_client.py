@@ -27,14 +27,20 @@ def link(name: str) -> dict[str, Any]:
     logged.wait()
     target = f"{TEAM}/{REGISTRY}/{name}"
     run.link_artifact(logged, target, aliases=["better"])
+    run.link_artifact(logged, f"model-registry/{name}", aliases=["as before"])
+    shared = f"organisation/wandb-registry-shared/{name}"
+    run.link_artifact(logged, shared, aliases=["for all"])
     run.finish()
-    linked = wandb.Api().artifact(f"{target}:better")
+    api = wandb.Api()
+    linked = api.artifact(f"{target}:better")
+    assert api.artifact(f"{TEAM}/model-registry/{name}:as before").version == linked.version
+    assert api.artifact(f"{shared}:for all").version == "v0"
     return {"version": linked.version, "aliases": sorted(linked.aliases)}
 
 
 def read(name: str) -> dict[str, Any]:
-    """The files of a version with an alias."""
-    artifact = wandb.Api().artifact(f"{TEAM}/{REGISTRY}/{name}")
+    """The files of a version with an alias. `name`: in the registry of the team, or with another's path."""
+    artifact = wandb.Api().artifact(name if "/" in name else f"{TEAM}/{REGISTRY}/{name}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(artifact.download(folder))
         files = {str(file.relative_to(path)): file.read_text() for file in path.rglob("*") if file.is_file()}
@@ -52,6 +58,41 @@ def browse(name: str) -> dict[str, Any]:
     }
 
 
+def manage(name: str) -> dict[str, Any]:
+    """Create a registry of the organisation, change it, give users roles, and delete it.
+
+    Args:
+        name: ids of two users as the client sees them, with a space between.
+    """
+    member, admin = name.split()
+    api = wandb.Api()
+    registry = api.create_registry(
+        name="fresh", visibility="restricted", organization="organisation", artifact_types=["model"]
+    )
+    registry.add_members(member, admin)
+    registry.update_member(member, "member")
+    registry.update_member(admin, "admin")
+    roles = {each.user.username: each.role for each in registry.user_members()}
+    registry.description = "described"
+    registry.artifact_types.append("dataset")
+    registry.visibility = "organization"
+    registry.name = "renamed"
+    registry.save()
+    found = api.registry("renamed", "organisation")
+    seen = [found.description, sorted(found.artifact_types), found.visibility, found.entity]
+    registry.remove_members(admin)
+    left = [each.user.username for each in registry.members()]
+    try:
+        api.create_registry(name="renamed", visibility="organization", organization="organisation")
+        again = "created"
+    except ValueError as error:
+        again = str(error)
+    names = [each.name for each in api.registries(organization="organisation")]
+    found.delete()
+    names += [each.name for each in api.registries(organization="organisation")]
+    return {"roles": roles, "seen": seen, "left": left, "again": again, "names": names}
+
+
 def refused(name: str) -> dict[str, Any]:
     """What it may not do with a protected alias."""
     artifact = wandb.Api().artifact(f"{TEAM}/{REGISTRY}/{name}:better")
@@ -65,5 +106,5 @@ def refused(name: str) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    steps = {"link": link, "read": read, "browse": browse, "refused": refused}
+    steps = {"link": link, "read": read, "browse": browse, "manage": manage, "refused": refused}
     print("RESULT " + json.dumps(steps[sys.argv[1]](sys.argv[2])))

@@ -30,3 +30,22 @@ export async function loadContent(href: string, signal: AbortSignal): Promise<Bl
   if (response.ok) return response.blob();
   throw new ApiError(response.status, response.status === 404 ? 'Its content is not here.' : `The server responded with ${response.status}.`);
 }
+
+const DAY_S = 86_400;
+
+/** A time to live as typed, in days; empty: versions are kept. */
+export function daysOf(seconds: number | null): string {
+  return seconds === null ? '' : String(Number((seconds / DAY_S).toFixed(6)));
+}
+
+/** A typed number of days in seconds; null: versions are kept. */
+export function secondsOf(days: string | number | null): number | null {
+  const typed = String(days ?? '').trim();
+  return typed === '' ? null : Math.round(Number(typed) * DAY_S);
+}
+
+/** What a time to live means. */
+export function ttlText(seconds: number | null): string {
+  if (seconds === null) return 'Versions are kept until they are deleted';
+  return `Versions are deleted ${daysOf(seconds)} ${seconds === DAY_S ? 'day' : 'days'} after they were logged, unless they are linked`;
+}

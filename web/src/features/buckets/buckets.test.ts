@@ -9,6 +9,7 @@ const PLACE: BucketPlace = {
   endpoint: '',
   region: '',
   kms_key: '',
+  direct: true,
   steps: [],
   checked_ms: null,
   away_ms: null,

@@ -29,3 +29,9 @@ export function conditionOf(place: BucketPlace): Condition {
   if (place.away_ms !== null || place.steps.some((step) => step.state === 'failed')) return 'failed';
   return place.checked_ms === null ? 'unknown' : 'ok';
 }
+
+/** Whether clients reach a bucket. */
+export const DIRECT = {
+  label: 'Clients read it directly',
+  text: 'They get addresses in the bucket that are valid for five minutes. Off: they do not reach it, and files go through this server, as they do for the page.',
+} as const;

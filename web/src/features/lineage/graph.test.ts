@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { graphOf, matching, nameOf, pathBetween, stepsText } from './graph';
+import { contentText, graphOf, matching, nameOf, pathBetween, stepsText } from './graph';
 import { layoutOf, nearestTo } from './layout';
 import { graphSvg } from './picture';
 import type { Lineage, LineageNode } from '../../base/wire';
@@ -53,6 +53,7 @@ describe('the graph', () => {
     const { nodes } = graphOf({ nodes: [run('r0', 0), dataset, model], edges: [], truncated: false }, true);
     expect(nodes.map(({ title, detail }) => [title, detail])).toEqual([['r0', 'run'], ['rows', 'dataset · 3328'], ['net', 'logged model']]);
     expect(matching({ nodes, edges: [] }, 'm-1')).toEqual([2]);
+    expect(contentText([run('r0', 0), run('r1', 0), dataset, model])).toBe('2 runs, 1 dataset, and 1 logged model');
   });
 
   it('finds words in names, of collapsed nodes too', () => {

@@ -157,3 +157,12 @@ export function stepsText(generation: number): string {
   if (steps === 0) return 'The start';
   return `${steps} ${steps === 1 ? 'step' : 'steps'} ${generation < 0 ? 'before' : 'after'}`;
 }
+
+/** What a graph consists of, in words: `2 runs and 1 version`. */
+export function contentText(nodes: readonly Pick<LineageNode, 'kind'>[]): string {
+  const parts = Object.entries(KINDS).flatMap(([kind, [one, several]]) => {
+    const found = nodes.filter((node) => node.kind === kind).length;
+    return found === 0 ? [] : [`${found} ${found === 1 ? one : several}`];
+  });
+  return new Intl.ListFormat('en').format(parts);
+}

@@ -1,10 +1,19 @@
-// Registries: collections of models and other artifacts of a team.
+// Registries: collections of models and other artifacts of a team or of the organisation.
 
 import type { LinkedVersion, LinkedVersionDetail, RunDetail } from '../../base/wire';
 
 export interface Place {
   team: string;
   registry: string;
+}
+
+/** By what name addresses name the organisation as the owner of registries. */
+export const ORGANISATION = 'organisation';
+
+/** Who may read a registry of a team or of the organisation: values, and what they are called. */
+export function readersOf(team: string): readonly (readonly [string, string])[] {
+  const all = ['organisation', 'all of the organisation'] as const;
+  return team === ORGANISATION ? [all, ['restricted', 'its members']] : [['team', `the team ${team}`], all];
 }
 
 /** The path of a registry in the API; `rest`: names below it. */

@@ -1,5 +1,6 @@
 // The editor of a report: one document whose blocks keep their ids. Panels and images are blocks that are drawn by components.
 
+import { docSchema } from '@milkdown/kit/preset/commonmark';
 import { $node, $view } from '@milkdown/kit/utils';
 import type { Node } from '@milkdown/kit/prose/model';
 import { TextSelection, type Transaction } from '@milkdown/kit/prose/state';
@@ -175,8 +176,9 @@ function replaced(change: Transaction, nodes: readonly Node[]): Transaction {
 }
 
 function plugins(draw: DrawBlock) {
+  // On the first level only: of quotes and lists, a report has no other blocks than text.
+  const doc = $node('doc', () => ({ ...docSchema.schema, content: `(block | ${NAME})+` }));
   const block = $node(NAME, () => ({
-    group: 'block',
     atom: true,
     selectable: true,
     draggable: true,
@@ -215,7 +217,7 @@ function plugins(draw: DrawBlock) {
       destroy: () => shown.destroy(),
     };
   });
-  return [block, drawn].flat();
+  return [doc, block, drawn].flat();
 }
 
 /** A block that was copied from a report; its panels get ids of their own. */

@@ -13,6 +13,7 @@ import { wrapInList } from '@milkdown/kit/prose/schema-list';
 import { NodeSelection, Plugin, TextSelection, type Command } from '@milkdown/kit/prose/state';
 import type { EditorView } from '@milkdown/kit/prose/view';
 import { $prose } from '@milkdown/kit/utils';
+import { cleanedHtml } from './pastedHtml';
 
 /** What `/` or `@` inserts. */
 export interface BlockChoice {
@@ -83,7 +84,7 @@ export class MarkdownEditor {
         ctx.set(defaultValueCtx, markdown);
         // Before the keys of the plugins.
         const handleKeyDown = (view: EditorView, event: KeyboardEvent): boolean => editor?.keydown(view, event) ?? false;
-        ctx.set(editorViewOptionsCtx, { handleKeyDown, attributes: { role: 'textbox', 'aria-multiline': 'true', 'aria-label': label, class: 'markdown' } });
+        ctx.set(editorViewOptionsCtx, { handleKeyDown, transformPastedHTML: cleanedHtml, attributes: { role: 'textbox', 'aria-multiline': 'true', 'aria-label': label, class: 'markdown' } });
       })
       .use(commonmark)
       .use(gfm)

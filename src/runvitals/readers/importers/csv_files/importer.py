@@ -40,7 +40,7 @@ def import_csv(
         raise ValueError(
             f"--run {run_id} applies to a single file, but {len(files)} files were found in {path}"
         )
-    report = ImportReport()
+    report = ImportReport(total=len(files))
     for file in files:
         name = os.path.splitext(os.path.basename(file))[0]
         id_here = paths.check_run_id(run_id) if run_id else id_of(file)

@@ -26,7 +26,7 @@ class MlflowFileStore:
     def __init__(self, folder: str, artifacts: str | None = None) -> None:
         self._folder = folder
         self._roots = [folder] if artifacts is None else [folder, os.path.abspath(artifacts)]
-        self.deleted = self.unreadable = 0
+        self.total = self.deleted = self.unreadable = 0
         if not any(os.path.isfile(os.path.join(path, _DESCRIPTION)) for path in _folders(folder)):
             raise ValueError(f"{folder} is not a folder of MLflow: no folder in it has a {_DESCRIPTION}")
 
@@ -37,6 +37,7 @@ class MlflowFileStore:
             for experiment in _folders(os.path.join(self._folder, ".trash"))
             for run in _folders(experiment)
         )
+        self.total = sum(len(_folders(path)) for path in _folders(self._folder))
         for path in _folders(self._folder):
             experiment = _read_description(path)
             if experiment is None:

@@ -45,6 +45,7 @@ def import_mlflow(
     report = ImportReport()
     with closing(store):
         for run in store.runs():
+            report.total = store.total
             if run_id is not None and run.id != run_id:
                 continue
             known_id = run_id_of(run.id)

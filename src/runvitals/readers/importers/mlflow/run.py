@@ -47,10 +47,12 @@ class MlflowStore(Protocol):
     """A store of MLflow's runs.
 
     Attributes:
+        total: number of runs, known from the first on; 0 if the store does not tell.
         deleted: number of runs that were deleted and are left out; known when `runs` is exhausted.
         unreadable: number of values of metrics that are left out, because they are not numbers.
     """
 
+    total: int
     deleted: int
     unreadable: int
 

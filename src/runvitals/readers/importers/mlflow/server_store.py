@@ -40,7 +40,7 @@ class MlflowServerStore:
         self._api = JsonApi(uri, authorization(uri, environ), context, sleep)
         self._keys: dict[str, list[str]] = {}
         self._folder = tempfile.TemporaryDirectory(prefix="runvitals-import-")
-        self.deleted = self.unreadable = 0
+        self.total = self.deleted = self.unreadable = 0
 
     def runs(self) -> Iterator[MlflowStoreRun]:
         """Yield the runs that are not deleted, and of experiments that are not."""

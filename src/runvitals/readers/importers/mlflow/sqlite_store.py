@@ -44,13 +44,13 @@ class MlflowSqliteStore:
             self._database.close()
             raise ValueError(f"{path} is not a SQLite file of MLflow: {error}") from None
         self._database.text_factory = _text
-        self._total = int(total)
+        self.total = int(total)
         self.deleted = self.unreadable = 0
 
     def runs(self) -> Iterator[MlflowStoreRun]:
         """Yield the runs that are not deleted, and of experiments that are not."""
         rows = self._database.execute(_RUNS).fetchall()
-        self.deleted = self._total - len(rows)
+        self.deleted, self.total = self.total - len(rows), len(rows)
         for run_id, experiment, name, status, started_ms, ended_ms, artifact_uri in rows:
             params = self._pairs("params", run_id)
             tags = self._pairs("tags", run_id)

@@ -55,8 +55,8 @@ def import_neptune(
         OSError: pyarrow is not installed.
         ValueError: a file is no export of Neptune.
     """
-    report = ImportReport()
     export = NeptuneExport(path)
+    report = ImportReport(total=len(export.runs))
     projects_of = Counter(run.id for run in export.runs)
     for run in export.runs:
         id_here = id_of(run, projects_of[run.id] > 1)

@@ -57,9 +57,10 @@ def import_tensorboard(
     Raises:
         FileNotFoundError: there are no event files.
     """
-    report = ImportReport()
     root = os.path.abspath(root)
-    for folder, files in run_folders(root):
+    folders = list(run_folders(root))
+    report = ImportReport(total=len(folders))
+    for folder, files in folders:
         name = os.path.relpath(folder, root)
         name = os.path.basename(root) if name == os.curdir else name
         known_id = id_of(name, folder, files[0])

@@ -48,7 +48,9 @@ def import_trackio(
         database = TrackioDatabase(file)
         try:
             source = os.path.splitext(os.path.basename(file))[0]
-            for run, name in database.runs():
+            runs = database.runs()
+            report.total += len(runs)
+            for run, name in runs:
                 id_here = _id_of(run, source)
                 if run_id is not None and id_here != run_id:
                     continue

@@ -74,6 +74,7 @@ def import_wandb(
     with closing(server):
         nodes = server.runs(entity, name) if only_id is None else iter([server.run(entity, name, only_id)])
         for node in nodes:
+            report.total = server.total
             known_id = run_id_of(str(node["name"]))
             if os.path.exists(paths.run_dir(known_id, directory)):
                 report.existing.append(known_id)

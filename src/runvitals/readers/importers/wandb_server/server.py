@@ -27,6 +27,7 @@ _RUN = """
 _RUNS = f"""
 query Runs($project: String!, $entity: String!, $cursor: String, $count: Int, $order: String) {{
   project(name: $project, entityName: $entity) {{
+    runCount
     runs(after: $cursor, first: $count, order: $order) {{
       edges {{ node {{ {_RUN} }} cursor }}
       pageInfo {{ endCursor hasNextPage }}
@@ -77,6 +78,7 @@ class WandbServer:
         self._api = JsonApi(url, headers, None, sleep)
         self._sleep = sleep
         self.url = self._api.url
+        self.total = 0
 
     @classmethod
     def of(cls, url: str | None, environ: Mapping[str, str]) -> WandbServer:
@@ -97,7 +99,8 @@ class WandbServer:
         cursor = None
         variables = {"entity": entity, "project": project, "count": _PAGE_RUNS, "order": "+created_at"}
         while True:
-            page = self._project(_RUNS, {**variables, "cursor": cursor})["runs"]
+            found = self._project(_RUNS, {**variables, "cursor": cursor})
+            self.total, page = int(found.get("runCount") or 0), found["runs"]
             yield from (edge["node"] for edge in page["edges"])
             cursor = page["pageInfo"].get("endCursor")
             if not page["pageInfo"]["hasNextPage"] or not cursor:

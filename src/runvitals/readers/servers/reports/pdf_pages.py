@@ -48,6 +48,8 @@ class PlainBlocks(HTMLParser):
         """Begin a block."""
         if tag in _BLOCKS:
             self.found.append((tag, ""))
+        elif tag == "br":
+            self.handle_data(" ")
         elif tag in ("td", "th") and self.found:
             self.found[-1] = self.found[-1][0], self.found[-1][1] + "   "
 

@@ -40,7 +40,11 @@ from runvitals.server.access.decisions.matrix import (
     Rule,
 )
 from runvitals.server.access.decisions.policies import DEFAULT_POLICIES, OrganisationPolicies, own_space_has
-from runvitals.server.access.decisions.registry_actions import of_registry, registry_of
+from runvitals.server.access.decisions.registry_actions import (
+    of_registry,
+    organisation_membership,
+    registry_of,
+)
 from runvitals.server.access.principals import (
     SCOPE_ACTIONS,
     Access,
@@ -251,7 +255,7 @@ def _entity_allows(
         return False
     entity = cast(Entity, _entity_of(resource))
     if entity.organisation and not isinstance(resource, Registry):
-        return False  # the organisation has registries only; what else it has are no resources of an entity
+        return False
     if entity.owner_id is not None and not own_space_has(action, resource, policies):
         return False
     if _in_trash(resource, entity) and not _trash_allows(principal, action, resource, policies):
@@ -263,24 +267,15 @@ def _entity_allows(
         if resource.draft and not _own(principal, resource):
             return False
     if isinstance(resource, Registry) and entity.organisation:
-        membership = _organisation_membership(principal, resource)
+        membership = organisation_membership(principal, resource)
     else:
         membership = _membership(principal, action, entity, project)
-    if membership is not None:
-        grant = rule.of(membership.role)
-        granted = _grants(grant, principal, resource, entity, project, policies) or (
-            # As for administrators, the actions that a custom role adds hold for what others made too.
-            action in membership.added
-            and rule.custom
-            and _grants(rule.admin, principal, resource, entity, project, policies)
-        )
-        if granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource)):
-            return True
+    if membership is not None and _role_allows(membership, rule, principal, action, resource, policies):
+        return True
     if isinstance(principal, User):
         if (
             principal.org_admin
             and entity.owner_id is None
-            and not entity.organisation
             and _grants(rule.org_admin, principal, resource, entity, project, policies)
         ):
             return True
@@ -291,6 +286,22 @@ def _entity_allows(
     if action is Action.TEAM_PROFILE:
         return isinstance(principal, Anonymous) and policies.anonymous_read and not entity.hidden
     return project is not None and _visible_to_all(principal, action, resource, project, policies)
+
+
+def _role_allows(
+    membership: Membership,
+    rule: Rule,
+    principal: Principal,
+    action: Action,
+    resource: Entity | Member | Project | ProjectItem | Registry,
+    policies: OrganisationPolicies,
+) -> bool:
+    entity, project = cast(Entity, _entity_of(resource)), _project_of(resource)
+    # As for administrators, the actions that a custom role adds hold for what others made too.
+    added = action in membership.added and rule.custom
+    grants = (rule.of(membership.role), rule.admin) if added else (rule.of(membership.role),)
+    granted = any(_grants(grant, principal, resource, entity, project, policies) for grant in grants)
+    return granted and not (isinstance(resource, Member) and _out_of_reach(membership, action, resource))
 
 
 def _registry_allows(principal: Principal, action: Action, registry: Registry, is_member: bool) -> bool:
@@ -374,19 +385,6 @@ def _membership(
     if membership is not None and principal.access is Access.VIEWER:
         return _VIEWER
     return membership
-
-
-def _organisation_membership(principal: Principal, registry: Registry) -> Membership | None:
-    """Return the role in a registry of the organisation, whose administrators are as those of a team."""
-    if isinstance(principal, ServiceAccount):
-        added = registry.id in principal.projects
-        return None if not added else _VIEWER if principal.reads_only else Membership(Role.MEMBER)
-    if not isinstance(principal, User) or principal.access is Access.NONE:
-        return None
-    membership = Membership(Role.ADMIN) if principal.org_admin else principal.projects.get(registry.id)
-    if membership is None and registry.id in principal.registries:
-        membership = _VIEWER
-    return _VIEWER if membership is not None and principal.access is Access.VIEWER else membership
 
 
 def _project_membership(user: User, action: Action, team: Membership, project: Project) -> Membership | None:

@@ -1,12 +1,15 @@
-"""What actions on a project mean where the project is a registry."""
+"""What actions on a project mean where it is a registry, and the roles in those of the organisation."""
 
 from __future__ import annotations
 
 from typing import Final
 
 from runvitals.server.access.actions import DATA_READS, Action
+from runvitals.server.access.decisions.matrix import Role
+from runvitals.server.access.principals import Access, Membership, Principal, ServiceAccount, User
 from runvitals.server.access.resources import Project, ProjectItem, Registry, Resource, Visibility
 
+_VIEWER: Final = Membership(Role.VIEWER)
 _SHARED: Final = frozenset((Visibility.ORGANISATION, Visibility.PUBLIC, Visibility.OPEN))
 _IN_REGISTRY: Final = {
     **dict.fromkeys(DATA_READS, Action.REGISTRY_READ),
@@ -32,3 +35,17 @@ def of_registry(action: Action, resource: Resource) -> tuple[Action, Resource] |
         return action, resource
     meant = _IN_REGISTRY.get(action)
     return None if meant is None else (meant, registry_of(project))
+
+
+def organisation_membership(principal: Principal, registry: Registry) -> Membership | None:
+    """Return the role in a registry of the organisation, whose administrators are as those of a team."""
+    if isinstance(principal, ServiceAccount):
+        if registry.id not in principal.projects:
+            return None
+        return _VIEWER if principal.reads_only else Membership(Role.MEMBER)
+    if not isinstance(principal, User) or principal.access is Access.NONE:
+        return None
+    membership = Membership(Role.ADMIN) if principal.org_admin else principal.projects.get(registry.id)
+    if membership is None and registry.id in principal.registries:
+        membership = _VIEWER
+    return _VIEWER if membership is not None and principal.access is Access.VIEWER else membership

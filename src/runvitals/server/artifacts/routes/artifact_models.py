@@ -26,6 +26,7 @@ class ArtifactSchema(ResponseBody):
     created_ms: int
     run: str | None = Field(description="The run that logged it, if the requester may read it.")
     used_by: list[str] = Field(description="The runs that used it, as far as the requester may read them.")
+    expires_ms: int | None = Field(None, description="When it is deleted, ms UTC; null: it is kept.")
 
 
 class ArtifactsPage(ResponseBody):
@@ -34,6 +35,9 @@ class ArtifactsPage(ResponseBody):
     artifacts: list[ArtifactSchema]
     total: int
     next: str | None
+    ttl_s: int | None = Field(
+        None, description="Of one artifact: after how long its versions are deleted; null: they are kept."
+    )
 
 
 class CollectionSchema(ResponseBody):
@@ -47,6 +51,17 @@ class CollectionSchema(ResponseBody):
     versions: int
     created_ms: int
     updated_ms: int
+    ttl_s: int | None = Field(
+        None,
+        description="After how long versions are deleted that say nothing about it; null: they are kept.",
+    )
+
+
+class TimeToLiveSchema(ResponseBody):
+    """After how long the versions of an artifact are deleted."""
+
+    ttl_s: int | None
+    expiring_versions: int = Field(description="Versions that are deleted because of it, now or later.")
 
 
 class CollectionsPage(ResponseBody):

@@ -7,12 +7,13 @@ from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import Depends, HTTPException, Path, Query, Request
-from fastapi.responses import RedirectResponse, Response
+from fastapi.responses import Response
 
 from runvitals.model.artifact_names import MAX_PATH
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router
@@ -23,8 +24,6 @@ from runvitals.server.services import shared_services_of
 OWNED: Final = "/entities/{entity}/projects/{project}/artifacts"
 PLAIN: Final = "/projects/{project:path}/artifacts"
 _MAX_USERS: Final = 1000
-_SIGNED_S: Final = 300
-"""How long an address in a bucket can be used."""
 READS: Final = [needs("artifact:read")]
 DOWNLOADS: Final = [needs("artifact:download")]
 
@@ -104,16 +103,19 @@ def versions(
         rows = table.with_digest(collection.id, digest)
         return {"artifacts": [_to_response(request, row) for row in rows], "total": len(rows), "next": None}
     rows = table.members(collection.id, page.after_id, page.limit, oldest_first=False)
-    shown = [_to_response(request, row) for row in rows]
-    return stored_page("artifacts", shown, collection.versions, page)
+    expiries = access.metadata_store.artifacts.versions.expiries(row.version.id for row in rows)
+    shown = [_to_response(request, row, expires_ms=expiries.get(row.version.id)) for row in rows]
+    return {**stored_page("artifacts", shown, collection.versions, page), "ttl_s": collection.ttl_s}
 
 
 @router.get(OWNED + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
 @router.get(PLAIN + "/{name}/{alias}", response_model=models.ArtifactSchema, dependencies=READS)
 def version(request: Request, version: TheVersion, access: TheAccess) -> Any:
     """A version by alias or number, with the runs that used it."""
-    users = access.metadata_store.artifacts.lineage.users(version.version.id, _MAX_USERS)
-    return _to_response(request, version, users)
+    number = version.version.id
+    users = access.metadata_store.artifacts.lineage.users(number, _MAX_USERS)
+    expiries = access.metadata_store.artifacts.versions.expiries([number])
+    return _to_response(request, version, users, expiries.get(number))
 
 
 @router.get(OWNED + "/{name}/{alias}/files", response_model=models.EntriesPage, dependencies=READS)
@@ -149,11 +151,10 @@ def content(
     entry = access.metadata_store.artifacts.entries.get(version.version.id, path)
     if entry is None or entry.sha256 is None:
         raise HTTPException(404, f"the artifact has no file {path!r}")
+    access.metadata_store.read_days.note_version(version.version.id, access.clock())
     stored = access.metadata_store.stored_files.stored(entry.sha256, entry.place)
-    if redirect and stored is not None:
-        address = received_files(request).signed_address(stored, "GET", _SIGNED_S)
-        if address is not None:
-            return RedirectResponse(address, 307, {"cache-control": "no-store"})
+    if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
+        return elsewhere
     opened = None if stored is None else received_files(request).open_file(stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
@@ -168,7 +169,9 @@ def _entry(entry: Entry) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in models.EntrySchema.model_fields}
 
 
-def _to_response(request: Request, row: CollectionVersion, users: Sequence[int] = ()) -> dict[str, Any]:
+def _to_response(
+    request: Request, row: CollectionVersion, users: Sequence[int] = (), expires_ms: int | None = None
+) -> dict[str, Any]:
     """A version without the runs that the requester may not read."""
     access = shared_services_of(request).access
     number = row.version.run_id
@@ -181,4 +184,5 @@ def _to_response(request: Request, row: CollectionVersion, users: Sequence[int] 
         if place is not None and not place.deleted and (readable is None or readable.has(place))
     }
     used_by = tuple(uids[run_id] for run_id in users if run_id in uids)
-    return asdict(row.as_read(None if number is None else uids.get(number), used_by))
+    shown = asdict(row.as_read(None if number is None else uids.get(number), used_by))
+    return {**shown, "expires_ms": expires_ms}

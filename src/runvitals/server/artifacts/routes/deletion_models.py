@@ -9,7 +9,7 @@ from runvitals.server.http.bodies import ResponseBody
 
 
 class DependentsSchema(ResponseBody):
-    """What depends on a version, or on all versions of an artifact: at most 100 of each are shown.
+    """What depends on versions of artifacts: at most 100 of each are shown.
 
     What the requester may not read is counted and not shown.
     """

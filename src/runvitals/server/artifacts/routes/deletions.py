@@ -24,7 +24,7 @@ from runvitals.server.artifacts.routes.artifacts import (
     the_version,
 )
 from runvitals.server.artifacts.routes.deletion_models import DependentsSchema
-from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes
+from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes, known_run_number
 from runvitals.server.artifacts.storage.dependents import Dependents
 from runvitals.server.artifacts.storage.rows import (
     ArtifactConflict,
@@ -32,10 +32,11 @@ from runvitals.server.artifacts.storage.rows import (
     LinkedVersions,
 )
 from runvitals.server.http.router import Router
+from runvitals.server.runs.routes.parameters import CheckedRunId, RunNumber
 from runvitals.server.service_parameters import TheAccess
 
 _DELETES: Final = [needs("artifact:delete")]
-_ACTIONS: Final = frozenset((Action.ARTIFACT_DELETE,))
+_ACTIONS: Final = frozenset((Action.ARTIFACT_DELETE, Action.ARTIFACT_UPDATE))
 
 router = Router()
 
@@ -52,26 +53,44 @@ def dependents(
     request: Request,
     project: TheProjectNumber,
     access: TheAccess,
-    name: Annotated[str, Query(description="The name of an artifact.", max_length=256)],
+    name: Annotated[
+        str | None,
+        Query(description="The name of an artifact; without it the whole project.", max_length=256),
+    ] = None,
     alias: Annotated[
         str | None,
         Query(description="An alias, or a version such as `v3`; without it all versions.", max_length=256),
     ] = None,
 ) -> Any:
-    """Say what breaks if a version, or an artifact with all its versions, is deleted."""
+    """Say what breaks if a version, an artifact with all its versions, or the project is deleted."""
     store = access.metadata_store.artifacts
+    if name is None:
+        return _shown(access, request, project, store.dependents.of_project(project), ())
     if alias is not None:
         version = the_version(project, name, alias, access)
         return _shown(
             access, request, project, store.dependents.of_version(version.version.id), version.aliases
         )
-    collection = _collection(access, project, name)
+    collection = known_collection(access, project, name)
     if collection.kind == "portfolio":
         return _shown(
             access, request, project, Dependents((), 0, (), 0, ()), store.collections.aliases(collection.id)
         )
     aliases = store.collections.aliases(collection.id)
     return _shown(access, request, project, store.dependents.of_collection(collection.id), aliases)
+
+
+@router.get(
+    "/runs/{run}/artifact-dependents", response_model=DependentsSchema, dependencies=[needs("run:read")]
+)
+def run_dependents(request: Request, run: CheckedRunId, number: RunNumber, access: TheAccess) -> Any:
+    """Say what was made from the versions that a run made. They stay when it is deleted."""
+    number = known_run_number(run, number, access)
+    place = access.metadata_store.runs.place(number)
+    if place is None or place.deleted:
+        raise HTTPException(404, f"there is no run {run!r}, or it is in the trash")
+    dependents = access.metadata_store.artifacts.dependents.of_run(number)
+    return {**_shown(access, request, place.project_id, dependents, ()), "deletable": True}
 
 
 @router.delete(OWNED + "/{name}/{alias}", status_code=204, dependencies=_DELETES)
@@ -92,7 +111,8 @@ def delete_version(
         raise refusal(access, requester, "the artifact", error) from None
     except ArtifactConflict as error:
         raise HTTPException(409, str(error)) from None
-    _record(access, requester, version.collection, f"{version.collection.name}:v{version.number}")
+    name = f"{version.collection.name}:v{version.number}"
+    record(access, requester, version.collection, "artifact.delete", {"artifact": name})
 
 
 @router.delete(OWNED + "/{name}", status_code=204, dependencies=_DELETES)
@@ -101,15 +121,20 @@ def delete_collection(
     project: TheProjectNumber, name: Name, access: TheAccess, requester: TheRequester
 ) -> None:
     """Delete an artifact with all its versions, none of which may be linked: 409 says which are."""
-    collection = _collection(access, project, name)
+    collection = known_collection(access, project, name)
     try:
         access.metadata_store.artifacts.collections.delete(collection.id)
     except LinkedVersions as error:
         raise refusal(access, requester, "the artifact", error) from None
-    _record(access, requester, collection, collection.name)
+    record(access, requester, collection, "artifact.delete", {"artifact": collection.name})
 
 
-def _collection(access: AccessControl, project: int, name: str) -> Collection:
+def known_collection(access: AccessControl, project: int, name: str) -> Collection:
+    """Return a collection of a project by its name.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
     collection = access.metadata_store.artifacts.collections.named(project, name)
     if collection is None:
         raise HTTPException(404, f"there is no artifact {name!r} in the project")
@@ -148,15 +173,19 @@ def _may(access: AccessControl, requester: Requester, project: int) -> list[str]
     return access.may_list(requester, ProjectItem("artifact", 0, access.directory.project(project)), _ACTIONS)
 
 
-def _record(access: AccessControl, requester: Requester, collection: Collection, name: str) -> None:
+def record(
+    access: AccessControl,
+    requester: Requester,
+    collection: Collection,
+    action: str,
+    before: dict[str, Any],
+    after: dict[str, Any] | None = None,
+) -> None:
+    """Record a change of an artifact in the audit log, if its project belongs to a team or user."""
     entity = collection.entity
     owner = None if entity is None else access.directory.entity_named(entity)
     if entity is not None and owner is not None:
+        place: Any = {"entity": (owner.id, entity), "project": collection.project}
         access.accounts.audit.record(
-            access.clock(),
-            requester.actor,
-            "artifact.delete",
-            entity=(owner.id, entity),
-            project=collection.project,
-            before={"artifact": name},
+            access.clock(), requester.actor, action, **place, before=before, after=after
         )

@@ -11,7 +11,7 @@ from runvitals.server.artifacts.lineage_walk import NodeKey
 from runvitals.server.artifacts.routes import lineage_models as models
 from runvitals.server.artifacts.routes.artifacts import OWNED, PLAIN, READS, TheVersion
 from runvitals.server.artifacts.routes.lineage_response import Depth, lineage_response
-from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes
+from runvitals.server.artifacts.routes.readable_nodes import ReadableNodes, known_run_number
 from runvitals.server.http.router import Router
 from runvitals.server.runs.routes.parameters import CheckedRunId, RunNumber
 from runvitals.server.service_parameters import TheAccess
@@ -33,11 +33,7 @@ def run_lineage(
     request: Request, run: CheckedRunId, number: RunNumber, access: TheAccess, depth: Depth = 4
 ) -> Any:
     """Show what a run was made from, and what was made from it."""
-    if number is None:  # on a server without accounts, where no right is checked
-        row = access.metadata_store.runs.find(run, access.clock())
-        number = None if row is None else row.id
-    if number is None:
-        raise HTTPException(404, f"there is no run {run!r}")
+    number = known_run_number(run, number, access)
     start, nodes = NodeKey("run", number), ReadableNodes(access, request)
     if not nodes.readable_of([start]):
         raise HTTPException(404, f"run {run!r} is in the trash")

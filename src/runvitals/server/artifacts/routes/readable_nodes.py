@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Any
 
-from fastapi import Request
+from fastapi import HTTPException, Request
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.artifacts.lineage_walk import NodeKey, NodeKind
@@ -117,6 +117,20 @@ class ReadableNodes:
         if fresh and self._access.mode() == "accounts":
             readable = self._access.projects_with_artifacts(self._request, fresh)
         self._projects |= {number: number in readable for number in fresh}
+
+
+def known_run_number(run_id: str, number: int | None, access: AccessControl) -> int:
+    """Return the number of the run of a path, also on a server without accounts, where no right is checked.
+
+    Raises:
+        HTTPException: 404 if there is none.
+    """
+    if number is None:
+        row = access.metadata_store.runs.find(run_id, access.clock())
+        number = None if row is None else row.id
+    if number is None:
+        raise HTTPException(404, f"there is no run {run_id!r}")
+    return number
 
 
 def _numbers(nodes: Iterable[NodeKey], kind: NodeKind) -> list[int]:

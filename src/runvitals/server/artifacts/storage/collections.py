@@ -18,7 +18,8 @@ from runvitals.model.artifact_names import (
     is_version,
 )
 from runvitals.model.names import plain_text
-from runvitals.server.artifacts.storage.dependents import check_unlinked
+from runvitals.server.artifacts.storage.dependents import check_unlinked, lock_versions
+from runvitals.server.artifacts.storage.expiry import expiries
 from runvitals.server.artifacts.storage.protection import (
     NOBODY,
     Changer,
@@ -37,7 +38,12 @@ from runvitals.server.artifacts.storage.rows import (
     CollectionVersion,
     UnknownArtifact,
 )
-from runvitals.server.artifacts.storage.sizes import CollectionSize, collection_sizes
+from runvitals.server.artifacts.storage.sizes import (
+    CollectionSize,
+    ProjectArtifacts,
+    artifacts_of_projects,
+    collection_sizes,
+)
 from runvitals.server.database.database import Database, add_rows, among, put_rows
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
@@ -96,6 +102,10 @@ class CollectionTable:
     def sizes(self, project_id: int) -> list[CollectionSize]:
         """Return what the artifacts of a project take, the largest first."""
         return collection_sizes(self._database, project_id)
+
+    def of_entity(self, entity_id: int | None) -> list[ProjectArtifacts]:
+        """Return the artifacts of the projects of a team or user that have any, by project."""
+        return artifacts_of_projects(self._database, entity_id)
 
     def portfolios(self, project_ids: Iterable[int], limit: int) -> list[Collection]:
         """The portfolios of some projects that have versions, by name; at most `limit`."""
@@ -316,6 +326,22 @@ class CollectionTable:
 
         return self._database.write(work)
 
+    def set_time_to_live(self, collection_id: int, ttl_s: int | None) -> tuple[Collection, int]:
+        """Set after how long versions that say nothing about it are deleted; None: they are kept.
+
+        Returns:
+            The collection, and how many of its versions expire with it, now or later.
+        """
+        same = artifact_collection.c.id == collection_id
+
+        def work(connection: Connection) -> tuple[Collection, int]:
+            connection.execute(update(artifact_collection).where(same).values(ttl_s=ttl_s))
+            ids = select(artifact_version.c.id).where(artifact_version.c.collection_id == collection_id)
+            found = expiries(connection, connection.execute(ids).scalars())
+            return get_collection(connection, collection_id), len(found)
+
+        return self._database.write(work)
+
     def delete(self, collection_id: int, now_ms: int = 0, by: Changer = NOBODY) -> None:
         """Delete a collection; a sequence with its versions.
 
@@ -329,6 +355,7 @@ class CollectionTable:
             # Links that are made now wait for this, and those made before are seen.
             connection.execute(select(artifact_collection.c.id).where(same).with_for_update())
             check_members(connection, artifact_membership.c.collection_id == collection_id, by)
+            lock_versions(connection, artifact_version.c.collection_id == collection_id)
             check_unlinked(connection, artifact_version.c.collection_id == collection_id)
             record_change(connection, collection_id, "registry.unlink", now_ms, by)
             connection.execute(delete(artifact_collection).where(same))

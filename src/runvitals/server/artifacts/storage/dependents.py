@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 
@@ -18,7 +18,7 @@ from runvitals.server.database.tables.artifacts import (
     artifact_use,
     artifact_version,
 )
-from runvitals.server.database.tables.runs import project
+from runvitals.server.database.tables.runs import project, run
 
 T = TypeVar("T")
 MAX_SHOWN: Final = 100
@@ -61,6 +61,18 @@ class DependentTable:
         """Return what depends on any version that was logged to a collection."""
         return self._read(artifact_version.c.collection_id == collection_id)
 
+    def of_run(self, run_id: int) -> Dependents:
+        """Return what depends on any version that a run made."""
+        return self._read(artifact_version.c.run_id == run_id)
+
+    def of_project(self, project_id: int) -> Dependents:
+        """Return what in other projects depends on any version of a project."""
+        return self._read(
+            _of_projects(select(project.c.id).where(project.c.id == project_id)),
+            (run.c.project_id != project_id,),
+            (artifact_collection.c.project_id != project_id,),
+        )
+
     def delete_project(self, project_id: int, delete: Callable[[], T]) -> T:
         """Delete a project, unless another one has a version of it.
 
@@ -79,29 +91,51 @@ class DependentTable:
         return self._delete(delete, owner, select(project.c.id).where(project.c.entity_id == team_id))
 
     def _delete(self, delete: Callable[[], T], locked: Select[tuple[int]], projects: Select[tuple[int]]) -> T:
-        theirs = select(artifact_collection.c.id).where(artifact_collection.c.project_id.in_(projects))
-
         def work() -> T:
             with self._database.read() as connection:
                 # Links that are made from now on wait for this, and those made before are seen.
                 connection.execute(locked.with_for_update())
-                of_projects = artifact_version.c.collection_id.in_(theirs)
-                check_unlinked(connection, of_projects, artifact_collection.c.project_id.not_in(projects))
+                check_unlinked(
+                    connection, _of_projects(projects), artifact_collection.c.project_id.not_in(projects)
+                )
             return delete()
 
         return self._database.in_one_transaction(work)
 
-    def _read(self, which: ColumnElement[bool]) -> Dependents:
+    def _read(
+        self,
+        which: ColumnElement[bool],
+        of_users: Sequence[ColumnElement[bool]] = (),
+        of_links: Sequence[ColumnElement[bool]] = (),
+    ) -> Dependents:
+        """Return what depends on some versions: only runs and collections that fulfil conditions."""
         version, use = artifact_version.c, artifact_use.c
         theirs = select(version.id).where(which, version.state == "committed")
-        users = select(use.run_id).where(use.version_id.in_(theirs)).distinct()
+        users = (
+            select(use.run_id)
+            .join(run, run.c.id == use.run_id)
+            .where(use.version_id.in_(theirs), *of_users)
+            .distinct()
+        )
         made = select(version.id).where(
             version.run_id.in_(users), version.state == "committed", version.id.not_in(theirs)
         )
         with self._database.read() as connection:
             runs, run_count = _newest(connection, users, use.run_id)
             versions, version_count = _newest(connection, made, version.id)
-            return Dependents(runs, run_count, versions, version_count, tuple(read_links(connection, which)))
+            links = tuple(read_links(connection, which, *of_links))
+            return Dependents(runs, run_count, versions, version_count, links)
+
+
+def _of_projects(projects: Select[tuple[int]]) -> ColumnElement[bool]:
+    return artifact_version.c.collection_id.in_(
+        select(artifact_collection.c.id).where(artifact_collection.c.project_id.in_(projects))
+    )
+
+
+def lock_versions(connection: Connection, which: ColumnElement[bool]) -> None:
+    """Let nobody link some versions until the transaction ends, by a condition on `artifact_version`."""
+    connection.execute(select(artifact_version.c.id).where(which).with_for_update()).all()
 
 
 def check_unlinked(connection: Connection, *which: ColumnElement[bool]) -> None:

@@ -32,7 +32,7 @@ from runvitals.server.database.tables.artifacts import (
     artifact_membership,
     artifact_version,
 )
-from runvitals.server.database.tables.registry import model_version
+from runvitals.server.database.tables.registry import model_version, registry_type
 from runvitals.server.database.tables.runs import project
 from runvitals.server.events.automation_events import raise_version
 
@@ -141,8 +141,10 @@ def add_link(
 
     Raises:
         UnknownArtifact: it was deleted meanwhile.
+        ArtifactConflict: the registry does not take artifacts of its type.
     """
     _hold(connection, version_id)
+    _check_type(connection, collection_id)
     membership_id, number = add_member(connection, collection_id, version_id, now_ms)
     row: dict[str, object] = {
         "membership_id": membership_id,
@@ -159,6 +161,19 @@ def add_link(
     record_change(connection, collection_id, "registry.link", now_ms, by, after={"version": number})
     raise_version(connection, "registry.link", membership_id, now_ms)
     return membership_id
+
+
+def _check_type(connection: Connection, collection_id: int) -> None:
+    statement = (
+        select(artifact_collection.c.type, registry_type.c.type)
+        .join(registry_type, registry_type.c.project_id == artifact_collection.c.project_id)
+        .where(artifact_collection.c.id == collection_id)
+        .order_by(registry_type.c.type)
+    )
+    rows = connection.execute(statement).all()
+    if rows and all(own != allowed for own, allowed in rows):
+        types = ", ".join(allowed for _, allowed in rows)
+        raise ArtifactConflict(f"the registry takes artifacts of the types {types}, not {rows[0][0]!r}")
 
 
 def _hold(connection: Connection, version_id: int) -> None:

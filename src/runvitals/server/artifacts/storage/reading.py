@@ -27,7 +27,7 @@ _VERSIONS = (
 )
 _COLLECTION = (
     *(artifact_collection.c[name] for name in ("id", "project_id", "kind", "name", "type", "description")),
-    *(artifact_collection.c[name] for name in ("tags", "created_ms", "updated_ms")),
+    *(artifact_collection.c[name] for name in ("tags", "created_ms", "updated_ms", "ttl_s")),
     project.c.name.label("project"),
     entity.c.name.label("entity"),
     _VERSIONS.label("versions"),

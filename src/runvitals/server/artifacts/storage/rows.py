@@ -15,7 +15,8 @@ from runvitals.store.errors import InUse
 class Collection:
     """A named list of versions, a `kind` of `sequence` or `portfolio`.
 
-    `entity` is None in a store without accounts; `versions` is their number.
+    `entity` is None in a store without accounts; `versions` is their number. `ttl_s`: after how long versions
+    that say nothing about it are deleted; None: they are kept.
     """
 
     id: int
@@ -29,6 +30,7 @@ class Collection:
     tags: tuple[str, ...]
     created_ms: int
     updated_ms: int
+    ttl_s: int | None
     versions: int
 
 

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from sqlalchemy import and_, case, func, select
+from sqlalchemy import case, func
 
+from runvitals.server.artifacts.storage.expiry import expires_ms, versions_query
 from runvitals.server.database.database import Database
-from runvitals.server.database.tables.artifacts import (
-    artifact_collection,
-    artifact_membership,
-    artifact_version,
-)
+from runvitals.server.database.tables.artifacts import artifact_collection, artifact_version
+from runvitals.server.database.tables.runs import project
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,7 +18,8 @@ class CollectionSize:
 
     Args:
         expiring_bytes: of versions that are deleted after some time, the first of them at `expires_ms`.
-        newest_ms: when the newest version was logged.
+        oldest_ms, newest_ms: when the oldest and newest version was logged.
+        read_day: the last day on which a file of one was read; see `ReadDays`.
     """
 
     name: str
@@ -29,32 +28,44 @@ class CollectionSize:
     bytes: int
     expiring_bytes: int
     expires_ms: int | None
+    oldest_ms: int
     newest_ms: int
+    read_day: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectArtifacts:
+    """The versions of all artifacts of a project. See `CollectionSize`.
+
+    Args:
+        expiring: how many of them are deleted after some time.
+    """
+
+    project_id: int
+    expiring: int
+    expiring_bytes: int
+    expires_ms: int | None
+    oldest_ms: int
+    newest_ms: int
+    read_day: int | None
 
 
 def collection_sizes(database: Database, project_id: int) -> list[CollectionSize]:
     """Return the artifacts of a project, the largest first. What is linked does not expire."""
-    version, collection = artifact_version.c, artifact_collection.c
-    others = artifact_collection.alias()
-    linked = (
-        select(artifact_membership.c.id)
-        .join(others, others.c.id == artifact_membership.c.collection_id)
-        .where(artifact_membership.c.version_id == version.id, others.c.kind == "portfolio")
-        .exists()
-    )
-    expires = case((and_(version.ttl_s > 0, ~linked), version.created_ms + version.ttl_s * 1000))
+    version, collection, expires = artifact_version.c, artifact_collection.c, expires_ms()
     total = func.coalesce(func.sum(version.bytes), 0)
     statement = (
-        select(
+        versions_query(
             collection.name,
             collection.type,
             func.count(),
             total,
             func.coalesce(func.sum(case((expires.is_not(None), version.bytes))), 0),
             func.min(expires),
+            func.min(version.created_ms),
             func.max(version.created_ms),
+            func.max(version.read_day),
         )
-        .join(artifact_version, version.collection_id == collection.id)
         .where(collection.project_id == project_id, version.state == "committed")
         .group_by(collection.id, collection.name, collection.type)
         .order_by(total.desc(), collection.name)
@@ -62,6 +73,30 @@ def collection_sizes(database: Database, project_id: int) -> list[CollectionSize
     with database.read() as connection:
         rows = connection.execute(statement)
         return [
-            CollectionSize(name, kind, int(count), int(size), int(expiring), first, newest)
-            for name, kind, count, size, expiring, first, newest in rows
+            CollectionSize(name, kind, int(count), int(size), int(expiring), *times)
+            for name, kind, count, size, expiring, *times in rows
+        ]
+
+
+def artifacts_of_projects(database: Database, entity_id: int | None) -> list[ProjectArtifacts]:
+    """Return the artifacts of the projects of a team or user that have any."""
+    version, collection, expires = artifact_version.c, artifact_collection.c, expires_ms()
+    statement = (
+        versions_query(
+            collection.project_id,
+            func.count(expires),
+            func.coalesce(func.sum(case((expires.is_not(None), version.bytes))), 0),
+            func.min(expires),
+            func.min(version.created_ms),
+            func.max(version.created_ms),
+            func.max(version.read_day),
+        )
+        .join(project, project.c.id == collection.project_id)
+        .where(project.c.entity_id == entity_id, version.state == "committed")
+        .group_by(collection.project_id)
+    )
+    with database.read() as connection:
+        return [
+            ProjectArtifacts(number, int(expiring), int(size), *others)
+            for number, expiring, size, *others in connection.execute(statement)
         ]

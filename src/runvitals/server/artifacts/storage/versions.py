@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection as Some
+from collections.abc import Iterable
 from typing import Any, Final
 
 from sqlalchemy import Connection, Integer, delete, func, insert, literal, select, update
@@ -19,6 +20,7 @@ from runvitals.model.artifact_names import (
 from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.collections import add_member, ensure_collection, set_aliases
 from runvitals.server.artifacts.storage.dependents import check_unlinked
+from runvitals.server.artifacts.storage.expiry import expires_ms, expiries, versions_query
 from runvitals.server.artifacts.storage.manifest import Contents
 from runvitals.server.artifacts.storage.reading import read_version, read_versions
 from runvitals.server.artifacts.storage.rows import (
@@ -31,7 +33,6 @@ from runvitals.server.artifacts.storage.rows import (
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
-    artifact_collection,
     artifact_entry,
     artifact_membership,
     artifact_version,
@@ -83,6 +84,11 @@ class VersionTable:
             return [versions[number] for number in ids if number in versions], int(
                 connection.execute(count).scalar_one()
             )
+
+    def expiries(self, version_ids: Iterable[int]) -> dict[int, int]:
+        """Return when some versions expire, ms UTC; those that do not are left out."""
+        with self._database.read() as connection:
+            return expiries(connection, version_ids)
 
     # Logging
 
@@ -205,25 +211,19 @@ class VersionTable:
     def delete_expired(self, now_ms: int, drafts_before_ms: int, most: int = 1000) -> int:
         """Delete drafts from before a time and expired versions; return the number deleted, `most` at a time.
 
-        Versions that a portfolio has do not expire.
+        Versions that are linked do not expire.
         """
-        columns = artifact_version.c
-        linked = (
-            select(artifact_membership.c.id)
-            .join(artifact_collection, artifact_collection.c.id == artifact_membership.c.collection_id)
-            .where(artifact_membership.c.version_id == columns.id, artifact_collection.c.kind == "portfolio")
-            .exists()
-        )
-        over = columns.created_ms + columns.ttl_s * 1000 < now_ms
+        columns, expires = artifact_version.c, expires_ms()
         drafts = (columns.state == "draft") & (columns.updated_ms < drafts_before_ms)
-        expired = (columns.state == "committed") & (columns.ttl_s > 0) & over & ~linked
+        over = versions_query(columns.id).where(drafts | (expires < now_ms))
 
         def work(connection: Connection) -> int:
-            found = select(columns.id).where(drafts | expired).order_by(columns.id).limit(most)
-            locked = list(connection.execute(found.with_for_update()).scalars())
-            # Again: one may have been linked while this waited for it.
-            still = select(columns.id).where(among(connection, columns.id, locked), drafts | expired)
-            version_ids = list(connection.execute(still).scalars())
+            found = over.order_by(columns.id).limit(most).with_for_update(of=artifact_version)
+            locked = list(connection.execute(found).scalars())
+            # Again: one may have been linked, or completed, before it was locked.
+            version_ids = list(
+                connection.execute(over.where(among(connection, columns.id, locked))).scalars()
+            )
             for version_id in version_ids:
                 _remove(connection, version_id, now_ms)
             return len(version_ids)

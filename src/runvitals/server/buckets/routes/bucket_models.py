@@ -32,6 +32,7 @@ class BucketPlace(ResponseBody):
     endpoint: str
     region: str
     kms_key: str
+    direct: bool = Field(description="Whether clients read it at signed addresses, if it has such.")
     steps: list[BucketStep] = Field(description="Of the last check.")
     checked_ms: int | None
     away_ms: int | None = Field(description="Since when it cannot be used; null: it can.")
@@ -93,6 +94,7 @@ def bucket_place(row: BucketRow, below: str = "") -> BucketPlace:
         endpoint=location.endpoint,
         region=location.region,
         kms_key=location.kms_key,
+        direct=location.direct,
         steps=[BucketStep(**step) for step in row.steps],
         checked_ms=row.checked_ms,
         away_ms=row.away_ms,

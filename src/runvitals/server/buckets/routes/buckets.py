@@ -12,7 +12,8 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
-from runvitals.server.buckets.routes.bucket_models import BucketSchema, BucketsPage, bucket_schema
+from runvitals.server.buckets.check import check_bucket
+from runvitals.server.buckets.routes.bucket_models import BucketSchema, BucketsPage, Provider, bucket_schema
 from runvitals.server.buckets.storage.buckets import BucketInUse
 from runvitals.server.buckets.team_buckets import TeamBuckets
 from runvitals.server.http.bodies import RequestBody
@@ -54,9 +55,23 @@ class NewBucket(RequestBody):
     account: str = Field("", max_length=64, description="Of Azure: the storage account.")
     tenant: str = Field("", max_length=64, description="Of Azure, with `client_id` and `client_secret`.")
     client_id: str = Field("", max_length=64)
+    direct: bool = Field(
+        True,
+        description="Clients read files at signed addresses in the bucket. False: they do not reach it, and "
+        "files go through the server.",
+    )
     secret: BucketSecret | None = Field(
         None, description="Credentials; null: those of the server's environment, or its role."
     )
+
+
+class ChangedBucket(RequestBody):
+    """What of a bucket is changed; what is left out stays. Where it is never changes."""
+
+    secret: BucketSecret | None = Field(
+        None, description="New credentials; null: those of the server's environment, or its role."
+    )
+    direct: bool | None = Field(None, description="As of a new bucket; null: unchanged.")
 
 
 def team_buckets(request: Request) -> TeamBuckets:
@@ -84,12 +99,49 @@ def add_bucket(
     response: Response,
 ) -> BucketSchema:
     """Add a bucket and check it. One whose check failed is kept, but given to no team."""
-    secret = _checked_secret(new)
+    secret = _checked_secret(new.provider, new.secret)
     location = _checked_location(new, bool(secret), stores)
     sealed = stores.seal(new.name, secret)
     row = access.accounts.buckets.create(new.name, location, sealed, requester.actor, access.clock())
     response.headers["location"] = f"/api/v1/organisation/buckets/{row.id}"
     return _check(row.id, request, access, requester, stores)
+
+
+@router.patch("/organisation/buckets/{bucket}", dependencies=[needs("org:bucket_manage")])
+def change_bucket(
+    bucket: BucketId,
+    changes: ChangedBucket,
+    request: Request,
+    access: TheAccess,
+    requester: TheRequester,
+    stores: TheBuckets,
+) -> BucketSchema:
+    """Rotate the credentials of a bucket: new ones are checked first, and used at once where that succeeds.
+
+    What is being sent goes on with those before. Other servers use the new ones within a minute: let the old
+    ones be valid for so long.
+    """
+    table = access.accounts.buckets
+    row = table.get(bucket)
+    sealed = table.sealed_secret(bucket)
+    if "secret" in changes.model_fields_set:
+        secret = _checked_secret(row.location.provider, changes.secret)
+        if row.location.endpoint:
+            _check_endpoint(row.location.provider, row.location.endpoint, bool(secret))
+        _check_secret(row.location.with_secret(secret), origin_of(request))
+        sealed = stores.seal(row.name, secret)
+    direct = row.location.direct if changes.direct is None else changes.direct
+    table.change(bucket, requester.actor, access.clock(), sealed=sealed, direct=direct)
+    stores.read_again(bucket)
+    return _check(bucket, request, access, requester, stores)
+
+
+def _check_secret(location: BucketLocation, origin: str) -> None:
+    """Raise InvalidFields, with the step that failed, if credentials do not do all that is needed."""
+    for step in check_bucket(location, origin):
+        if step.state == "failed":
+            text = f"the credentials were not taken: they failed at {step.step}: {step.error}"
+            raise InvalidFields({"secret": text})
 
 
 @router.post("/organisation/buckets/{bucket}/check", dependencies=[needs("org:bucket_manage")])
@@ -160,34 +212,44 @@ def _checked_location(new: NewBucket, has_secret: bool, stores: TeamBuckets) -> 
     if new.provider == "azure" and not new.account:
         raise InvalidFields({"account": "expected the name of the storage account"})
     if new.endpoint:
-        _check_endpoint(new, has_secret)
-    values = ("provider", "bucket", "endpoint", "region", "kms_key", "account", "tenant", "client_id")
+        _check_endpoint(new.provider, new.endpoint, has_secret)
+    values = (
+        "provider",
+        "bucket",
+        "endpoint",
+        "region",
+        "kms_key",
+        "account",
+        "tenant",
+        "client_id",
+        "direct",
+    )
     return BucketLocation(prefix=prefix, **{name: getattr(new, name) for name in values})
 
 
-def _check_endpoint(new: NewBucket, has_secret: bool) -> None:
+def _check_endpoint(provider: Provider, endpoint: str, has_secret: bool) -> None:
     """Check the URL of a service.
 
     Raises:
         InvalidFields: it is invalid, or would get the credentials of this machine.
     """
-    if not new.endpoint.startswith(("https://", "http://")) or new.provider == "folder":
+    if not endpoint.startswith(("https://", "http://")) or provider == "folder":
         raise InvalidFields({"endpoint": "expected the URL of a service, https://HOST"})
-    if new.provider != "s3" and not has_secret:  # these send tokens, which S3 does not
+    if provider != "s3" and not has_secret:  # these send tokens, which S3 does not
         raise InvalidFields({"endpoint": "an endpoint of one's own needs credentials of its own"})
 
 
-def _checked_secret(new: NewBucket) -> dict[str, str]:
-    """Return the credentials of a new bucket; empty: those of the environment.
+def _checked_secret(provider: Provider, secret: BucketSecret | None) -> dict[str, str]:
+    """Return the credentials of a bucket; empty: those of the environment.
 
     Raises:
         InvalidFields: they are not those of its provider.
     """
-    sent = {} if new.secret is None else {k: v for k, v in new.secret.model_dump().items() if v}
-    allowed = SECRETS[new.provider]
-    if sent.keys() - set(allowed) or (new.provider == "s3" and 0 < len(sent) < len(allowed)):
+    sent = {} if secret is None else {k: v for k, v in secret.model_dump().items() if v}
+    allowed = SECRETS[provider]
+    if sent.keys() - set(allowed) or (provider == "s3" and 0 < len(sent) < len(allowed)):
         raise InvalidFields({"secret": f"expected {' and '.join(allowed) or 'none'} for this provider"})
-    if len(sent) > 1 and new.provider == "azure":
+    if len(sent) > 1 and provider == "azure":
         raise InvalidFields({"secret": f"expected one of {', '.join(allowed)}"})
     if "service_account" in sent:
         try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from sqlalchemy import Connection, delete, func, insert, select, update
@@ -45,6 +45,12 @@ class BucketRow:
     away_ms: int | None
     away_reason: str | None
     teams: tuple[str, ...] = ()
+
+    @property
+    def signs(self) -> bool:
+        """Whether clients get signed addresses: they reach the bucket, and the last check could use one."""
+        worked = {step["step"]: step["state"] == "ok" for step in self.steps}
+        return self.location.direct and worked.get("presign", False)
 
 
 class BucketInUse(ValueError):
@@ -111,6 +117,37 @@ class BucketTable:
             }
             (bucket_id,) = connection.execute(insert(bucket).values(values)).inserted_primary_key or (0,)
             record(connection, now_ms, by, "bucket.create", target=name, after=about)
+            return _row(connection, bucket_id)
+
+        return self._database.write(work)
+
+    def change(
+        self,
+        bucket_id: int,
+        by: Actor,
+        now_ms: int,
+        *,
+        sealed: bytes | None,
+        direct: bool,
+    ) -> BucketRow:
+        """Change the credentials of a bucket, and whether clients reach it. Its place never changes.
+
+        Args:
+            sealed: encrypted credentials; None: those of the environment.
+        """
+
+        def work(connection: Connection) -> BucketRow:
+            before = _row(connection, bucket_id)
+            same = bucket.c.id == bucket_id
+            had = connection.execute(select(bucket.c.sealed).where(same)).scalar()
+            location = json.dumps(_stored(replace(before.location, direct=direct)))
+            connection.execute(update(bucket).where(same).values(sealed=sealed, location=location))
+            if had != sealed:
+                after = {"credentials": "environment" if sealed is None else "secret"}
+                record(connection, now_ms, by, "bucket.credentials", target=before.name, after=after)
+            if before.location.direct != direct:
+                old, new = ({"direct": value} for value in (before.location.direct, direct))
+                record(connection, now_ms, by, "bucket.direct", target=before.name, before=old, after=new)
             return _row(connection, bucket_id)
 
         return self._database.write(work)

@@ -17,7 +17,7 @@ from sqlalchemy import (
 from runvitals.server.database.table_base import id_column, metadata, ordered_text
 
 # A named list of versions. `kind`: in a sequence they were logged, in a portfolio linked. `next_version`: a
-# number is never used twice. `tags`: a JSON list.
+# number is never used twice. `tags`: a JSON list. `ttl_s`: of versions that say nothing about it; null: kept.
 artifact_collection = Table(
     "artifact_collection",
     metadata,
@@ -31,6 +31,7 @@ artifact_collection = Table(
     Column("next_version", Integer, nullable=False),
     Column("created_ms", BigInteger, nullable=False),
     Column("updated_ms", BigInteger, nullable=False),
+    Column("ttl_s", BigInteger),
     UniqueConstraint("project_id", "name"),
     CheckConstraint("kind IN ('sequence', 'portfolio')", name="kind"),
     sqlite_autoincrement=True,

@@ -40,6 +40,15 @@ protected_alias = Table(
     sqlite_with_rowid=False,
 )
 
+# The types of artifacts that can be linked to a registry; one without rows takes all.
+registry_type = Table(
+    "registry_type",
+    metadata,
+    Column("project_id", Integer, ForeignKey("project.id", ondelete="CASCADE"), primary_key=True),
+    Column("type", ordered_text(), primary_key=True),
+    sqlite_with_rowid=False,
+)
+
 # What a registry says of a collection besides its row. `properties`: a JSON object, the tags of MLflow's
 # clients that have a value.
 registered_model = Table(

@@ -32,6 +32,7 @@ from runvitals.server.doors.mlflow.registry_files import (
 )
 from runvitals.server.doors.mlflow.requests import TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.runs import find_run
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.content_response import content_response
@@ -168,20 +169,25 @@ def note_file(request: Request, place: ArtifactPlace, file: StoredFile) -> None:
 @router.get("/artifacts/{path:path}", dependencies=READS)
 def download(request: Request, path: str) -> Response:
     """Return the content of a file."""
-    return file_response(request, path)
+    return file_response(request, path, redirect=True)
 
 
-def file_response(request: Request, path: str) -> Response:
+def file_response(request: Request, path: str, redirect: bool = False) -> Response:
     """Return the content of a file. Reads the database.
+
+    Args:
+        redirect: whether the client follows a redirect to the bucket of a team; pages may not.
 
     Raises:
         MlflowError: there is no such file.
         HTTPException: 401 or 403.
     """
     if is_registry_path(path):
-        return registry_file_response(request, path)
+        return registry_file_response(request, path, redirect)
     place = readable_place(request, path)
     file = access_of(request).metadata_store.mlflow_files.get(place.project_id, place.path)
+    if redirect and (elsewhere := bucket_redirect(received_files(request), file)) is not None:
+        return elsewhere
     content: OpenedContent | None = None if file is None else received_files(request).open_file(file)
     if file is None or content is None:
         raise _missing(path)

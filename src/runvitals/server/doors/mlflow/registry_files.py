@@ -15,6 +15,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.requester import requester_of
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError
 from runvitals.server.doors.mlflow.registry import ModelRegistry
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.files.storage.mlflow_files import PathEntry
 from runvitals.server.http.content_response import content_response
 from runvitals.server.registry.storage.model_versions import FILES
@@ -64,8 +65,11 @@ def entries_below(request: Request, path: str) -> list[PathEntry]:
     return [PathEntry(name, size) for name, size in sorted(entries.items())]
 
 
-def registry_file_response(request: Request, path: str) -> Response:
+def registry_file_response(request: Request, path: str, redirect: bool) -> Response:
     """Return the content of a file of a version.
+
+    Args:
+        redirect: see `file_response`.
 
     Raises:
         MlflowError: there is no such file.
@@ -78,9 +82,12 @@ def registry_file_response(request: Request, path: str) -> Response:
         if entry is None or entry.sha256 is None
         else store.stored_files.stored(entry.sha256, entry.place)
     )
+    if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
+        return elsewhere
     content = None if stored is None else received_files(request).open_file(stored)
     if stored is None or content is None:
         raise _missing(path)
+    store.read_days.note_version(place.version_id, access_of(request).clock())
     return content_response(request, content, stored.sha256, place.name.rpartition("/")[2])
 
 

@@ -168,6 +168,8 @@ class Runs:
         self._access.require(
             self._requester, action, item, f"run {run_id!r}", changes=action is not Action.RUN_READ
         )
+        if action is Action.RUN_READ:
+            self._store.read_days.note_run(item.id, self._access.clock())
         return item.id
 
     def find(self, run_id: str, action: Action = Action.RUN_READ) -> TrackedRun:

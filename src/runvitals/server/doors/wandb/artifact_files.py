@@ -26,8 +26,7 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     FileOfVersion,
     ManifestOfVersion,
     artifacts_of,
-    may,
-    project_of,
+    place_of,
     project_with,
     require,
 )
@@ -37,11 +36,12 @@ from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
 from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
+from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.router import Router
-from runvitals.server.library.run_library import OpenedContent
 from runvitals.server.service_parameters import door_recorder, received_files
 from runvitals.server.services import shared_services_of
 
@@ -195,9 +195,13 @@ def get_file(request: Request, name: str) -> Response:
     allowed, who = _read_address(request, FileOfVersion)
     _require_of_version(who, allowed.version_id, Action.ARTIFACT_DOWNLOAD)
     entry = _artifacts(request).entries.get(allowed.version_id, allowed.path)
-    content = None if entry is None else _open(request, entry)
+    stored = None if entry is None else _stored(request, entry)
+    if (elsewhere := bucket_redirect(_files(request), stored)) is not None:
+        return elsewhere
+    content = None if stored is None else _files(request).open_file(stored)
     if entry is None or entry.sha256 is None or content is None:
         raise HTTPException(404, f"the artifact has no file {allowed.path!r} any more")
+    who.metadata_store.read_days.note_version(allowed.version_id, who.now_ms())
     return content_response(request, content, entry.sha256, name)
 
 
@@ -217,17 +221,13 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
     if version.state != "committed":
         state = "deleted" if version.state == "deleted" else "not complete yet"
         raise HTTPException(404, f"the artifact is {state}")
-    memberships = artifacts.collections.memberships([version_id])[version_id]
-    projects = [project_of(who, membership.collection) for membership in memberships]
-    if not any(may(who, action, project) for project in projects):
-        require(who, action, project_of(who, version.collection), version_id)
+    require(who, action, place_of(who, version, action), version_id)
 
 
-def _open(request: Request, entry: Entry) -> OpenedContent | None:
+def _stored(request: Request, entry: Entry) -> StoredFile | None:
     if entry.sha256 is None:
         return None
-    file = shared_services_of(request).access.metadata_store.stored_files.stored(entry.sha256, entry.place)
-    return None if file is None else _files(request).open_file(file)
+    return shared_services_of(request).access.metadata_store.stored_files.stored(entry.sha256, entry.place)
 
 
 @router.get(

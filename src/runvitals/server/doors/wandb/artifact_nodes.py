@@ -185,7 +185,8 @@ class ArtifactNode:
         self.digest = row.digest
         self.digest_algorithm = "MANIFEST_MD5"
         self.description = row.description or None
-        self.ttl_duration_seconds = _KEPT if row.ttl_s is None or row.ttl_s <= 0 else row.ttl_s
+        ttl_s = row.collection.ttl_s if row.ttl_s is None else row.ttl_s
+        self.ttl_duration_seconds = _KEPT if ttl_s is None or ttl_s <= 0 else ttl_s
         self.ttl_is_inherited = row.ttl_s is None
         self.tags = [tag_node(tag) for tag in row.tags]
         self.history_step = row.history_step
@@ -325,6 +326,19 @@ def require(context: GraphQLContext, action: Action, project: ProjectNode, numbe
         what = f"artifact {node_id('Artifact', number)!r}" if number else f"project {project.name!r}"
         item = ProjectItem("artifact", number, project.resource)
         context.access.require(context.requester, action, item, what)
+
+
+def place_of(context: GraphQLContext, row: Version, action: Action = Action.ARTIFACT_READ) -> ProjectNode:
+    """Return the project through which the requester may read or download a version.
+
+    Its own, or that of a portfolio which has it; its own if none allows it.
+    """
+    own = project_of(context, row.collection)
+    if may(context, action, own):
+        return own
+    memberships = artifacts_of(context).collections.memberships([row.id])[row.id]
+    others = (project_of(context, membership.collection) for membership in memberships)
+    return next((project for project in others if may(context, action, project)), own)
 
 
 def readable(context: GraphQLContext, rows: Iterable[Version]) -> list[Version]:

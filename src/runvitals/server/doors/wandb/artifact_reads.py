@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runvitals.model import json_values
 from runvitals.model.artifact_names import MAX_PATH
+from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.artifacts.storage.rows import CollectionVersion, UnknownArtifact, Version
 from runvitals.server.doors.wandb.artifact_nodes import (
@@ -25,6 +26,7 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     membership_node,
     page_info,
     page_of,
+    place_of,
     project_of,
     project_with,
     readable,
@@ -61,7 +63,8 @@ def artifact(_: None, info: Info, id: str) -> ArtifactNode | None:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
     except UnknownArtifact:
         return None
-    return next(iter(artifact_nodes(context, readable(context, [row]))), None)
+    place = place_of(context, row)
+    return artifact_nodes(context, [row], place)[0] if may_read(context, place) else None
 
 
 @ARTIFACT_READS.field("Query", "artifactCollection")
@@ -113,6 +116,9 @@ def _types(context: GraphQLContext, project: ProjectNode) -> list[TypeNode]:
     if not may_read(context, project):
         return []
     types = artifacts_of(context).collections.types(project.number)
+    if is_registry(project.name):  # with those that it takes and does not have yet
+        allowed = set(context.metadata_store.registries.types(project.number))
+        types |= dict.fromkeys(sorted(allowed - types.keys()), (0, 0))
     return [TypeNode(project, name, number, created_ms) for name, (number, created_ms) in types.items()]
 
 

@@ -81,6 +81,7 @@ class GraphQLContext:
     Attributes:
         resolving: held while a field is found in a thread. The other fields of the request wait here, and not
             where those of other clients wait.
+        names_of_projects: by what name the request asked for a project of another name.
         follows_viewer: whether the client's previous request asked whose key it uses.
     """
 
@@ -93,6 +94,7 @@ class GraphQLContext:
         self.request = request
         self.requester = requester or requester_of(request)
         self.follows_viewer = False
+        self.names_of_projects: dict[str, str] = {}
         self._read = 0
         self._rows = self._values = self._text = 0
         self._until_s = time.monotonic() + DEADLINE_S

@@ -10,11 +10,13 @@ from fastapi import HTTPException
 from runvitals.base.numbers import parse_integer
 from runvitals.model.errors import UnknownProject
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed
+from runvitals.model.registry_names import is_registry
 from runvitals.server.access.actions import Action
 from runvitals.server.access.principals import Operator, User
 from runvitals.server.access.resources import Account
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.executor import InvalidArgument
+from runvitals.server.doors.wandb.registry_changes import upsert_registry
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
 from runvitals.server.doors.wandb.viewer import UserNode
@@ -114,11 +116,13 @@ def project_owner(node: ProjectNode, info: Info) -> UserNode | None:
 
 @PROJECT_READS.field("Mutation", "upsertModel")
 def upsert_model(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
-    """Create a project, or describe one."""
+    """Create a project or registry, or describe one."""
     context = info.context
     name, accounts = input.get("name"), context.access.accounts
     if not name or not can_be_addressed(name):
         raise InvalidArgument(f"invalid project name; expected {PROJECT_NAME_ALLOWED}")
+    if is_registry(name) and context.has_accounts:
+        return upsert_registry(context, input)
     entity = context.entity_named(input.get("entity_name"))
     if entity.number is None:
         raise InvalidArgument("without accounts a project is created by its first run")
@@ -202,6 +206,7 @@ def members(node: EntityNode, info: Info) -> list[dict[str, Any]]:
             "username": row.name,
             "name": row.display_name or row.name,
             "accountType": row.role,
+            "role": row.role,
         }
         for row in access.accounts.members.of_team(node.name)
     ]

@@ -175,9 +175,9 @@ async def project_updated_at(node: ProjectNode, info: Info) -> None:
 
 
 @REGISTRY_READS.field("Project", "allowAllArtifactTypesInRegistry")
-async def allows_all_types(node: ProjectNode, info: Info) -> bool:
-    """Return true: a registry does not restrict the types."""
-    return True
+def allows_all_types(node: ProjectNode, info: Info) -> bool:
+    """Return whether artifacts of all types can be linked to a registry."""
+    return not info.context.metadata_store.registries.types(node.number)
 
 
 @REGISTRY_READS.field("Project", "access")

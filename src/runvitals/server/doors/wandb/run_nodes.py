@@ -175,7 +175,7 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
     """Return a project by its address; None if there is none that the requester may read."""
     if not name:
         return None
-    name = _stored_name(name)
+    name = _stored_name(context, name)
     if isinstance(context.requester.principal, Operator):
         for _, number in context.metadata_store.projects.named(name):
             return ProjectNode(number, name, EntityNode(None, entity_name or WITHOUT_ACCOUNTS), None)
@@ -198,8 +198,12 @@ def find_project(context: GraphQLContext, name: str | None, entity_name: str | N
     return ProjectNode(project.id, name, entity, project)
 
 
-def _stored_name(name: str) -> str:
-    return project_of_registry(MODELS) if name == OF_LINK_MODEL else name
+def _stored_name(context: GraphQLContext, name: str) -> str:
+    if name != OF_LINK_MODEL:
+        return name
+    stored = project_of_registry(MODELS)
+    context.names_of_projects[stored] = name  # the client looks for the name by which it asked
+    return stored
 
 
 def ensure_project(context: GraphQLContext, name: str, entity_name: str | None) -> ProjectNode:
@@ -208,7 +212,7 @@ def ensure_project(context: GraphQLContext, name: str, entity_name: str | None) 
     Raises:
         HTTPException: 401, 403 or 404.
     """
-    name = _stored_name(name)
+    name = _stored_name(context, name)
     node = find_project(context, name, entity_name)
     if node is not None:
         return node

@@ -52,8 +52,12 @@ def project_read_only(node: ProjectNode, info: Info) -> bool:
 @RUN_READS.field("Project", "run")
 def one_run(node: ProjectNode, info: Info, name: str) -> RunNode | None:
     """Return a run by its run id."""
-    row = find_run(info.context, node, name)
-    return None if row is None else run_nodes(info.context, node, [row], selected_fields(info))[0]
+    context = info.context
+    row = find_run(context, node, name)
+    if row is None:
+        return None
+    context.metadata_store.read_days.note_run(row.id, context.now_ms())
+    return run_nodes(context, node, [row], selected_fields(info))[0]
 
 
 @RUN_READS.field("Project", "runCount")

@@ -18,6 +18,7 @@ from runvitals.server.doors.wandb.history_reads import HISTORY_READS
 from runvitals.server.doors.wandb.launch import LAUNCH
 from runvitals.server.doors.wandb.project_reads import PROJECT_READS
 from runvitals.server.doors.wandb.registries import REGISTRIES
+from runvitals.server.doors.wandb.registry_changes import REGISTRY_CHANGES
 from runvitals.server.doors.wandb.registry_reads import REGISTRY_READS
 from runvitals.server.doors.wandb.reports.report_links import REPORT_LINKS
 from runvitals.server.doors.wandb.reports.report_views import REPORT_VIEWS
@@ -44,6 +45,7 @@ SUBJECTS: Final[tuple[Resolvers, ...]] = (
     ARTIFACT_CHANGES,
     REGISTRIES,
     REGISTRY_READS,
+    REGISTRY_CHANGES,
     REPORT_VIEWS,
     REPORT_LINKS,
     UPLOADS,

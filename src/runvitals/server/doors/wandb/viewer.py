@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 from fastapi import HTTPException
@@ -10,6 +11,7 @@ from fastapi import HTTPException
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import unauthenticated
 from runvitals.server.access.principals import Operator, ServiceAccount, User
+from runvitals.server.access.resources import Registry
 from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, node_id
 from runvitals.server.doors.wandb.resolvers import Resolvers
 
@@ -28,6 +30,7 @@ FEATURES: Final = (
     "AUTOMATION_EVENT_RUN_STATE",
     "AUTOMATION_SCOPE_ENTITY",
     "FILESTREAM_GZIP",
+    "INCLUDE_ARTIFACT_TYPES_IN_REGISTRY_CREATION",
     "QUERY_AUTOMATIONS_ON_ENTITY",
     "UPDATE_RUN_STATE",
 )
@@ -102,7 +105,7 @@ def entity(_: None, info: Info, name: str | None = None) -> EntityNode | None:
 
 
 def readable_entity(context: GraphQLContext, name: str | None) -> EntityNode | None:
-    """Return a team or a user's own space; None if the requester may not know of it.
+    """Return a team, a user's own space or the organisation; None if the requester may not know of it.
 
     Without a name: the default.
     """
@@ -113,4 +116,7 @@ def readable_entity(context: GraphQLContext, name: str | None) -> EntityNode | N
     if entity.number is None:
         return entity
     resource = context.access.directory.entity(entity.number)
-    return entity if context.access.may(context.requester, Action.TEAM_READ, resource) else None
+    may = partial(context.access.may, context.requester)
+    if resource.organisation:
+        return entity if may(Action.REGISTRY_READ, Registry(0, resource, shared=True)) else None
+    return entity if may(Action.TEAM_READ, resource) else None

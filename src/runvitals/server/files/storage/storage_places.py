@@ -16,13 +16,24 @@ _MEDIA: Final = ("image", "audio", "video", "model")
 
 @dataclass(frozen=True, slots=True)
 class StoragePlace:
-    """A run of a project. `console_bytes`: of its output. `in_trash`: the run, or the project."""
+    """A run of a project; without a run a project that has none.
+
+    Args:
+        console_bytes: of its output.
+        read_day: see `ReadDays`.
+        trashed_ms: since when the run, or the project, is in the trash.
+        project_trashed_ms: since when the project is there.
+    """
 
     project_id: int
     project: str
-    run_id: int
+    run_id: int | None
+    started_ms: int | None
+    last_ms: int | None
+    read_day: int | None
     console_bytes: int
-    in_trash: bool
+    trashed_ms: int | None
+    project_trashed_ms: int | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +61,7 @@ class StoredRunPlace:
     name: str
     started_ms: int
     last_ms: int
+    read_day: int | None
     author_id: int | None
     service_account_id: int | None
     trashed_ms: int | None
@@ -110,6 +122,7 @@ def run_storage(database: Database, entity_id: int | None, project_id: int) -> l
             run.c.name,
             run.c.started_ms,
             run.c.last_ms,
+            run.c.read_day,
             run.c.author_id,
             run.c.service_account_id,
             func.coalesce(project.c.deleted_ms, run.c.deleted_ms).label("trashed_ms"),
@@ -181,16 +194,20 @@ def _artifact_storage(entity_id: int | None, of_runs: ColumnElement[int]) -> Sel
 
 
 def storage_places(database: Database, entity_id: int | None) -> list[StoragePlace]:
-    """All runs of a team or user, by project."""
+    """All projects of a team or user, with their runs."""
     statement = (
         select(
             project.c.id.label("project_id"),
             project.c.name.label("project"),
             run.c.id.label("run_id"),
+            run.c.started_ms,
+            run.c.last_ms,
+            run.c.read_day,
             func.coalesce(console_kept.c.bytes, 0).label("console_bytes"),
-            _in_trash().label("in_trash"),
+            func.coalesce(project.c.deleted_ms, run.c.deleted_ms).label("trashed_ms"),
+            project.c.deleted_ms.label("project_trashed_ms"),
         )
-        .join(run, run.c.project_id == project.c.id)
+        .outerjoin(run, run.c.project_id == project.c.id)
         .outerjoin(console_kept, console_kept.c.run_id == run.c.id)
         .where(project.c.entity_id == entity_id)
         .order_by(project.c.name, run.c.id)

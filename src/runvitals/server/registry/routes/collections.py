@@ -43,12 +43,14 @@ router = Router()
 def collections(
     registry: TheRegistryOfPath,
     page: ThePage,
-    text: Annotated[str, Query(description="Part of name, type or description.", max_length=200)] = "",
+    text: Annotated[str, Query(description="Part of name, type, description or a tag.", max_length=200)] = "",
     sort: Sort = "name",
+    tag: models.Tag = None,
+    owner: Annotated[str | None, Query(description="Who made it.", max_length=64)] = None,
 ) -> dict[str, Any]:
     """The collections of a registry."""
     table = registry.access.metadata_store.registry_collections
-    rows, total = table.page(registry.row.id, text, sort, page.after_id, page.limit)
+    rows, total = table.page(registry.row.id, text, sort, page.after_id, page.limit, tag=tag, owner=owner)
     return stored_page("collections", [_collection(row) for row in rows], total, page)
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Path, Query, Response
 from pydantic import Field
 
+from runvitals.model.account_names import ORGANISATION
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.decisions.registry_actions import registry_of
@@ -33,6 +34,11 @@ from runvitals.server.service_parameters import TheAccess
 
 Text = Annotated[str, Query(description="Part of the name or description.", max_length=200)]
 Alias = Annotated[str, Path(max_length=256)]
+Types = Annotated[
+    list[Annotated[str, Field(max_length=128)]],
+    Field(max_length=100, description="The types of artifacts that can be linked; none: all."),
+]
+Sort = Literal["name", "-name", "-changed_ms", "-created_ms", "-versions"]
 router = Router()
 
 
@@ -46,11 +52,14 @@ class NewRegistry(RequestBody):
         description="Who reads it. Of a team: `team`, or `organisation` for administrators. Of the "
         "organisation: `organisation`, or `restricted`: its members.",
     )
+    types: Types = []
 
 
 class RegistryChanges(RequestBody):
-    """Fields that are left out do not change."""
+    """Fields that are left out do not change. All but the description are for administrators."""
 
+    name: str | None = Field(None, min_length=1, max_length=128)
+    types: Types | None = None
     description: str | None = Field(None, max_length=20_000)
     visibility: Literal["team", "organisation", "restricted"] | None = None
 
@@ -83,6 +92,7 @@ class RegistryDetail(RegistrySchema):
     """A registry with its rules."""
 
     protected_aliases: list[str]
+    types: list[str] = Field(description="The types of artifacts that can be linked; none: all.")
     admins: list[str] = Field(description="User names.")
     open_requests: int
     may: list[str]
@@ -110,12 +120,14 @@ def _page(
     page: PageRequest,
     entity_id: int | None,
     text: str,
-    may: list[str],
+    sort: str,
+    owner: Entity | None,
 ) -> dict[str, Any]:
     readable = access.directory.readable_runs(requester.principal)
     projects = None if readable is None else readable.projects
     table = access.metadata_store.registries
-    rows, total = table.page(projects, entity_id, text, page.after_id, page.limit)
+    rows, total = table.page(projects, entity_id, text, page.after_id, page.limit, sort)
+    may = [] if owner is None else access.may_list(requester, Registry(0, owner), REGISTRY_ACTIONS)
     return {**stored_page("registries", [_registry(row) for row in rows], total, page), "may": may}
 
 
@@ -129,24 +141,31 @@ def _registry(row: RegistryRow) -> dict[str, Any]:
     dependencies=[needs("filtered registry:read"), with_accounts()],
 )
 def all_registries(
-    access: TheAccess, requester: TheRequester, page: ThePage, text: Text = ""
+    access: TheAccess, requester: TheRequester, page: ThePage, text: Text = "", sort: Sort = "name"
 ) -> dict[str, Any]:
-    """The registries that the requester may read: of their teams, and those that all may read."""
-    return _page(access, requester, page, None, text, [])
+    """The registries that the requester may read: of their teams, and those that all may read.
+
+    `may` is about the organisation.
+    """
+    return _page(access, requester, page, None, text, sort, access.directory.owner_named(ORGANISATION))
 
 
 @router.get(
     TEAM, response_model=RegistriesPage, dependencies=[needs("filtered registry:read"), with_accounts()]
 )
 def registries(
-    team: str, access: TheAccess, requester: TheRequester, page: ThePage, text: Text = ""
+    team: str,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    text: Text = "",
+    sort: Sort = "name",
 ) -> dict[str, Any]:
     """The registries of a team, or of the `organisation`, that the requester may read."""
     owner = access.directory.owner_named(team)
     if owner is None or not (owner.organisation or access.may(requester, Action.TEAM_PROFILE, owner)):
         access.hide(requester, f"team {team!r}")
-    may = access.may_list(requester, Registry(0, owner), REGISTRY_ACTIONS)
-    return _page(access, requester, page, owner.id, text, may)
+    return _page(access, requester, page, owner.id, text, sort, owner)
 
 
 @router.post(TEAM, response_model=RegistryDetail, status_code=201, dependencies=requires("registry:link"))
@@ -170,6 +189,7 @@ def create(
             body.description,
             now_ms,
             Changer(requester.actor),
+            body.types,
         )
     access.rights_changed()
     response.headers["location"] = f"/api/v1/teams/{team}/registries/{row.name}"
@@ -189,6 +209,7 @@ def _detail(registry: NamedRegistry) -> dict[str, Any]:
     return {
         **_registry(registry.row),
         "protected_aliases": store.registries.protected(registry.row.id),
+        "types": store.registries.types(registry.row.id),
         "admins": store.registries.admin_names(registry.row.id),
         "open_requests": waiting,
         "may": registry.access.may_list(registry.requester, registry.resource, REGISTRY_ACTIONS),
@@ -202,16 +223,17 @@ def registry(registry: TheRegistryOfPath) -> dict[str, Any]:
 
 
 @router.patch(REGISTRY, response_model=RegistryDetail, dependencies=requires("registry:link"))
-def change(body: RegistryChanges, registry: TheRegistryOfPath, request: Request) -> dict[str, Any]:
-    """Describe a registry; its administrators and those of the team choose who reads it."""
+def change(body: RegistryChanges, registry: TheRegistryOfPath) -> dict[str, Any]:
+    """Describe a registry; its administrators and those of its owner change the rest."""
     if body.visibility is not None:
         _check_visibility(registry.resource.team, body.visibility)
+    if body.model_fields_set - {"description"}:
         what = f"registry {registry.row.name!r}"
         registry.access.require(registry.requester, Action.REGISTRY_MANAGE_ADMINS, registry.resource, what)
-    table = registry.access.metadata_store.registries
-    with checking("description"):
-        row = table.change(
-            registry.row.id, registry.now_ms, registry.changer, body.description, body.visibility
+    changes = body.model_dump(exclude_none=True)
+    with checking("name" if body.name is not None else "description"):
+        row = registry.access.metadata_store.registries.change(
+            registry.row.id, registry.now_ms, registry.changer, **changes
         )
     registry.access.rights_changed()
     resource = registry_of(registry.access.directory.project(row.id))
@@ -237,7 +259,7 @@ def admins(registry: TheRegistryOfPath, page: ThePage) -> dict[str, Any]:
 
 @router.put(f"{REGISTRY}/admins/{{name}}", status_code=204, dependencies=requires("registry:manage_admins"))
 def add_admin(name: Annotated[str, Path(max_length=64)], registry: TheRegistryOfPath) -> None:
-    """Make a member of the team an administrator; of a registry of the organisation, any user who may write."""
+    """Make a member of the team an administrator; in a registry of the organisation, any user who writes."""
     user_id = who_may_administer(registry, name)
     registry.access.metadata_store.registries.add_admin(
         registry.row.id, user_id, name, registry.now_ms, registry.changer

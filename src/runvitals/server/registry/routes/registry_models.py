@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
+from fastapi import Query
 from pydantic import Field
 
 from runvitals.server.artifacts.routes.artifact_models import CollectionSchema
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 
 Alias = Annotated[str, Field(max_length=256)]
+Tag = Annotated[str | None, Query(description="Only what has this tag.", max_length=256)]
 
 
 class RegistryCollectionSchema(CollectionSchema):

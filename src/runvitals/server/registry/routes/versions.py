@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 from fastapi import HTTPException, Path, Query, Request, Response
 
@@ -18,6 +18,7 @@ from runvitals.server.artifacts.storage.rows import (
     Entry,
     UnknownArtifact,
 )
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, stored_page
@@ -43,6 +44,7 @@ from runvitals.store.errors import NotFound
 _MAX_USERS: Final = 1000
 _CARDS: Final = ("README.md", "readme.md", "MODEL_CARD.md", "model_card.md")
 
+VersionSort = Literal["-version", "version", "-bytes", "bytes", "-downloads", "downloads"]
 router = Router()
 
 
@@ -59,11 +61,14 @@ def versions(
             description="Fields of the runs that made the versions, such as `summary.loss`.", max_length=50
         ),
     ] = None,
+    sort: VersionSort = "-version",
+    tag: models.Tag = None,
+    author: Annotated[str | None, Query(description="Who linked it.", max_length=64)] = None,
 ) -> dict[str, Any]:
     """The versions of a collection, the newest first."""
-    table = registry.access.metadata_store.artifacts.collections
-    rows = table.members(collection.id, page.after_id, page.limit, oldest_first=False)
-    return stored_page("versions", shown_versions(registry, rows, field or []), collection.versions, page)
+    table = registry.access.metadata_store.registry_collections
+    rows, total = table.versions(collection.id, sort, page.after_id, page.limit, tag=tag, author=author)
+    return stored_page("versions", shown_versions(registry, rows, field or []), total, page)
 
 
 def shown_versions(
@@ -293,6 +298,9 @@ def file(
     download: Annotated[
         str | None, Query(description="The name under which to save it.", max_length=1000)
     ] = None,
+    redirect: Annotated[
+        bool, Query(description="To a signed address in the bucket of the team, if it has one.")
+    ] = False,
 ) -> Response:
     """A file of a version. Who reads the registry reads it, also where its project is restricted."""
     store = registry.access.metadata_store
@@ -300,8 +308,12 @@ def file(
     if entry is None or entry.sha256 is None:
         raise HTTPException(404, f"the version has no file {path!r}")
     stored = store.stored_files.stored(entry.sha256, entry.place)
+    if redirect and (elsewhere := bucket_redirect(received_files(request), stored)) is not None:
+        count_download(store, registry.requester, version.id, registry.now_ms)
+        return elsewhere
     opened = None if stored is None else received_files(request).open_file(stored)
     if opened is None:
         raise HTTPException(404, f"the content of {path!r} is lost")
     count_download(store, registry.requester, version.id, registry.now_ms)
+    store.read_days.note_version(version.version.id, registry.now_ms)
     return content_response(request, opened, entry.sha256, download)

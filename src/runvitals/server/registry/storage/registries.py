@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -10,7 +10,7 @@ from sqlalchemy import Connection, Select, delete, func, insert, select, update
 from sqlalchemy.exc import IntegrityError
 
 from runvitals.model.account_names import ORGANISATION
-from runvitals.model.artifact_names import LATEST, checked_alias, checked_description
+from runvitals.model.artifact_names import LATEST, checked_alias, checked_description, checked_label
 from runvitals.model.registry_names import (
     PREFIX,
     checked_registry_name,
@@ -23,11 +23,12 @@ from runvitals.server.database.database import Database, add_rows, among
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.artifacts import artifact_collection, artifact_membership
-from runvitals.server.database.tables.registry import protected_alias, registry_admin
+from runvitals.server.database.tables.registry import protected_alias, registry_admin, registry_type
 from runvitals.server.database.tables.runs import project
 from runvitals.server.projects.storage.projects import ProjectOwner, ensure_projects, find_projects
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
 
+SORTS: Final = ("name", "-name", "-changed_ms", "-created_ms", "-versions")
 MAX_PROTECTED: Final = 50
 MAX_ADMINS: Final = 50
 _SHARED: Final = ("organisation", "public", "open")
@@ -91,14 +92,21 @@ class RegistryTable:
             return next(map(_row, connection.execute(statement)), None)
 
     def page(
-        self, project_ids: Iterable[int] | None, entity_id: int | None, text: str, skip: int, limit: int
+        self,
+        project_ids: Iterable[int] | None,
+        entity_id: int | None,
+        text: str,
+        skip: int,
+        limit: int,
+        sort: str = "name",
     ) -> tuple[list[RegistryRow], int]:
-        """A page of registries by name, and how many there are.
+        """A page of registries, and how many there are.
 
         Args:
             project_ids: only these; None: all.
             entity_id: only of this team or user; None: of all.
             text: part of the name or description.
+            sort: one of `SORTS`.
         """
         with self._database.read() as connection:
             statement = _registries()
@@ -110,22 +118,31 @@ class RegistryTable:
                 words = func.lower(project.c.name + " " + project.c.description)
                 statement = statement.where(words.contains(text.lower(), autoescape=True))
             total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
-            rows = connection.execute(
-                statement.order_by(project.c.name, project.c.id).offset(skip).limit(limit)
-            )
+            key = statement.selected_columns[sort.lstrip("-")]
+            ordered = statement.order_by(key.desc() if sort.startswith("-") else key.asc(), project.c.id)
+            rows = connection.execute(ordered.offset(skip).limit(limit))
             return [_row(row) for row in rows], int(total)
 
     def create(
-        self, owner: ProjectOwner, name: str, description: str, now_ms: int, by: Changer
+        self,
+        owner: ProjectOwner,
+        name: str,
+        description: str,
+        now_ms: int,
+        by: Changer,
+        types: Sequence[str] = (),
     ) -> RegistryRow:
         """Create an empty registry.
 
+        Args:
+            types: of the artifacts that can be linked; none: all.
+
         Raises:
-            ValueError: an invalid name or description.
+            ValueError: an invalid name, description or type.
             NameTaken: the team or user has a registry of this name.
         """
         key = owner.entity_id, PREFIX + checked_registry_name(name)
-        text = checked_description(description)
+        text, checked = checked_description(description), checked_types(types)
 
         def work(connection: Connection) -> RegistryRow:
             if find_projects(connection, [key]):
@@ -133,6 +150,7 @@ class RegistryTable:
             project_id = ensure_projects(connection, [(key[1], owner)], now_ms)[key]
             same = project.c.id == project_id
             connection.execute(update(project).where(same).values(description=text))
+            set_types(connection, project_id, checked)
             after = {"visibility": owner.visibility or "team"}
             record_registry(connection, project_id, "registry.create", now_ms, by, after=after)
             return _get(connection, project_id)
@@ -140,26 +158,56 @@ class RegistryTable:
         return self._database.write(work)
 
     def change(
-        self, project_id: int, now_ms: int, by: Changer, description: str | None, visibility: str | None
+        self,
+        project_id: int,
+        now_ms: int,
+        by: Changer,
+        name: str | None = None,
+        description: str | None = None,
+        visibility: str | None = None,
+        types: Sequence[str] | None = None,
     ) -> RegistryRow:
-        """Change what a registry says, and who reads it. None: unchanged."""
+        """Change a registry. None: unchanged.
+
+        Args:
+            types: of the artifacts that can be linked; none: all. What is linked stays.
+
+        Raises:
+            ValueError: an invalid name, description or type.
+            NameTaken: its owner has another registry of this name.
+        """
         values: dict[str, Any] = {}
+        if name is not None:
+            values["name"] = PREFIX + checked_registry_name(name)
         if description is not None:
             values["description"] = checked_description(description)
         if visibility is not None:
             values["visibility"] = visibility
+        checked = None if types is None else checked_types(types)
 
         def work(connection: Connection) -> RegistryRow:
-            before = _get(connection, project_id)
-            if values:
-                connection.execute(update(project).where(project.c.id == project_id).values(values))
-            if visibility is not None and visibility != before.visibility:
+            before = _rules(connection, project_id)
+            same = update(project).where(project.c.id == project_id)
+            try:
+                with connection.begin_nested():
+                    connection.execute(same.values(values or {"id": project_id}))
+            except IntegrityError:
+                raise NameTaken(f"there is a registry {name!r} already") from None
+            if checked is not None:
+                set_types(connection, project_id, checked)
+            after = _rules(connection, project_id)
+            if before != after:
                 rights_changed(connection)
-                was, now = {"visibility": before.visibility}, {"visibility": visibility}
-                record_registry(connection, project_id, "registry.update", now_ms, by, before=was, after=now)
+                about: Any = {"before": before, "after": after}
+                record_registry(connection, project_id, "registry.update", now_ms, by, **about)
             return _get(connection, project_id)
 
         return self._database.write(work)
+
+    def types(self, project_id: int) -> list[str]:
+        """The types of artifacts that can be linked to a registry; none: all."""
+        with self._database.read() as connection:
+            return _types(connection, project_id)
 
     def delete(self, project_id: int, now_ms: int, by: Changer) -> None:
         """Delete a registry with its collections; the versions stay in their projects.
@@ -304,6 +352,29 @@ class RegistryTable:
             record_registry(connection, project_id, "registry.unprotect", now_ms, by, before={"alias": alias})
 
         self._database.write(work)
+
+
+def checked_types(types: Sequence[str]) -> list[str]:
+    """Return types of artifacts without duplicates, by name; raise ValueError for one that cannot be."""
+    return sorted({checked_label("type of artifacts", type) for type in types})
+
+
+def _rules(connection: Connection, project_id: int) -> dict[str, Any]:
+    """What a registry is called, who reads it and what it takes, for the audit log."""
+    row = _get(connection, project_id)
+    return {"name": row.name, "visibility": row.visibility, "types": _types(connection, project_id)}
+
+
+def _types(connection: Connection, project_id: int) -> list[str]:
+    columns = registry_type.c
+    statement = select(columns.type).where(columns.project_id == project_id).order_by(columns.type)
+    return list(connection.execute(statement).scalars())
+
+
+def set_types(connection: Connection, project_id: int, types: Sequence[str]) -> None:
+    """Let only artifacts of some types be linked to a registry; none: of all."""
+    connection.execute(delete(registry_type).where(registry_type.c.project_id == project_id))
+    add_rows(connection, registry_type, [{"project_id": project_id, "type": type} for type in types])
 
 
 def _registries() -> Select[Any]:

@@ -2,25 +2,32 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from sqlalchemy import Connection, func, or_, select
+from sqlalchemy import ColumnElement, Connection, func, or_, select
 
-from runvitals.server.artifacts.storage.reading import collections_query, read_collections
-from runvitals.server.artifacts.storage.rows import Collection
+from runvitals.server.artifacts.storage.reading import (
+    collections_query,
+    read_collections,
+    read_memberships,
+)
+from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion
 from runvitals.server.database.database import Database, among
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.artifacts import (
     artifact_alias,
     artifact_collection,
     artifact_membership,
+    artifact_version,
 )
 from runvitals.server.database.tables.registry import model_version, registered_model
 from runvitals.server.runs.storage.run_fields import values_of
 
 SORTS: Final = ("name", "-name", "created_ms", "-created_ms", "updated_ms", "-updated_ms")
+VERSION_SORTS: Final = ("-version", "version", "-bytes", "bytes", "-downloads", "downloads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +55,22 @@ class RegistryCollectionTable:
         self._database = database
 
     def page(
-        self, project_id: int, text: str, sort: str, skip: int, limit: int
+        self,
+        project_id: int,
+        text: str,
+        sort: str,
+        skip: int,
+        limit: int,
+        *,
+        tag: str | None = None,
+        owner: str | None = None,
     ) -> tuple[list[RegistryCollection], int]:
         """A page of the collections of a registry, and how many there are.
 
         Args:
-            text: part of the name, type or description.
+            text: part of the name, type, description or a tag.
             sort: one of `SORTS`.
+            tag, owner: only those with this tag, of this owner; None: all.
         """
         columns = artifact_collection.c
         statement = collections_query().where(columns.project_id == project_id, columns.kind == "portfolio")
@@ -64,12 +80,57 @@ class RegistryCollectionTable:
             statement = statement.where(
                 or_(*(func.lower(column).contains(part, autoescape=True) for column in texts))
             )
+        if tag is not None:
+            statement = statement.where(columns.tags.contains(json.dumps(tag), autoescape=True))
+        if owner is not None:
+            statement = statement.where(_owner() == owner)
         key = columns[sort.lstrip("-")]
         ordered = statement.order_by(key.desc() if sort.startswith("-") else key.asc(), columns.id)
         with self._database.read() as connection:
             total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
             rows = read_collections(connection, ordered.offset(skip).limit(limit))
             return _with_versions(connection, rows), int(total)
+
+    def versions(
+        self,
+        collection_id: int,
+        sort: str,
+        skip: int,
+        limit: int,
+        *,
+        tag: str | None = None,
+        author: str | None = None,
+    ) -> tuple[list[CollectionVersion], int]:
+        """A page of the versions of a collection, and how many there are.
+
+        Args:
+            sort: one of `VERSION_SORTS`.
+            tag, author: only those with this tag, linked by this user; None: all.
+        """
+        members = artifact_membership.c
+        statement = (
+            select(artifact_membership)
+            .join(artifact_version, artifact_version.c.id == members.version_id)
+            .outerjoin(model_version, model_version.c.membership_id == members.id)
+            .where(members.collection_id == collection_id)
+        )
+        if tag is not None:
+            text = json.dumps(tag)
+            named = artifact_version.c.tags.contains(text, autoescape=True)
+            valued = model_version.c.properties.contains(f"{text}: ", autoescape=True)
+            statement = statement.where(or_(named, valued))
+        if author is not None:
+            statement = statement.where(model_version.c.author == author)
+        keys: dict[str, ColumnElement[Any]] = {
+            "version": members.number,
+            "bytes": artifact_version.c.bytes,
+            "downloads": func.coalesce(model_version.c.downloads, 0),
+        }
+        key = keys[sort.lstrip("-")]
+        ordered = statement.order_by(key.desc() if sort.startswith("-") else key.asc(), members.number.desc())
+        with self._database.read() as connection:
+            total = connection.execute(select(func.count()).select_from(statement.subquery())).scalar_one()
+            return read_memberships(connection, ordered.offset(skip).limit(limit)), int(total)
 
     def one(self, collection: Collection) -> RegistryCollection:
         """A collection with what its versions have together."""
@@ -80,6 +141,26 @@ class RegistryCollectionTable:
         """The values of fields such as `summary.loss` of runs, by run and name."""
         with self._database.read() as connection:
             return dict(values_of(connection, run_ids, names))
+
+
+def _owner() -> ColumnElement[Any]:
+    """Who made a collection, or else linked its first version, for a condition."""
+    columns = artifact_collection.c
+    made = (
+        select(entity.c.name)
+        .join(user_account, user_account.c.entity_id == entity.c.id)
+        .join(registered_model, registered_model.c.author_id == user_account.c.id)
+        .where(registered_model.c.collection_id == columns.id)
+    )
+    linked = (
+        select(model_version.c.author)
+        .join(artifact_membership, artifact_membership.c.id == model_version.c.membership_id)
+        .where(artifact_membership.c.collection_id == columns.id)
+        .order_by(artifact_membership.c.id)
+        .limit(1)
+    )
+    both = (row.correlate(artifact_collection).scalar_subquery() for row in (made, linked))
+    return func.coalesce(*both)
 
 
 def _with_versions(connection: Connection, rows: Sequence[Collection]) -> list[RegistryCollection]:

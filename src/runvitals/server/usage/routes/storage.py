@@ -3,34 +3,42 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from collections.abc import Callable, Iterable
+from dataclasses import asdict, replace
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from fastapi import Path, Query, Request
 from pydantic import Field
 from starlette.concurrency import run_in_threadpool
 
+from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
 from runvitals.server.http.bodies import ResponseBody
-from runvitals.server.http.listing import ThePage, page_in_order
+from runvitals.server.http.listing import PageRequest, ThePage, page_in_order
 from runvitals.server.http.router import Router
-from runvitals.server.library.measured_library import KINDS, RunStorage
+from runvitals.server.library.measured_library import KINDS, ProjectStorage, RunStorage
 from runvitals.server.runs.routes.project_parameters import trash_ms
 from runvitals.server.service_parameters import TheAccess
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.routes.own_usage import ProjectBytes
+from runvitals.server.usage.storage.read_days import day_text
+from runvitals.store.errors import NotFound
 
 router = Router()
 EntityName = Annotated[str, Path(description="A team or user.", max_length=64)]
 ProjectName = Annotated[str, Path(max_length=256)]
-RunOrder = Annotated[
-    Literal["bytes", "started", "last", "name"],
-    Query(description="The largest, the oldest, the longest silent, or by name first."),
+Order = Annotated[
+    Literal["bytes", "started", "last", "read", "name"],
+    Query(
+        description="The largest, the oldest, the longest silent, what was not read for the longest time "
+        "(what was not read since reads are noted comes first), or by name."
+    ),
 ]
+_LAST_READ: Final = "The last day (UTC) on which it was read; None: not since reads are noted."
 
 
 class EntityBytes(ResponseBody):
@@ -56,12 +64,41 @@ class EntityBytesPage(ResponseBody):
     next: str | None
 
 
-class ProjectBytesPage(ResponseBody):
-    """A page of projects, the largest first."""
+class MeasuredProject(ProjectBytes):
+    """The bytes that a project stores, and how old and how used it is."""
 
-    projects: list[ProjectBytes]
+    started_ms: int | None = Field(description="When its first run or artifact was made.")
+    last_ms: int | None = Field(description="The newest sample or artifact.")
+    last_read: str | None = Field(description=_LAST_READ)
+    purged_ms: int | None = Field(description="When it leaves the trash for good; None: it is not there.")
+    may: list[str] = Field(description="`project:delete` if the requester may delete it.")
+
+
+class TrashSummary(ResponseBody):
+    """What the trash holds."""
+
+    runs: int
+    bytes: int = Field(description="How much is free once it is empty: of runs and reports.")
+    first_ms: int | None = Field(description="When the first of the runs leaves it for good.")
+    last_ms: int | None = Field(description="When the last of them does.")
+
+
+class ExpirySummary(ResponseBody):
+    """What the time to live of artifacts will take."""
+
+    versions: int
+    bytes: int = Field(description="Content that several versions have counts in each.")
+    first_ms: int | None = Field(description="When the first of them is deleted.")
+
+
+class ProjectBytesPage(ResponseBody):
+    """A page of projects."""
+
+    projects: list[MeasuredProject]
     total: int
     next: str | None
+    trash: TrashSummary
+    expiring: ExpirySummary
 
 
 class RunBytes(ResponseBody):
@@ -71,6 +108,7 @@ class RunBytes(ResponseBody):
     name: str
     started_ms: int
     last_ms: int
+    last_read: str | None = Field(description=_LAST_READ)
     in_trash: bool
     purged_ms: int | None = Field(description="When it leaves the trash for good.")
     samples: int
@@ -99,24 +137,53 @@ class ArtifactBytes(ResponseBody):
     expiring_bytes: int = Field(description="Of versions with a time to live.")
     expires_ms: int | None = Field(description="When the first of them is deleted.")
     newest_ms: int
+    last_read: str | None = Field(description="The last day (UTC) on which a file of it was read.")
     may: list[str] = Field(description="`artifact:delete` if the requester may delete it.")
 
 
 class ArtifactBytesPage(ResponseBody):
-    """A page of artifacts of a project, the largest first."""
+    """A page of artifacts of a project."""
 
     artifacts: list[ArtifactBytes]
     total: int
     next: str | None
 
 
+T = TypeVar("T")
+_Facts = tuple[int, int | None, int | None, int | None, str]
+"""Bytes, when it began, the newest of it, the day on which it was last read, and its name."""
+_PROJECT_ACTIONS = frozenset((Action.PROJECT_DELETE,))
 _ARTIFACT_ACTIONS = frozenset((Action.ARTIFACT_DELETE,))
 _RUN_ACTIONS = frozenset((Action.RUN_DELETE,))
 
 
-@router.get("/storage", response_model=EntityBytesPage, dependencies=[needs("billing:read")])
-def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
-    """List the bytes that teams and users stored at the beginning of the day, the largest first."""
+@router.get(
+    "/storage",
+    response_model=EntityBytesPage | ProjectBytesPage,
+    dependencies=[needs("filtered storage:read")],
+)
+async def entities(
+    request: Request,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    entity: Annotated[
+        str | None,
+        Query(description="As `/storage/{entity}`: the projects of this team or user.", max_length=64),
+    ] = None,
+    sort: Order = "bytes",
+) -> dict[str, Any]:
+    """List the bytes that teams and users stored at the beginning of the day, the largest first.
+
+    Only who may read the organisation's usage sees all of them.
+    """
+    if entity is not None:
+        return await _projects(request, access, requester, entity, page, sort)
+    return await run_in_threadpool(_entities, access, requester, page)
+
+
+def _entities(access: AccessControl, requester: Requester, page: PageRequest) -> dict[str, Any]:
+    access.require(requester, Action.BILLING_READ, Organisation(), "the organisation", changes=False)
     reading = access.metadata_store.usage.reading
     names, day = reading.names(), None
     sizes: dict[int | None, dict[str, int]] = defaultdict(lambda: dict.fromkeys(KINDS, 0))
@@ -142,10 +209,21 @@ def entities(access: TheAccess, page: ThePage) -> dict[str, Any]:
     "/storage/{entity}", response_model=ProjectBytesPage, dependencies=[needs("filtered storage:read")]
 )
 async def projects(
-    request: Request, entity: EntityName, access: TheAccess, requester: TheRequester, page: ThePage
+    request: Request,
+    entity: EntityName,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    sort: Order = "bytes",
 ) -> dict[str, Any]:
-    """List the bytes that the projects of a team or user store now, the largest first."""
-    owner = await run_in_threadpool(_entity, access, requester, entity)
+    """List the bytes that the projects of a team or user store now, and what goes by itself."""
+    return await _projects(request, access, requester, entity, page, sort)
+
+
+async def _projects(
+    request: Request, access: AccessControl, requester: Requester, name: str, page: PageRequest, sort: str
+) -> dict[str, Any]:
+    owner = await run_in_threadpool(_entity, access, requester, name)
     library = shared_services_of(request).library
     project_ids = await run_in_threadpool(_known_projects, access, requester, owner)
     stored = [
@@ -153,7 +231,70 @@ async def projects(
         for project in await library.storage(owner.id)
         if project_ids is None or project.project_id in project_ids
     ]
-    return page_in_order("projects", stored, page)
+    ordered = _in_order(
+        stored, sort, lambda one: (one.bytes, one.started_ms, one.last_ms, one.read_day, one.project)
+    )
+    listed = page_in_order("projects", ordered, page)
+    shown = await run_in_threadpool(_stored_projects, access, requester, listed["projects"])
+    return {
+        **listed,
+        "projects": shown,
+        **_going(stored, await run_in_threadpool(_run_trash_ms, request, access)),
+    }
+
+
+def _stored_projects(
+    access: AccessControl, requester: Requester, stored: list[ProjectStorage]
+) -> list[dict[str, Any]]:
+    kept_ms = trash_ms(access)
+    return [
+        {
+            "project": one.project,
+            "runs": one.runs,
+            **one.by_kind,
+            "trash": one.trash,
+            "bytes": one.bytes,
+            "started_ms": one.started_ms,
+            "last_ms": one.last_ms,
+            "last_read": day_text(one.read_day),
+            "purged_ms": None if one.trashed_ms is None else one.trashed_ms + kept_ms,
+            "may": _may_delete(access, requester, one),
+        }
+        for one in stored
+    ]
+
+
+def _may_delete(access: AccessControl, requester: Requester, stored: ProjectStorage) -> list[str]:
+    """Return `project:delete` for a project that is not in the trash and that the requester may delete."""
+    if stored.trashed_ms is not None:
+        return []
+    try:
+        project = access.directory.project(stored.project_id)
+    except (NotFound, UnknownProject):  # removed a moment ago
+        return []
+    if project.owner_id is not None:
+        sole_author = access.accounts.project_members.sole_author(project.id)
+        project = replace(project, sole_author=sole_author)
+    return access.may_list(requester, project, _PROJECT_ACTIONS)
+
+
+def _going(stored: list[ProjectStorage], kept_ms: int) -> dict[str, Any]:
+    """Return what the trash and the time to live will free."""
+    trashed = [since for one in stored for since in one.trashed_runs]
+    ends = [one.expires_ms for one in stored if one.expires_ms is not None]
+    return {
+        "trash": {
+            "runs": len(trashed),
+            "bytes": sum(one.trash for one in stored),
+            "first_ms": min(trashed) + kept_ms if trashed else None,
+            "last_ms": max(trashed) + kept_ms if trashed else None,
+        },
+        "expiring": {
+            "versions": sum(one.expiring for one in stored),
+            "bytes": sum(one.expiring_bytes for one in stored),
+            "first_ms": min(ends, default=None),
+        },
+    }
 
 
 @router.get(
@@ -166,18 +307,20 @@ async def runs(
     access: TheAccess,
     requester: TheRequester,
     page: ThePage,
-    sort: RunOrder = "bytes",
+    sort: Order = "bytes",
 ) -> dict[str, Any]:
     """List the bytes of a project's runs now; `may` has `run:delete` for those they may delete."""
     owned = await run_in_threadpool(_project, access, requester, entity, project)
     library = shared_services_of(request).library
     stored = await library.run_storage(owned.entity.id, owned.id)
-    if sort == "name":
-        stored.sort(key=lambda run: (run.place.name, run.place.uid))
-    elif sort != "bytes":
-        stored.sort(key=lambda run: run.place.started_ms if sort == "started" else run.place.last_ms)
-    listed = page_in_order("runs", stored, page)
-    runs = await run_in_threadpool(_with_rights, access, requester, owned, listed["runs"])
+
+    def facts(run: RunStorage) -> _Facts:
+        place = run.place
+        return run.bytes, place.started_ms, place.last_ms, place.read_day, f"{place.name}/{place.uid}"
+
+    listed = page_in_order("runs", _in_order(stored, sort, facts), page)
+    kept_ms = await run_in_threadpool(_run_trash_ms, request, access)
+    runs = await run_in_threadpool(_with_rights, access, requester, owned, listed["runs"], kept_ms)
     return {**listed, "runs": runs}
 
 
@@ -187,7 +330,12 @@ async def runs(
     dependencies=[needs("filtered artifact:read")],
 )
 def artifacts(
-    entity: EntityName, project: ProjectName, access: TheAccess, requester: TheRequester, page: ThePage
+    entity: EntityName,
+    project: ProjectName,
+    access: TheAccess,
+    requester: TheRequester,
+    page: ThePage,
+    sort: Order = "bytes",
 ) -> dict[str, Any]:
     """List the bytes of a project's artifacts, and what their time to live will take."""
     owned = _project(access, requester, entity, project)
@@ -195,7 +343,24 @@ def artifacts(
     access.require(requester, Action.ARTIFACT_READ, item, f"project {f'{entity}/{project}'!r}", changes=False)
     may = access.may_list(requester, item, _ARTIFACT_ACTIONS)
     sizes = access.metadata_store.artifacts.collections.sizes(owned.id)
-    return page_in_order("artifacts", [{**asdict(size), "may": may} for size in sizes], page)
+    ordered = _in_order(
+        sizes, sort, lambda one: (one.bytes, one.oldest_ms, one.newest_ms, one.read_day, one.name)
+    )
+    rows = [{**asdict(size), "last_read": day_text(size.read_day), "may": may} for size in ordered]
+    return page_in_order("artifacts", rows, page)
+
+
+def _in_order(rows: Iterable[T], sort: str, facts: Callable[[T], _Facts]) -> list[T]:
+    """Return rows in an order. Of times the earliest comes first, and before it what is not known."""
+
+    def key(row: T) -> tuple[int, str]:
+        size, started, last, read, name = facts(row)
+        times = {"started": started, "last": last, "read": read}
+        if sort in times:
+            return times[sort] or -1, name
+        return -size if sort == "bytes" else 0, name
+
+    return sorted(rows, key=key)
 
 
 def _entity(access: AccessControl, requester: Requester, name: str) -> Entity:
@@ -233,16 +398,22 @@ def _project(access: AccessControl, requester: Requester, entity: str, name: str
     return project
 
 
+def _run_trash_ms(request: Request, access: AccessControl) -> int:
+    """How long runs stay in the trash."""
+    kept_ms = shared_services_of(request).health.run_trash_ms
+    return trash_ms(access) if kept_ms is None else kept_ms
+
+
 def _with_rights(
-    access: AccessControl, requester: Requester, project: Project, stored: list[RunStorage]
+    access: AccessControl, requester: Requester, project: Project, stored: list[RunStorage], kept_ms: int
 ) -> list[dict[str, Any]]:
-    kept_ms = trash_ms(access)
     return [
         {
             "run": run.place.uid,
             "name": run.place.name,
             "started_ms": run.place.started_ms,
             "last_ms": run.place.last_ms,
+            "last_read": day_text(run.place.read_day),
             "in_trash": run.place.in_trash,
             "purged_ms": None if run.place.trashed_ms is None else run.place.trashed_ms + kept_ms,
             **run.by_kind,

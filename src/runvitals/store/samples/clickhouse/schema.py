@@ -85,6 +85,11 @@ def features(clickhouse: ClickHouse) -> Features:
     )
 
 
+def has_tables(clickhouse: ClickHouse) -> bool:
+    """Return whether there are tables of runvitals."""
+    return _exists(clickhouse, _FORMAT.name)
+
+
 def prepare(clickhouse: ClickHouse, able: Features) -> None:
     """Create the tables if they do not exist, or migrate them from an earlier version of runvitals.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from runvitals.base import stored_keys
 from runvitals.model.errors import UnknownRun
@@ -47,7 +47,7 @@ class ServerCatalogue:
         parameters = [("filter", filter_text or None), ("project", self._project), ("limit", _RUNS)]
         with self._use(), with_remedy(self._remedy):
             page = self._connection.get("/runs", parameters)
-        return [_to_run(row) for row in page["runs"]], int(page["total"])
+        return [responses.listed_run(row) for row in page["runs"]], int(page["total"])
 
     def find(self, id_or_name: str) -> str:
         """Return the id of the run with an id, or with a name that no other has.
@@ -78,12 +78,3 @@ class ServerCatalogue:
     def close(self) -> None:
         """Close the connection after the last request."""
         self._use.close()
-
-
-def _to_run(row: Mapping[str, Any]) -> Run:
-    """Return a run of a list, which has not everything that is known about it."""
-    rest: dict[str, Any] = {
-        "command": [], "config": {}, "settings": {}, "machines": {}, "sources": {}, "ranks": [], "events": [],
-        "lost_records": 0, "problems": [],
-    }  # fmt: skip
-    return responses.run({**rest, **row})

@@ -1,0 +1,27 @@
+"""`runvitals delete RUN …`: move runs to the trash, or restore them."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from runvitals.cli.command_list import COMMANDS
+from runvitals.cli.run_changes import add_runs, change_each
+
+
+def add(subparsers: Any) -> None:
+    """Add `runvitals delete` to the parser."""
+    parser = subparsers.add_parser(
+        "delete",
+        help=COMMANDS["delete"],
+        description="The trash of `runvitals ui`, or that of the server, removes them for good.",
+    )
+    parser.add_argument("--restore", action="store_true", help="restore them from the trash instead")
+    add_runs(parser)
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """Move each run to the trash or out of it; return 1 if one was not."""
+    if arguments.restore:
+        return change_each(arguments, lambda runs, reference: runs.restore(reference), "restored")
+    return change_each(arguments, lambda runs, reference: runs.delete(reference), "moved to the trash:")

@@ -1,0 +1,88 @@
+"""Shells complete commands and options; every list can be JSON; the manual page has all commands."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from runvitals.cli import COMMANDS, main, parser
+
+LISTS = {
+    "list",
+    "ls",
+    "history",
+    "requests",
+    "stats",
+    "audit",
+    "members",
+    "runs",
+    "files",
+    "findings",
+    "metrics",
+}
+_COMPLETE = """
+source /dev/stdin
+COMP_WORDS=({words}) COMP_CWORD={last}
+_shtab_runvitals "${{COMP_WORDS[@]}}"
+printf '%s\\n' "${{COMPREPLY[@]}}"
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["runvitals", "find"], "findings"),
+        (["runvitals", "findings", "--js"], "--json"),
+        (["runvitals", "store", "com"], "compact"),
+        (["runvitals", "export", "--format", "js"], "jsonl"),
+    ],
+)
+def test_bash_completes(words: list[str], expected: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", "bash"]) == 0
+    script = capsys.readouterr().out
+    quoted = " ".join(f"'{word}'" for word in words)
+    command = _COMPLETE.format(words=quoted, last=len(words) - 1)
+    done = subprocess.run(["bash", "-c", command], input=script, capture_output=True, text=True, check=False)
+    assert expected in done.stdout.split(), done.stderr
+
+
+@pytest.mark.parametrize("shell", ["zsh", "fish"])
+def test_scripts_of_other_shells_have_all_commands(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["completion", shell]) == 0
+    script = capsys.readouterr().out
+    assert all(name in script for name in COMMANDS)
+
+
+def test_every_list_can_be_json() -> None:
+    without = [command.prog for command in _commands(parser()) if not _has_json(command)]
+    assert [name for name in without if name.split()[-1] in LISTS] == []
+
+
+def _commands(group: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    below = [action for action in group._actions if isinstance(action, argparse._SubParsersAction)]
+    if not below:
+        yield group
+    for action in below:
+        for command in action.choices.values():
+            yield from _commands(command)
+
+
+def _has_json(command: argparse.ArgumentParser) -> bool:
+    return any("--json" in action.option_strings for action in command._actions)
+
+
+def test_the_manual_page_has_all_commands(tmp_path: Path) -> None:
+    hatch_build = importlib.import_module("hatch_build")  # untyped where hatchling is not installed
+    manual = tmp_path / "runvitals.1"
+    hatch_build.write_manual(Path(hatch_build.__file__).parent, manual)
+    text = manual.read_text("utf-8").replace("\\-", "-")
+    assert all(f"runvitals {name}" in text for name in COMMANDS)
+    if shutil.which("man"):
+        shown = subprocess.run(["man", "-l", str(manual)], capture_output=True, text=True, check=True)
+        assert "The vital signs of every training run." in shown.stdout
