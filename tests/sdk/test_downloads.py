@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 import runvitals
+from runvitals.base.progress import TransferProgress
 from runvitals.cli import main
 from runvitals.readers.journals.artifacts import LocalVersion
-from runvitals.base.progress import TransferProgress
 from runvitals.sdk.artifacts.references import ReferenceChanged, identity
 from tests.buckets.s3_service import ACCESS_KEY, SECRET_KEY, ObjectService
 

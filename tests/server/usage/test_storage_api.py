@@ -140,7 +140,9 @@ def test_what_was_not_read_for_long_comes_first(server: AccountsServer) -> None:
 def test_artifacts_that_no_run_made(server: AccountsServer) -> None:
     """Their project takes space, and is read when one of their files is."""
     store = server.metadata_store
-    project_id = store.projects.ensure("weights", ProjectOwner(server.accounts.users.by_name("carol").entity_id), T0)
+    project_id = store.projects.ensure(
+        "weights", ProjectOwner(server.accounts.users.by_name("carol").entity_id), T0
+    )
     first = logged(store, project_id, {"a": b"weights"}, "first")
     logged(store, project_id, {"a": b"more weights"}, "second")
     store.read_days.note_version(first.id, T0 + DAY_MS)

@@ -305,6 +305,8 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
+            /** @description Whether clients read it at signed addresses, if it has such. */
+            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -391,6 +393,13 @@ export interface components {
         /** @description Why a statement is cancelled. */
         Cancellation: {
             reason: string;
+        };
+        /** @description What of a bucket is changed; what is left out stays. Where it is never changes. */
+        ChangedBucket: {
+            /** @description New credentials; null: those of the server's environment, or its role. */
+            secret?: components["schemas"]["BucketSecret"] | null;
+            /** @description As of a new bucket; null: unchanged. */
+            direct?: boolean | null;
         };
         /** @description Runs with the same values. */
         ChartGroup: {
@@ -1739,6 +1748,11 @@ export interface components {
             tenant: string;
             /** @default  */
             client_id: string;
+            /**
+             * @description Clients read files at signed addresses in the bucket. False: they do not reach it, and files go through the server.
+             * @default true
+             */
+            direct: boolean;
             /** @description Credentials; null: those of the server's environment, or its role. */
             secret?: components["schemas"]["BucketSecret"] | null;
         };
@@ -1835,6 +1849,11 @@ export interface components {
             description: string;
             /** @description Who reads it. Of a team: `team`, or `organisation` for administrators. Of the organisation: `organisation`, or `restricted`: its members. */
             visibility?: ("team" | "organisation" | "restricted") | null;
+            /**
+             * @description The types of artifacts that can be linked; none: all.
+             * @default []
+             */
+            types: string[];
         };
         /** @description A version of an artifact that is to be linked. */
         NewRegistryLink: {
@@ -2625,8 +2644,10 @@ export interface components {
             total: number;
             next: string | null;
         };
-        /** @description Fields that are left out do not change. */
+        /** @description Fields that are left out do not change. All but the description are for administrators. */
         RegistryChanges: {
+            name?: string | null;
+            types?: string[] | null;
             description?: string | null;
             visibility?: ("team" | "organisation" | "restricted") | null;
         };
@@ -2675,6 +2696,8 @@ export interface components {
             collections: number;
             versions: number;
             protected_aliases: string[];
+            /** @description The types of artifacts that can be linked; none: all. */
+            types: string[];
             /** @description User names. */
             admins: string[];
             open_requests: number;
@@ -4080,6 +4103,8 @@ export interface components {
             endpoint: string;
             region: string;
             kms_key: string;
+            /** @description Whether clients read it at signed addresses, if it has such. */
+            direct: boolean;
             /** @description Of the last check. */
             steps: components["schemas"]["BucketStep"][];
             checked_ms: number | null;
@@ -5856,6 +5881,7 @@ export type BulkChange = components['schemas']['BulkChange'];
 export type BulkRunChanges = components['schemas']['BulkRunChanges'];
 export type BytesByKind = components['schemas']['BytesByKind'];
 export type Cancellation = components['schemas']['Cancellation'];
+export type ChangedBucket = components['schemas']['ChangedBucket'];
 export type ChartGroup = components['schemas']['ChartGroup'];
 export type Choice = components['schemas']['Choice'];
 export type ChosenEvents = components['schemas']['ChosenEvents'];

@@ -97,6 +97,7 @@ export class SavedReport {
   async changedBy(work: () => Promise<unknown>): Promise<void> {
     if (!(await this.save())) throw new Error(this.error || 'The report is not saved yet.');
     await work();
+    [this.#edits, this.#undone] = [null, []];
     await this.#read();
   }
 

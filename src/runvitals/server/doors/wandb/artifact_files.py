@@ -35,8 +35,8 @@ from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToS
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
-from runvitals.server.files.bucket_redirect import bucket_redirect
 from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import http_error

@@ -1,11 +1,11 @@
 // Where the values of panels come from: metrics of many runs with a line each, or of each device and rank of a few runs.
 
-import { get, runPath, type RunKey } from '../../../base/api';
+import { get, runPath, type Params, type RunKey } from '../../../base/api';
 import type { Places } from '../../findings/chartMarks';
 import { byMetric, byTime, fromLogged, valuesAt, type LoggedLines, type LoggedPoints } from '../../../chart/loggedPoints';
 import { centred, type RunPoints } from '../overlay';
 import type { PanelX } from '../panel';
-import { fromMetrics, type Points } from '../../../chart/points';
+import { fromMetrics, type Points, type Range } from '../../../chart/points';
 import type { MetricName, Source } from './expression';
 import type { Logged, Metrics, OverlayMetric, OverlayRun } from '../../../base/wire';
 
@@ -108,10 +108,12 @@ export interface PanelAxis {
   x: PanelX;
   /** It is logarithmic. */
   log: boolean;
+  /** The part that is shown; null: all. */
+  zoom: Range | null;
 }
 
 /** The lines of metrics for each device and rank of the first runs, by `metricId`. */
-export async function loadDevices(metrics: readonly KnownMetric[], { x, log }: PanelAxis, runs: readonly OverlayRun[], entity: string | null, signal: AbortSignal): Promise<SourceLines> {
+export async function loadDevices(metrics: readonly KnownMetric[], { x, log, zoom }: PanelAxis, runs: readonly OverlayRun[], entity: string | null, signal: AbortSignal): Promise<SourceLines> {
   const found = new Map<string, SourceLine[]>(metrics.map((metric) => [metricId(metric), []]));
   const system = metrics.filter(({ source }) => source === 'system');
   const logged = metrics.filter(({ source }) => source === 'logged');
@@ -119,14 +121,21 @@ export async function loadDevices(metrics: readonly KnownMetric[], { x, log }: P
     runs.slice(0, MAX_RUNS_BY_DEVICE).map(async (run) => {
       const key = { id: run.id, entity };
       const [sampled, rows] = await Promise.all([
-        system.length > 0 ? get<Metrics>(runPath(key, '/metrics'), { keys: system.map(({ name }) => globOf(name)), max_points: MAX_POINTS, ...(log && { log_from: run.started_ms }) }, signal) : null,
-        logged.length > 0 ? get<Logged>(runPath(key, '/history'), { keys: namesFor(logged, x), max_points: MAX_POINTS, ...(log && { scale: 'log' }) }, signal) : null,
+        system.length > 0 ? get<Metrics>(runPath(key, '/metrics'), { keys: system.map(({ name }) => globOf(name)), max_points: MAX_POINTS, ...timesOf(zoom, x, run), ...(log && { log_from: run.started_ms }) }, signal) : null,
+        logged.length > 0 ? get<Logged>(runPath(key, '/history'), { keys: namesFor(logged, x), max_points: MAX_POINTS, ...(zoom && x === 'step' && { first_step: Math.floor(zoom.min), last_step: Math.ceil(zoom.max) }), ...(log && { scale: 'log' }) }, signal) : null,
       ]);
       const lines = rows && fromLogged(rows);
       for (const metric of metrics) found.get(metricId(metric))!.push(...deviceLines(metric, x, run, sampled, lines));
     }),
   );
   return found;
+}
+
+/** The times of a part of an axis of times. */
+function timesOf(zoom: Range | null, x: PanelX, run: OverlayRun): Params {
+  if (!zoom || (x !== 'relative' && x !== 'wall')) return {};
+  const zero = x === 'relative' ? run.started_ms : 0;
+  return { t0: zero + Math.floor(zoom.min), t1: zero + Math.ceil(zoom.max) };
 }
 
 /** Where what was logged at which time is on an axis, of each process. */
