@@ -27,7 +27,9 @@ TITLES = {
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
     "doors": "Doors",
+    "loads": "Large loads on the doors",
     "files": "Files",
+    "artifacts": "Artifacts",
     "clients": "Clients of wandb",
     "store": "Store",
     "metadata": "Metadata store",
@@ -37,6 +39,7 @@ TITLES = {
     "fleet": "Fleet",
     "web": "Page",
     "reports": "Reports",
+    "registries": "Registries",
     "leet": "Terminal UI",
 }
 

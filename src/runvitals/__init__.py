@@ -24,21 +24,29 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
+    from runvitals import data_types as data_types
+    from runvitals import plot as plot
     from runvitals.errors import CommError as CommError
     from runvitals.errors import Error as Error
     from runvitals.errors import UsageError as UsageError
+    from runvitals.integration import sklearn as sklearn
     from runvitals.readers.journals import open_run
     from runvitals.readers.servers import Client
     from runvitals.readers.servers.reports.report import Report
     from runvitals.readers.servers.sweeps.functions import agent, sweep
     from runvitals.readers.servers.wandb.api import Api
+    from runvitals.readers.servers.wandb.restored_file import restore as restore
     from runvitals.sdk import Run, SettingError, Settings, init
     from runvitals.sdk.artifacts.artifact import Artifact
     from runvitals.sdk.integrations.wandb import AlertLevel, login
+    from runvitals.sdk.integrations.wandb import sagemaker_auth as sagemaker_auth
     from runvitals.sdk.media.annotations import Classes
+    from runvitals.sdk.media.charts import plot_table as plot_table
     from runvitals.sdk.media.scenes import Object3D, box3d
     from runvitals.sdk.media.table import Table
     from runvitals.sdk.media.values import Audio, Histogram, Html, Image, Text, Video
+    from runvitals.sdk.media.wandb_media import JoinedTable as JoinedTable
+    from runvitals.sdk.media.wandb_media import Molecule as Molecule
     from runvitals.sdk.recorded_dict import RecordedDict
 
     config: RecordedDict
@@ -114,15 +122,17 @@ _MODULES = {
     "restore": "readers.servers.wandb.restored_file",
 }
 _SUBMODULES = (
-    "accelerate", "catboost", "data_types", "fastai", "integration", "keras", "lightgbm", "lightning", "mlflow", "plot",
-    "sb3", "sklearn", "transformers", "ultralytics", "xgboost",
+    "catboost", "data_types", "diffusers", "fastai", "integration", "keras", "lightgbm", "lightning",
+    "mlflow", "plot", "plots", "sb3", "sklearn", "tensorboard", "tensorflow", "ultralytics", "xgboost",
 )  # fmt: skip
+_SWITCHES = ("accelerate", "transformers")
+"""Modules that add a switch to their framework, which must be installed."""
 _OF_ACTIVE_RUN = ("config", "summary")
 _METHODS_OF_RUN = ("link_artifact", "link_model", "log_code", "log_model", "use_model")
 _ERRORS = ("CommError", "Error", "UsageError", "errors")
 _OF_WANDB = (
-    "AlertLevel", "join", "login", "mark_preempting", "require", "sagemaker_auth", "setup", "teardown",
-    "termerror", "termlog", "termwarn", "util", "visualize",
+    "AlertLevel", "join", "login", "mark_preempting", "pin_config_keys", "require", "sagemaker_auth", "setup",
+    "teardown", "termerror", "termlog", "termwarn", "util", "visualize",
 )  # fmt: skip
 
 
@@ -152,7 +162,7 @@ def define_metric(
     _active().define_metric(name, summary, x=x, hidden=hidden, goal=goal, **others)
 
 
-def save(pattern: str, base: str | None = None, **others: Any) -> list[str]:
+def save(pattern: str | None = None, base: str | None = None, **others: Any) -> list[str]:
     """Record copies of files in the open run; see `Run.save`.
 
     Raises:
@@ -262,15 +272,27 @@ def __getattr__(name: str) -> object:
         from runvitals.sdk import start
 
         return start.current_run()
-    if name in _SUBMODULES:
-        from importlib import import_module
-
-        return import_module(f"runvitals.{name}")
+    if name in _SUBMODULES or name in _SWITCHES:
+        return _submodule(name)
     if name in _SWEEPS:
         from runvitals.readers.servers.sweeps import functions
 
         return getattr(functions, name)
     return _of_wandb(name)
+
+
+def _submodule(name: str) -> object:
+    """Return a module of the package.
+
+    Raises:
+        AttributeError: its framework is not installed. Tools that list the package expect such an error.
+    """
+    from importlib import import_module
+
+    try:
+        return import_module(f"runvitals.{name}")
+    except ModuleNotFoundError as error:
+        raise AttributeError(str(error)) from error
 
 
 def _call_run(method: str, *arguments: object, **others: object) -> object:

@@ -14,6 +14,7 @@ from runvitals.sdk.media.charts import (
     pr_curve,
     roc_curve,
     scatter,
+    visualize,
 )
 
 __all__ = [
@@ -26,4 +27,5 @@ __all__ = [
     "pr_curve",
     "roc_curve",
     "scatter",
+    "visualize",
 ]

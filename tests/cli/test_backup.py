@@ -297,12 +297,20 @@ def test_what_is_no_backup_is_refused(
         assert f"{tmp_path / 'file.tar'} is no " in capsys.readouterr().err
 
 
-def test_a_backup_says_what_it_has(made: Made, new_place: NewPlace, tmp_path: Path) -> None:
+def test_a_backup_says_what_it_has(made: Made, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     manifest = read_manifest(str(made.folder / "backup.tar"))
     assert (manifest.revision, manifest.rows["run"], manifest.contents) == (newest(), 1, 1)
     assert "s3cret" not in str(manifest)
     sums = ["sha256sum", "--check", "--quiet", "SHA256SUMS"]
     subprocess.run(sums, cwd=made.folder / "backup", check=True)
+    names = b"0" * 64 + b"  ../secrets.key\n"
+    other = {**json.loads((made.folder / "backup" / "manifest.json").read_bytes())}
+    other["sums"] = hashlib.sha256(names).hexdigest()
+    (tmp_path / "manifest.json").write_text(json.dumps(other))
+    (tmp_path / "SHA256SUMS").write_bytes(names)
+    for command in (["--check"], ["--store", str(tmp_path / "new")]):
+        assert main(["restore", str(tmp_path), *command]) == 1
+        assert "names '../secrets.key', which is no file of a backup" in capsys.readouterr().err
     later = {**json.loads((made.folder / "backup" / "manifest.json").read_bytes()), "format": 2, "new": {}}
     (tmp_path / "manifest.json").write_text(json.dumps(later))
     with pytest.raises(StoreError, match="is a backup of format 2, made by runvitals"):

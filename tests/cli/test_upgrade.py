@@ -194,8 +194,10 @@ def test_several_servers_go_back_and_forth(
     stores: Stores,
     tmp_path: Path,
     capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
     install_later_version: Callable[[], None],
 ) -> None:
+    versions = migration.FOLDER
     samples, *metadata = stores.new()
     address, at = metadata[-1], ["--store", samples, *metadata, "--dir", str(tmp_path / "cli")]
 
@@ -222,6 +224,16 @@ def test_several_servers_go_back_and_forth(
         assert second.post("/api/v1/ingest", json=envelope(1)).json()["stored"] is True
         assert len(values(second)) == 6
         eventually(lambda: len(values(first)) == 6)  # the other server is notified
+        # Tables with which they can go on change beside them, as when servers are replaced one by one.
+        monkeypatch.setattr(migration, "FOLDER", versions)
+        later = later_version(tmp_path / "compatible", servers_go_on=True)
+        monkeypatch.setattr(migration, "FOLDER", later)
+        assert main(["upgrade", "--check", *at]) == 1  # without a backup
+        assert "servers may be replaced one after the other" in capsys.readouterr().out
+        open_metadata_store(address).close()
+        assert revision(address) == NEXT
+        assert first.post("/api/v1/ingest", json=envelope(0, run="another")).json()["stored"] is True
+        eventually(lambda: len(values(second, "another")) == 3)
 
 
 @pytest.mark.parametrize("state", ["new", "earlier"])

@@ -7,8 +7,23 @@ the modules that the program has already imported. A callback starts a run (`run
 The run is finished by the program, or when it exits.
 """
 
+from runvitals.sdk.integrations.accelerate import AccelerateTracker
+from runvitals.sdk.integrations.catboost import CatBoostCallback
+from runvitals.sdk.integrations.fastai import FastaiCallback
 from runvitals.sdk.integrations.keras import KerasCallback
-from runvitals.sdk.integrations.lightning import LightningCallback
+from runvitals.sdk.integrations.lightgbm import LightGBMCallback
+from runvitals.sdk.integrations.lightning import LightningCallback, LightningLogger
 from runvitals.sdk.integrations.transformers import TransformersCallback
+from runvitals.sdk.integrations.xgboost import XGBoostCallback
 
-__all__ = ["KerasCallback", "LightningCallback", "TransformersCallback"]
+__all__ = [
+    "AccelerateTracker",
+    "CatBoostCallback",
+    "FastaiCallback",
+    "KerasCallback",
+    "LightGBMCallback",
+    "LightningCallback",
+    "LightningLogger",
+    "TransformersCallback",
+    "XGBoostCallback",
+]

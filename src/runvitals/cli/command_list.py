@@ -23,7 +23,7 @@ COMMANDS: Final = {
     "report": "write a report of a server to a file: HTML, Markdown or PDF",
     "sweep": "make a sweep, a search for the best parameters, or control one",
     "agent": "start the runs of a sweep, one after the other",
-    "import": "import runs of W&B, MLflow, TensorBoard, Neptune, trackio, CSV",
+    "import": "import runs of W&B, MLflow, TensorBoard, Neptune, trackio, ClearML, CSV",
     "sample": "read all metrics of this machine once",
     "top": "live view of this machine in the terminal, without a run",
     "doctor": "check what works on this machine and suggest fixes",

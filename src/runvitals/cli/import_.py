@@ -1,4 +1,4 @@
-"""`runvitals import SOURCE …`: import runs of W&B, MLflow, TensorBoard, Neptune, trackio and CSV files."""
+"""`runvitals import SOURCE …`: import runs that W&B, MLflow, TensorBoard and other systems recorded."""
 
 from __future__ import annotations
 
@@ -30,6 +30,7 @@ _FORMS = (
     "csv:FILE",
     "neptune:FOLDER",
     "trackio:FOLDER",
+    "clearml:FOLDER",
 )
 _KINDS = tuple(form.partition(":")[0] for form in _FORMS)
 
@@ -50,7 +51,7 @@ def add(subparsers: Any) -> None:
         help="a .wandb file, or a folder of them (wandb/); wandb:ENTITY/PROJECT[/RUN] of a W&B server; "
         "mlflow:URI with a SQLite file, a folder mlruns, or a server's URL; tensorboard:FOLDER; csv:FILE or "
         "csv:FOLDER; neptune:FOLDER with the Parquet files of neptune-exporter; trackio:FOLDER or "
-        "trackio:PROJECT.db",
+        "trackio:PROJECT.db; clearml:FOLDER or clearml:FILE.zip of an offline session",
     )
     parser.add_argument("--project", help="default: as in the source")
     parser.add_argument(
@@ -171,6 +172,10 @@ def _reports(kind: str, address: str, arguments: argparse.Namespace) -> Iterator
         from runvitals.readers.importers.neptune.importer import import_neptune
 
         return import_neptune(address, folder, project, run_id, team)
+    if kind == "clearml":
+        from runvitals.readers.importers.clearml.importer import import_clearml
+
+        return import_clearml(address, folder, project, run_id, team)
     if kind == "trackio":
         from runvitals.readers.importers.trackio.importer import import_trackio
 

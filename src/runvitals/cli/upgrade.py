@@ -51,7 +51,7 @@ def run(arguments: argparse.Namespace) -> int:
 def _check(arguments: argparse.Namespace) -> int:
     """Print what an upgrade would do; return 1 if something is in the way."""
     from runvitals.server.database.database import ReadOnlyDatabase
-    from runvitals.server.database.migration import check_known, newest, titles_after
+    from runvitals.server.database.migration import check_known, newest, pending
     from runvitals.server.database.server_link import count_servers
     from runvitals.store.errors import MetadataStoreError
     from runvitals.version import __version__
@@ -60,18 +60,19 @@ def _check(arguments: argparse.Namespace) -> int:
         with closing(ReadOnlyDatabase(metadata_address(arguments))) as database:
             revision = require_revision(database)
             check_known(revision, f"the metadata store {database.name}")
-            titles = titles_after(revision)
+            revisions = pending(revision)
             state = f"has revision {revision}; runvitals {__version__} has {newest()}"
-            print(inert(f"{database.name} {state}: {len(titles) or 'no'} revisions to apply"))
-            for later, title in titles.items():
-                print(f"  {later}: {title}")
-            if not titles:
+            print(inert(f"{database.name} {state}: {len(revisions) or 'no'} revisions to apply"))
+            for later in revisions:
+                print(f"  {later.number}: {later.title}")
+            if all(later.servers_go_on for later in revisions):
                 print("servers may be replaced one after the other")
+            else:
+                with database.read() as connection:
+                    running = count_servers(connection)
+                print(f"all servers have to end first; {running} use it now")
+            if not revisions:
                 return 0
-            with database.read() as connection:
-                running = count_servers(connection)
-            if running:
-                print(f"{running} servers use it and have to end first")
             return _check_backup(arguments.backup, database)
     except MetadataStoreError as error:
         raise OSError(str(error)) from None

@@ -11,4 +11,10 @@ from importlib.util import find_spec
 def __getattr__(name: str) -> object:
     if not name.startswith("_") and find_spec(f"{__name__}.{name}") is not None:
         return import_module(f"{__name__}.{name}")
+    from runvitals.sdk.wandb_names import INTEGRATIONS
+
+    if name in INTEGRATIONS:
+        raise AttributeError(
+            f"runvitals does not have wandb.integration.{name}; instead: {INTEGRATIONS[name]}"
+        )
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -142,6 +142,7 @@ def counts(finite: list[float], bins: int = BINS) -> tuple[list[int], list[float
     if not width:
         return [len(finite)], [low, high]
     per_bin = [0] * bins
+    scale = 1.0 if isfinite(high - low) else 0.5
     for number in finite:
-        per_bin[min(bins - 1, int((number - low) / width))] += 1
+        per_bin[min(bins - 1, int((number * scale - low * scale) / (width * scale)))] += 1
     return per_bin, [low + width * edge for edge in range(bins)] + [high]

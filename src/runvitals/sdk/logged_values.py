@@ -7,7 +7,7 @@ are counted. `runvitals.model` defines what is valid.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, MutableSequence
 from itertools import islice
 from typing import Any
 
@@ -229,6 +229,8 @@ def _known_to_json(value: object, sanitizer: Sanitizer) -> object:
             return list(value)
         if isinstance(value, (bytes, bytearray, memoryview)):
             return f"({len(value)} bytes)"
+        if isinstance(value, MutableSequence) and not hasattr(value, "tolist"):  # such as OmegaConf's
+            return list(islice(value, _MAX_ENTRIES))
         return as_plain(value)
     except Exception as error:  # noqa: BLE001 - code of the user's types, which may do anything
         return sanitizer.unreadable(value, error)

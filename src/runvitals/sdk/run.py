@@ -229,11 +229,13 @@ class Run(RunArtifacts):
 
     def save(
         self,
-        pattern: str | os.PathLike[str],
+        pattern: str | os.PathLike[str] | None = None,
         base: str | os.PathLike[str] | None = None,
         *,
         base_path: str | os.PathLike[str] | None = None,
         policy: str = "now",
+        glob: str | None = None,
+        glob_str: str | None = None,
     ) -> list[str]:
         """Record copies of files, as they are now: checkpoints, configurations, results.
 
@@ -241,7 +243,7 @@ class Run(RunArtifacts):
             pattern: a path; `*`, `?` and `[…]` match within a name, `**` any folders.
             base: the files are named relative to this folder. Default: the working directory if it contains
                 them, otherwise the last folder of the pattern before a wildcard.
-            base_path: W&B's name for `base`.
+            base_path, glob, glob_str: W&B's names for `base` and `pattern`.
             policy: `now`; or `end`: when the run is finished. W&B's `live` saves them now and at the end.
 
         Returns:
@@ -249,12 +251,16 @@ class Run(RunArtifacts):
             warning is printed once.
 
         Raises:
+            TypeError: no pattern.
             ValueError: `base` does not contain the files, or the policy is unknown.
             RuntimeError: the run is finished.
 
         Example:
             >>> run.save("checkpoints/*.pt")  # returns ['checkpoints/1.pt']
         """
+        chosen = pattern or glob or glob_str
+        if chosen is None:
+            raise TypeError("save(): expected a pattern: the path of a file, or with * and ?")
         if policy not in ("now", "live", "end"):
             raise ValueError(f"save(): unknown policy {policy!r}; expected now, end or live")
         if self.disabled:
@@ -264,10 +270,10 @@ class Run(RunArtifacts):
         base_text = None if folder is None else os.fspath(folder)
         recorder = self._media_recorder()
         if policy != "now":
-            recorder.save_later(os.fspath(pattern), base_text)
+            recorder.save_later(os.fspath(chosen), base_text)
         if policy == "end":
             return []
-        return recorder.save(os.fspath(pattern), base_text, max(self.step - 1, 0), self._now_ms)
+        return recorder.save(os.fspath(chosen), base_text, max(self.step - 1, 0), self._now_ms)
 
     def files(self) -> list[SavedFile]:
         """Return the files saved so far by all processes of the run on this machine, by name."""

@@ -99,26 +99,28 @@ def init(
             "job_type": job_type, "run_id": id, "resume": _spelling(resume), "dir": dir,
             "mode": _spelling(mode), "entity": entity, "console": console,
         }  # fmt: skip
+        config = _choose_entries(config, config_exclude_keys, config_include_keys)
         if reinit == "create_new":
-            chosen = _as_arguments(settings)
-            chosen.update(Settings(**arguments).given)
-            return _open_beside(chosen, _choose_entries(config, config_exclude_keys, config_include_keys))
+            return _open_beside(arguments, settings, config)
         open_run = _open_here()
         if open_run is not None:
             if not finish_open and not _in_notebook():
                 _notify_ignored(open_run, {**arguments, "config": config, "settings": settings})
                 return open_run
             open_run.finish()
-        config = _choose_entries(config, config_exclude_keys, config_include_keys)
         chosen = _as_arguments(settings)
         chosen.update(Settings(**arguments).given)
         run = _open(resolve_settings(_without_place(chosen) if _IN_SWEEP in os.environ else chosen))
         _configure(run, config)
     if sync_tensorboard or others.get("tensorboard"):  # its old name
-        from runvitals.sdk import tensorboard_writer
-
-        tensorboard_writer.follow(current_run)
+        _follow_tensorboard()
     return run
+
+
+def _follow_tensorboard() -> None:
+    from runvitals.sdk import tensorboard_writer  # few scripts ask for it
+
+    tensorboard_writer.follow(current_run)
 
 
 def _notify_ignored(run: Run, arguments: Mapping[str, Any]) -> None:
@@ -148,9 +150,14 @@ def _open(values: dict[str, Any]) -> Run:
     return _active
 
 
-def _open_beside(arguments: dict[str, Any], config: Mapping[str, Any] | None) -> Run:
+def _open_beside(
+    arguments: Mapping[str, Any],
+    settings: Settings | Mapping[str, Any] | None,
+    config: Mapping[str, Any] | None,
+) -> Run:
     """Start a run beside the open one. The launcher's job names the open one, so it has an id of its own."""
-    values = resolve_settings({"run_id": new_run_id(), **arguments, "console": False})
+    chosen = {**_as_arguments(settings), **Settings(**arguments).given}
+    values = resolve_settings({"run_id": new_run_id(), **chosen, "console": False})
     run = _run_without_record(values) if values["mode"] == "disabled" else _start_recording(values)
     _beside[:] = [other for other in _beside if not other.finished] + [run]
     if config is not None:

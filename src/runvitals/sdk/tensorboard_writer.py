@@ -47,13 +47,18 @@ def _with_log(add_event: Callable[[Any, Any], None], current_run: CurrentRun) ->
         add_event(self, event)
         run = current_run()
         if run is not None and event.HasField("summary"):
-            numbers = ((value.tag, _number(value)) for value in event.summary.value)
-            row = {tag: number for tag, number in numbers if number is not None}
+            row = scalars_of(event.summary)
             if row:
                 run.log(row, step=event.step)
 
     add_and_log.__wrapped__ = add_event  # type: ignore[attr-defined]
     return add_and_log
+
+
+def scalars_of(summary: Any) -> dict[str, float]:
+    """Return the numbers of a summary by their tags."""
+    numbers = ((value.tag, _number(value)) for value in summary.value)
+    return {tag: number for tag, number in numbers if number is not None}
 
 
 def _number(value: Any) -> float | None:

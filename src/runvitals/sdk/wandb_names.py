@@ -8,60 +8,56 @@ from urllib.parse import quote
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-_CHARTS = "log a Table, or a figure of matplotlib or plotly itself"
 _CONTROLLER = "runvitals.sweep() and runvitals.agent(); the server chooses the parameters"
-_BOOSTING = "call log() in a callback of the library, or in the training loop"
-_FRAMEWORK = "callbacks of frameworks are in runvitals.callbacks"
 ABSENT: dict[str, dict[str, str]] = {
     "module": {
+        "ArtifactTTL": "the page of the version on the server",
+        "EvalTable": "log a Table of the predictions",
         "controller": _CONTROLLER,
-        "plot": _CHARTS,
-        "plot_table": _CHARTS,
-        "visualize": _CHARTS,
-        "Plotly": "log the figure of plotly itself",
-        "Object3D": "log a figure of plotly, or save() the file",
-        "Molecule": "log a picture, or save() the file",
         "Graph": "log a picture of the graph",
-        "Classes": "draw classes into the image",
-        "JoinedTable": "log a joined Table",
         "PartitionedTable": "log one Table",
-        "restore": "download the file with runvitals.Client: client.run(id).files() and download()",
-        "keras": _FRAMEWORK,
-        "integration": _FRAMEWORK,
-        "sklearn": _CHARTS,
-        "xgboost": _BOOSTING,
-        "lightgbm": _BOOSTING,
-        "catboost": _BOOSTING,
         "gym": "log a Video",
-        "tensorboard": "init(sync_tensorboard=True), or `runvitals import tensorboard:FOLDER` afterwards",
-        "tensorflow": "init(sync_tensorboard=True), or `runvitals import tensorboard:FOLDER` afterwards",
+        "sacred": "call init() and log() in the experiment's functions",
         "jupyter": "use init() in the notebook; a new init() finishes the run before",
         "apis": "runvitals.Api",
         "PublicApi": "runvitals.Api",
         "InternalApi": "runvitals.Api",
-        "mark_preempting": "nothing: the state of a run whose process was ended is known from its signal",
-        "join": "finish()",
         "set_trace": "breakpoint()",
         "docker": "nothing: containers are recognised",
         "launch": "your scheduler",
     },
     "run": {
+        "config_static": "config",
+        "starting_step": "step, before the first row is logged",
+        "sync_dir": "dir",
         "upsert_artifact": "log_artifact()",
         "finish_artifact": "log_artifact()",
         "logged_artifacts": "the Artifacts tab of the run's page",
         "used_artifacts": "the Artifacts tab of the run's page",
-        "restore": "download the file with runvitals.Client: client.run(id).files() and download()",
-        "mark_preempting": "nothing: the state of a run whose process was ended is known from its signal",
         "settings": "the attributes of the run; `runvitals settings` shows all settings",
         "start_time": "`runvitals.open_run(run.id).facts.started_ms`",
-        "to_html": "url",
-        "display": "url",
         "status": "`runvitals relay status`",
-        "plot_table": _CHARTS,
-        "join": "finish()",
         "write_logs": "print(), which is recorded",
     },
 }
+
+_CALLS = "init() and log() around the calls"
+_STEPS = "init() and log() in the functions of the steps"
+INTEGRATIONS = {
+    "dspy": _CALLS,
+    "gym": "log a Video",
+    "huggingface": "`import runvitals.transformers`",
+    "kfp": _STEPS,
+    "langchain": _CALLS,
+    "metaflow": _STEPS,
+    "openai": _CALLS,
+    "prodigy": "log a Table of the examples",
+    "sacred": _STEPS,
+    "sagemaker": "sagemaker_auth()",
+    "torch": "run.watch(model)",
+    "weave": "a tool for traces of language models",
+}
+"""What to use instead of those modules of `wandb.integration` that ours does not have."""
 
 
 def absence_error(owner: str, name: str) -> AttributeError:

@@ -14,12 +14,12 @@ from runvitals.sdk import wandb_environment, wandb_names, wandb_run
 from runvitals.sdk.recorded_dict import RecordedDict
 from runvitals.sdk.start import _spelling
 from runvitals.sdk.watching import Watching
+from tests.sdk.wandb import name_table
 from tests.server.serving import serving
 
 DEFAULTS: dict[str, tuple[Any, str]] = {
     name: (setting.default, "default") for name, setting in SETTINGS.items()
 }
-REFERENCE = Path(__file__).parents[3] / "docs" / "reference" / "wandb-compatibility.md"
 
 
 @pytest.fixture(autouse=True)
@@ -157,9 +157,23 @@ def test_arguments_of_init_that_do_not_exist(arguments: dict[str, Any], why: str
         runvitals.init(mode="disabled", **arguments)
 
 
-def test_several_runs_at_once_are_refused() -> None:
-    with pytest.raises(ValueError, match="one run at a time"):
-        runvitals.init(mode="disabled", reinit="create_new")
+def test_a_run_beside_the_open_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNVITALS_RUN_ID", "job")
+    how: dict[str, Any] = {"mode": "offline", "dir": str(tmp_path), "settings": {"quiet": True}}
+    first = runvitals.init(reinit=True, **how)
+    second = runvitals.init(reinit="create_new", config={"lr": 0.1}, **how)
+    third = runvitals.init(id="third", reinit="create_new", **how)
+    assert (runvitals.run, third.id) == (first, "third")
+    assert second.id != first.id
+    runvitals.log({"loss": 1})
+    second.log({"loss": 2})
+    for run in (third, second, first):
+        run.finish()
+    read = [runvitals.open_run(run.id, str(tmp_path)) for run in (first, second)]
+    assert [(dict(run.summary), dict(run.config)) for run in read] == [
+        ({"loss": 1}, {}),
+        ({"loss": 2}, {"lr": 0.1}),
+    ]
 
 
 def test_reinit_finishes_the_open_run() -> None:
@@ -218,8 +232,6 @@ def test_update_of_config_with_allow_val_change() -> None:
 @pytest.mark.parametrize(
     ("make", "why"),
     [
-        (lambda: runvitals.Image([[0]], boxes={"p": {}}), "boxes is not supported; instead: draw"),
-        (lambda: runvitals.Image([[0]], masks={"p": {}}), "masks is not supported"),
         (lambda: runvitals.Table(log_mode="MUTABLE"), "log_mode is not supported"),
         (lambda: runvitals.Video("x.mp4", speed=1), "unexpected keyword argument 'speed'"),
     ],
@@ -425,10 +437,70 @@ def test_events_of_tensorboard_become_rows(tmp_path: Path) -> None:
     assert next(tmp_path.iterdir()).stat().st_size > 0
 
 
-def test_every_absent_name_is_in_the_reference() -> None:
-    text = REFERENCE.read_text()
-    names = [*wandb_names.ABSENT["module"], *wandb_names.ABSENT["run"]]
-    assert [name for name in names if f"`{name}`" not in text] == []
+def test_each_name_of_wandb_works_or_says_what_to_use() -> None:
+    found = name_table.rows()
+    assert [row.name for row in found if row.status == name_table.ABSENT and not row.note] == []
+    listed = {
+        line.split("`")[1]: line
+        for line in name_table.PAGE.read_text().splitlines()
+        if line.startswith("| `")
+    }
+    if f"version {name_table.version()} " in name_table.PAGE.read_text():
+        assert name_table.page() == name_table.PAGE.read_text(), "run python -m tests.sdk.wandb.name_table"
+    else:
+        changed = [row.name for row in found if str(row) != listed.get(row.name, str(row))]
+        assert changed == []
+
+
+def test_statistics_of_the_machine_can_be_turned_off(capsys: pytest.CaptureFixture[str]) -> None:
+    assert Settings(x_disable_stats=True).given == {"collectors": ["cpu", "-cpu"]}
+    assert Settings(x_disable_stats=False).given == {}
+
+
+def test_modules_of_wandb_are_importable() -> None:
+    from importlib import import_module
+
+    import runvitals.data_types
+    import runvitals.integration.keras
+
+    assert import_module("runvitals.keras").WandbCallback.__name__ == "WandbCallback"
+    assert import_module("runvitals.lightgbm").__all__
+    xgboost = import_module("runvitals.integration.xgboost")
+    assert xgboost.WandbCallback is import_module("runvitals.xgboost").WandbCallback
+    assert runvitals.data_types.Image is runvitals.Image
+    with pytest.raises(AttributeError, match=r"wandb\.integration\.openai; instead: init"):
+        runvitals.integration.openai  # noqa: B018
+
+
+def test_the_key_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RUNVITALS_SERVER", "https://runs.example.org")
+    runvitals.sagemaker_auth({"MORE": "1"}, str(tmp_path), api_key="secret")
+    file = tmp_path / "secrets.env"
+    assert file.read_text() == "WANDB_BASE_URL=https://runs.example.org\nWANDB_API_KEY=secret\nMORE=1\n"
+    assert file.stat().st_mode & 0o077 == 0
+
+
+def test_an_artifact_is_saved_in_the_open_run(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"mode": "offline", "dir": str(tmp_path / "data"), "settings": {"quiet": True}}
+    (tmp_path / "model.txt").write_text("weights")
+    with runvitals.init(reinit=True, **how):
+        artifact = runvitals.Artifact("weights", "model")
+        artifact.add_file(str(tmp_path / "model.txt"))
+        artifact.save()
+        assert artifact.wait().version == "v0"
+        artifact.save()
+
+
+def test_a_saved_file_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "model.txt").write_text("weights")
+    monkeypatch.chdir(tmp_path)
+    run = runvitals.init(mode="offline", dir=str(tmp_path / "data"), reinit=True, settings={"quiet": True})
+    run.save("model.txt")
+    with run.restore("model.txt", root=str(tmp_path / "other")) as file:
+        assert file.read() == "weights"
+    with pytest.raises(FileNotFoundError, match="has saved no file 'nothing'"):
+        run.restore("nothing")
+    run.finish()
 
 
 def test_an_argument_without_effect_says_what_to_use(capsys: pytest.CaptureFixture[str]) -> None:

@@ -16,6 +16,7 @@ from runvitals.server.database.migration import check_nothing_is_lost, rows_of
 
 revision = "{revision}"
 down_revision = "{before}"
+earlier_servers_go_on = {servers_go_on}
 
 
 def upgrade():
@@ -44,9 +45,13 @@ def rebuild(table):
 """
 
 
-def later_version(folder: Path) -> str:
-    """A folder with all revisions and the next one, to be put in the place of `migration.FOLDER`."""
+def later_version(folder: Path, servers_go_on: bool = False) -> str:
+    """A folder with all revisions and the next one, to be put in the place of `migration.FOLDER`.
+
+    Args:
+        servers_go_on: servers of the version before can use the changed tables.
+    """
     shutil.copytree(migration.FOLDER, folder, ignore=shutil.ignore_patterns("__pycache__"))
-    script = _SCRIPT.format(revision=NEXT, before=migration.newest())
+    script = _SCRIPT.format(revision=NEXT, before=migration.newest(), servers_go_on=servers_go_on)
     (folder / "versions" / f"r{NEXT}_next.py").write_text(script)
     return str(folder)

@@ -110,6 +110,9 @@ def test_all_directions(clients: Clients) -> None:
     shared = registries.served.ask("otto", "GET", f"{_SHARED}/collections/{name}/versions/for all").json()
     # Who reads the registry need not read the project of the run.
     assert (shared["author"], shared["run"]) == ("carol", None)
+    otto = Clients(registries, clients._age, clients._folder, "otto")
+    got = otto.wandb("read", f"organisation/wandb-registry-shared/{name}:for all")["files"]
+    assert got == {"weights.bin": f"weights of wandb {name}"}
     version = registries.ok("vera", "GET", f"{path}/versions/better")
     assert (version["version"], version["run"]) == (2, f"wandb-{name}")
     seen = clients.mlflow("read", name)

@@ -1,4 +1,25 @@
-// Requests that are repeated while their view is shown.
+// Requests that are made, once or again and again, while their view is shown.
+
+import { reasonOf } from './api';
+
+/**
+ * Request what a view shows, in an effect: `got` gets the answer, `failed` why there is none, or '' once there is one.
+ * Returns what stops it, after which neither is called.
+ */
+export function request<T>(load: (signal: AbortSignal) => Promise<T>, got: (answer: T) => void, failed: (reason: string) => void): () => void {
+  const closed = new AbortController();
+  load(closed.signal).then(
+    (answer) => {
+      if (closed.signal.aborted) return;
+      failed('');
+      got(answer);
+    },
+    (problem: unknown) => {
+      if (!closed.signal.aborted) failed(reasonOf(problem));
+    },
+  );
+  return () => closed.abort();
+}
 
 /**
  * Call `load` now, and again `everyMs` after each answer while the window is visible. Returns what stops it.

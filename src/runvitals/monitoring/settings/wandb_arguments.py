@@ -91,7 +91,8 @@ def reinit(value: object) -> bool:
     policy = _REINIT.get(value) if isinstance(value, (str, bool, type(None))) else None
     if policy is None:
         raise ValueError(
-            f"init(): reinit is {value!r}; expected True, False, return_previous, finish_previous or create_new"
+            f"init(): reinit is {value!r}; expected True, False, return_previous, finish_previous "
+            "or create_new"
         )
     return policy == "finish"
 

@@ -18,6 +18,7 @@ from runvitals.model.run_json import run_as_dict
 from runvitals.model.run_state import State
 from runvitals.readers.journals import console, run_view
 from runvitals.readers.journals.console import ConsoleText
+from runvitals.readers.journals.history import History
 from runvitals.readers.journals.logged_rows import LoggedCalls, LoggedRow
 from runvitals.readers.journals.reader import RunReader
 from runvitals.readers.journals.runs import RunList
@@ -229,7 +230,11 @@ class OpenRun:
         Args:
             links: text → address.
         """
-        charts = run_view.logged_charts(list(self._reader.histories.values()))
+        writers = self._reader.facts.writers
+        by_rank: dict[int | None, list[History]] = {}
+        for history in sorted(self._reader.histories.values(), key=lambda each: each.times[0]):
+            by_rank.setdefault(writers[history.writer].rank, []).append(history)
+        charts = run_view.logged_charts(by_rank)
         sampled = run_view.small_charts(self.metrics(*run_view.KEYS))
         return run_view.html(run_as_dict(self.facts), links, [*charts, *sampled])
 

@@ -37,13 +37,19 @@ def small_charts(columns: Columns) -> list[SmallChart]:
     ]
 
 
-def logged_charts(histories: Sequence[History]) -> list[SmallChart]:
-    """Return a chart for each of the first names, of the process that logged it first."""
+def logged_charts(histories: Mapping[int | None, Sequence[History]]) -> list[SmallChart]:
+    """Return a chart for each of the first names, of the first rank that logged it.
+
+    Args:
+        histories: by rank: of its processes, one after the other if it was restarted.
+    """
     charts: dict[str, SmallChart] = {}
-    for history in histories:
-        for name in history.keys:
+    for of_rank in histories.values():
+        names = dict.fromkeys(name for history in of_rank for name in history.keys)
+        for name in names:
             if name not in charts and len(charts) < _LOGGED:
-                charts[name] = SmallChart(name, "", history.column(name)[2])
+                parts = [history.column(name)[2] for history in of_rank if name in history.keys]
+                charts[name] = SmallChart(name, "", [value for part in parts for value in part])
     return list(charts.values())
 
 

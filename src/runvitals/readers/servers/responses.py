@@ -160,12 +160,14 @@ def calls(body: Mapping[str, Any]) -> LoggedCalls:
 
 
 def small_charts(body: Mapping[str, Any]) -> list[SmallChart]:
-    """Return a chart for each name of `/runs/{run}/history`, of the process that logged it first."""
-    charts: dict[str, SmallChart] = {}
-    for group in body["groups"]:
+    """Return a chart for each name of `/runs/{run}/history`, of the first rank that logged it."""
+    values_by_name: dict[str, tuple[int | None, list[float]]] = {}
+    for group in sorted(body["groups"], key=lambda group: group["t"][:1]):
         for name, values in group["series"].items():
-            charts.setdefault(name, SmallChart(name, "", [_number(value) for value in values]))
-    return list(charts.values())
+            rank, joined = values_by_name.setdefault(name, (group["rank"], []))
+            if rank == group["rank"] and not group["replaced"]:
+                joined += [_number(value) for value in values]
+    return [SmallChart(name, "", values) for name, (_, values) in values_by_name.items()]
 
 
 def to_dataclass(kind: type[T], body: Mapping[str, Any]) -> T:

@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import IO, Any, Final, NoReturn
 
 from runvitals.model.artifact_names import (
@@ -27,12 +28,43 @@ _POLL_S: Final = 0.25
 _WAIT_S: Final = 60.0
 _SHOWN: Final = 10
 _ABSENT: Final = {
-    "save": "run.log_artifact(artifact)",
     "new_draft": "a new Artifact of the same name; unchanged files are stored once",
     "get": "get_entry(name).download()",
     "checkout": "download(root)",
-    "link": "an alias",
-    "unlink": "an alias",
+    "link": "run.link_artifact(artifact, target)",
+    "finalize": "run.log_artifact(artifact)",
+    "manifest": "files()",
+    "json_encode": "files()",
+    "collection": "the name",
+    "entity": "qualified_name",
+    "project": "qualified_name",
+    "incremental": "a new Artifact of the same name; unchanged files are stored once",
+    "is_draft": "whether version raises",
+    "url": "the Artifacts tab of the run's page",
+    "state": "wait()",
+    **dict.fromkeys(
+        (
+            "commit_hash",
+            "created_at",
+            "digest_algorithm",
+            "distributed_id",
+            "history_step",
+            "id",
+            "linked_at",
+            "source_artifact",
+            "source_collection",
+            "source_entity",
+            "source_project",
+            "source_qualified_name",
+            "source_version",
+            "tags",
+            "ttl",
+            "updated_at",
+        ),
+        "the page of the version on the server",
+    ),
+    **dict.fromkeys(("is_link", "linked_artifacts", "unlink"), "the page of the registry"),
+    "use_as": "run.use_artifact(name, use_as)",
     "delete": "W&B's own Api, which runvitals' server answers",
 }
 
@@ -214,8 +246,13 @@ class Artifact:
         return self._open_draft().add_reference(str(uri), name, checksum)
 
     @contextmanager
-    def new_file(self, name: str, mode: str = "w", encoding: str | None = None) -> Iterator[IO[Any]]:
+    def new_file(
+        self, name: str, mode: str = "w", encoding: str | None = None, policy: str = "mutable"
+    ) -> Iterator[IO[Any]]:
         """Write a new file of the artifact.
+
+        Args:
+            policy: ignored; W&B's function has it.
 
         Example:
             >>> with artifact.new_file("labels.json") as file:
@@ -434,6 +471,24 @@ class Artifact:
         except UnknownArtifact:
             self._source = None
         return self._source is not None
+
+    def save(self, project: str | None = None, settings: Any = None) -> None:
+        """Log the artifact in the open run; without one, in a run of its own.
+
+        One that was logged stays as it is.
+
+        Args:
+            project: of the run of its own.
+            settings: ignored; W&B's function has it.
+        """
+        if self._draft is None:
+            return
+        package = import_module("runvitals")  # it imports this module
+        if package.run is not None:
+            package.run.log_artifact(self)
+        else:
+            with package.init(project=project, job_type="auto") as run:
+                run.log_artifact(self)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _ABSENT:

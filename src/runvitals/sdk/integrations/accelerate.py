@@ -15,7 +15,9 @@ BASES = (("accelerate.tracking", "GeneralTracker"),)
 
 
 class AccelerateTracker:
-    """Logs what `Accelerator.log` is given. All processes belong to the run; only the first one logs.
+    """Logs what `Accelerator.log` is given. Accelerate uses it in the first process only.
+
+    The others belong to the run too if they call `runvitals.init()`, before `init_trackers`.
 
     Args:
         project_name: the project; Accelerate passes it.
@@ -31,7 +33,6 @@ class AccelerateTracker:
 
     name = "runvitals"
     requires_logging_directory = False
-    main_process_only = False
 
     def __new__(cls, *args: Any, **settings: Any) -> AccelerateTracker:
         """Create the tracker with Accelerate's base class."""
@@ -53,15 +54,11 @@ class AccelerateTracker:
 
     def store_init_configuration(self, values: Mapping[str, Any]) -> None:
         """Add values to the run's configuration."""
-        run = self.tracker
-        if not run.rank:
-            run.config.update(values)
+        self.tracker.config.update(values)
 
     def log(self, values: Mapping[str, Any], step: int | None = None, **others: Any) -> None:
         """Log a row."""
-        run = self.tracker
-        if not run.rank:
-            run.log(values, step=step)
+        self.tracker.log(values, step=step)
 
     def log_images(self, values: Mapping[str, Any], step: int | None = None, **others: Any) -> None:
         """Log lists of images by name."""

@@ -80,8 +80,8 @@ def log_importances(run: sdk.Run, scores: Mapping[str, float]) -> None:
     from runvitals.sdk.media.table import Table
 
     if scores:
-        rows = sorted(([name, float(score)] for name, score in scores.items()), key=lambda row: -row[1])
-        table = Table(columns=["Feature", "Importance"], data=rows)
+        rows = sorted(scores.items(), key=lambda row: -row[1])
+        table = Table(columns=["Feature", "Importance"], data=[[name, float(score)] for name, score in rows])
         run.log({"Feature Importance": charts.bar(table, "Feature", "Importance", "Feature importance")})
 
 

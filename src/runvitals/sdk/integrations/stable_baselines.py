@@ -10,7 +10,7 @@ from runvitals.sdk.integrations.callback_run import CallbackRun, derive_class
 _BASES = (("stable_baselines3.common.callbacks", "BaseCallback"),)
 
 
-class WandbCallback:
+class StableBaselinesCallback:
     """Adds the parameters of a model to the configuration, and saves the model.
 
     Its metrics are logged with `init(sync_tensorboard=True)` and the model's `tensorboard_log`.
@@ -26,9 +26,9 @@ class WandbCallback:
         RuntimeError: Stable-Baselines3 has not been imported.
     """
 
-    def __new__(cls, *args: Any, **settings: Any) -> WandbCallback:
+    def __new__(cls, *args: Any, **settings: Any) -> StableBaselinesCallback:
         """Create the callback with the base class of Stable-Baselines3."""
-        callback: WandbCallback = object.__new__(derive_class(cls, "stable_baselines3", *_BASES))
+        callback: StableBaselinesCallback = object.__new__(derive_class(cls, "stable_baselines3", *_BASES))
         return callback
 
     def __init__(

@@ -59,11 +59,15 @@ def login(key: str | None = None, host: str | None = None, **others: Any) -> boo
     return has_key
 
 
+def pin_config_keys(keys: Any = None) -> None:
+    """Do nothing: the columns of a list of runs are chosen on the page."""
+
+
 def setup(settings: Any = None) -> None:
     """Do nothing: nothing has to be started before `init`."""
 
 
-def require(*names: str) -> None:
+def require(*names: str, **others: Any) -> None:
     """Do nothing: `wandb.require` turns features of W&B's own package on."""
 
 
@@ -84,10 +88,10 @@ def mark_preempting() -> None:
 
 
 def visualize(id: str, value: Any) -> Any:
-    """Return the chart of one of W&B's specifications, or the table itself; see `plot_table`."""
-    from runvitals.sdk.media.charts import plot_table
+    """Return the table of a chart that W&B's users have specified; see `runvitals.plot.visualize`."""
+    from runvitals.sdk.media import charts
 
-    return plot_table(id, value, {})
+    return charts.visualize(id, value)
 
 
 def sagemaker_auth(
@@ -132,19 +136,19 @@ def generate_id(length: int = 8) -> str:
     return "".join(secrets.choice(_ID_CHARACTERS) for _ in range(length))
 
 
-def termlog(text: str = "", newline: bool = True, repeat: bool = True) -> None:
+def termlog(string: str = "", newline: bool = True, repeat: bool = True, prefix: bool = True) -> None:
     """Print a message to stderr, as messages of runvitals are printed."""
-    notify(text)
+    notify(string)
 
 
-def termwarn(text: str, newline: bool = True, repeat: bool = True) -> None:
+def termwarn(string: str, newline: bool = True, repeat: bool = True, prefix: bool = True) -> None:
     """Print a warning to stderr."""
-    notify(f"warning: {text}")
+    notify(f"warning: {string}")
 
 
-def termerror(text: str, newline: bool = True, repeat: bool = True) -> None:
+def termerror(string: str, newline: bool = True, repeat: bool = True, prefix: bool = True) -> None:
     """Print an error to stderr."""
-    notify(f"error: {text}")
+    notify(f"error: {string}")
 
 
 class _Util:

@@ -140,7 +140,7 @@ class WandbModelCheckpoint:
         return callback
 
     def __init__(self, filepath: str | os.PathLike[str], *arguments: Any, **others: Any) -> None:
-        super().__init__(os.fspath(filepath), *arguments, **others)
+        super().__init__(os.fspath(filepath), *arguments, **others)  # type: ignore[call-arg]
         self._pattern = re.sub(r"\{[^}]*\}", "*", glob.escape(os.fspath(filepath)))
         self._known = self._saved()
 

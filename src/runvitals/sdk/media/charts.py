@@ -110,7 +110,7 @@ def histogram(table: Table, value: str, title: str | None = None, split_table: b
     def draw() -> str:
         numbers = [number for number in _numbers([row[place] for row in table.data]) if isfinite(number)]
         counts, edges = arrays.counts(numbers, _HISTOGRAM_BINS) if numbers else ([], [0.0])
-        names = [f"{edge:.3g}" for edge in edges[:-1]]
+        names = [f"{edge:.3g}" if place % 4 == 0 else "" for place, edge in enumerate(edges[:-1])]
         return chart_drawing.bars(names, [("count", [*map(float, counts)])], title or "", value, "count")
 
     return ChartMedia(table, draw)
@@ -303,6 +303,11 @@ def plot_table(
         return histogram(data_table, chosen["value"], title)
     notify(f"the chart {vega_spec_name!r} is not drawn; its table is logged")
     return data_table
+
+
+def visualize(id: str, value: Table) -> ChartMedia | Table:
+    """Return the table of a chart that W&B's users have specified; see `plot_table`."""
+    return plot_table(id, value, {})
 
 
 def _by_class(

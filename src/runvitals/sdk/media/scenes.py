@@ -20,35 +20,15 @@ _MAX_POINTS = 300_000
 """Points that are recorded; of more, evenly spaced ones."""
 _MAX_LINES = 100_000
 _GREY = (70, 110, 200)
-_PAGE = """<!doctype html><meta charset="utf-8"><title>3D</title>
-<style>html,body{margin:0;height:100%;overflow:hidden;background:#fff}canvas{display:block;touch-action:none}</style>
-<canvas></canvas><script>
-const data=DATA,bytes=t=>Uint8Array.from(atob(t),c=>c.charCodeAt(0)),floats=t=>new Float32Array(bytes(t).buffer);
-const points=floats(data.points),colors=bytes(data.colors),lines=floats(data.lines),hues=bytes(data.hues);
-const canvas=document.querySelector('canvas'),pen=canvas.getContext('2d');let a=-0.6,b=-1.1,zoom=1;
-const low=[1/0,1/0,1/0],high=[-1/0,-1/0,-1/0];
-for(const v of [points,lines])for(let i=0;i<v.length;i++){low[i%3]=Math.min(low[i%3],v[i]);high[i%3]=Math.max(high[i%3],v[i])}
-const mid=low.map((l,i)=>(l+high[i])/2),size=Math.hypot(...low.map((l,i)=>high[i]-l))||1;
-function place(v,i,s){const x=v[i]-mid[0],y=v[i+1]-mid[1],z=v[i+2]-mid[2],u=x*Math.cos(a)-y*Math.sin(a),w=x*Math.sin(a)+y*Math.cos(a);
-return[canvas.width/2+u*s,canvas.height/2-(w*Math.cos(b)-z*Math.sin(b))*s]}
-function draw(){canvas.width=innerWidth;canvas.height=innerHeight;const s=zoom*Math.min(innerWidth,innerHeight)/size;
-const dot=points.length>30000?1.5:3;
-for(let i=0;i<points.length;i+=3){const[x,y]=place(points,i,s);pen.fillStyle=`rgb(${colors[i]},${colors[i+1]},${colors[i+2]})`;pen.fillRect(x,y,dot,dot)}
-for(let i=0;i<lines.length;i+=6){const[x,y]=place(lines,i,s),[u,w]=place(lines,i+3,s),c=i/2;
-pen.strokeStyle=`rgb(${hues[c]},${hues[c+1]},${hues[c+2]})`;pen.beginPath();pen.moveTo(x,y);pen.lineTo(u,w);pen.stroke()}}
-canvas.onpointerdown=e=>canvas.setPointerCapture(e.pointerId);
-canvas.onpointermove=e=>{if(e.buttons){a+=e.movementX/150;b+=e.movementY/150;draw()}};
-addEventListener('wheel',e=>{e.preventDefault();zoom*=Math.exp(-e.deltaY/500);draw()},{passive:false});
-addEventListener('resize',draw);draw();
-</script>"""
+_PAGE = os.path.join(os.path.dirname(__file__), "scene.html")
 
 
 class Object3D(Media):
     """A cloud of points, which is shown on a page that can be turned, or the file of a 3D model, to download.
 
     Args:
-        data: an array of points × 3 (x, y, z), × 4 (and the number of a class) or × 6 (and red, green, blue); a
-            mapping with `points` and, if there are some, `boxes` (with `corners`, `label` and `color`) and
+        data: an array of points × 3 (x, y, z), × 4 (and the number of a class) or × 6 (and red, green, blue);
+            a mapping with `points` and, if there are some, `boxes` (with `corners`, `label` and `color`) and
             `vectors` (with `start` and `end`); or the path of such a mapping as `.pts.json`, or of an OBJ,
             glTF, GLB, Babylon or STL file.
         caption: a text to show below it.
@@ -79,7 +59,7 @@ class Object3D(Media):
                 raise ValueError(f"Object3D(): {path}: expected .pts.json or one of {', '.join(MODEL_FILES)}")
         self.kind = media.HTML  # type: ignore[misc]
         scene = data if isinstance(data, Mapping) else {"points": data}
-        self._scene = {"points": _rows(scene.get("points", ())), "lines": _lines(scene)}
+        self._scene = _rows(scene.get("points", ())), _lines(scene)
 
     @classmethod
     def from_file(cls, data_or_path: Any, file_type: str | None = None) -> Object3D:
@@ -103,7 +83,8 @@ class Object3D(Media):
         if self._path is not None:
             item = files.add_file(self._path)
             return {**item, "caption": text_of(self._caption or os.path.basename(self._path))[:10_000]}
-        page = _PAGE.replace("DATA", json.dumps(_packed(**self._scene)))
+        with open(_PAGE, encoding="utf-8") as file:
+            page = file.read().replace("DATA", json.dumps(_packed(*self._scene)))
         item = {**files.add(page.encode("utf-8")), "type": "text/html"}
         return item if self._caption is None else {**item, "caption": text_of(self._caption)[:10_000]}
 

@@ -81,8 +81,15 @@ class Table(Media):
         """Append a row; W&B's name of `add`."""
         self.add(*values)
 
-    def add_column(self, name: str, data: Iterable[Any]) -> None:
-        """Append a column.
+    def add_row(self, *values: Any) -> None:
+        """Append a row; an old name of `add_data`."""
+        self.add(*values)
+
+    def cast(self, *arguments: Any, **others: Any) -> None:
+        """Do nothing: the types of a column's values are not enforced."""
+
+    def add_column(self, name: str, data: Iterable[Any], optional: bool = False) -> None:
+        """Append a column; `optional` is ignored, because any value may be None.
 
         Raises:
             ValueError: it has another number of values than there are rows.

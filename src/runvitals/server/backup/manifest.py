@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
+import shutil
 import tarfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +19,7 @@ from typing import IO, Final
 
 import msgspec
 
+from runvitals.base.private_folders import make_private
 from runvitals.journal.paths import sync_folder
 from runvitals.server.backup.progress import Progress
 from runvitals.store import private_files
@@ -29,6 +32,7 @@ METADATA: Final = "catalogue.db"
 """The metadata in a backup."""
 FILES: Final = "files/contents"
 """The folder in a backup with contents of images, tables and files of runs, as in that of a store."""
+_NAME: Final = re.compile(rf"[\w-]+\.db|{FILES}/[0-9a-f]{{2}}/[0-9a-f]{{64}}", re.ASCII)
 _FORMAT: Final = 1
 _PIECE_BYTES: Final = 1 << 20
 
@@ -171,7 +175,11 @@ def _sums(path: str, files: _Files, manifest: Manifest) -> list[tuple[str, str]]
         raise StoreError(f"the {SUMS} of {path} is missing") from None
     if hashlib.sha256(packed).hexdigest() != manifest.sums:
         raise StoreError(f"the {SUMS} of {path} is damaged: it is not the one that {MANIFEST} names")
-    return [(line[66:], line[:64]) for line in packed.decode().splitlines()]
+    sums = [(line[66:], line[:64]) for line in packed.decode().splitlines()]
+    for name, _ in sums:
+        if not _NAME.fullmatch(name):  # nothing else is read or written
+            raise StoreError(f"the {SUMS} of {path} names {name!r:.100}, which is no file of a backup")
+    return sums
 
 
 def digest_of(file: IO[bytes]) -> tuple[str, int]:
@@ -258,16 +266,28 @@ def pack(folder: str, into: str) -> None:
 
 
 def unpack(path: str, into: str) -> None:
-    """Write the files of a tar file to a folder.
+    """Write the files of a tar file to a new folder.
 
     Raises:
-        StoreError: it is damaged.
+        StoreError: it is no complete backup, or it is damaged.
     """
-    try:
-        with tarfile.open(path, mode="r:") as tar:
-            tar.extractall(into, filter="data")
-    except tarfile.TarError as error:
-        raise StoreError(f"{path} could not be unpacked: {error}") from None
+    make_private(into)
+    with _opened(path) as files:
+
+        def write(name: str) -> None:
+            target = os.path.join(into, name)
+            make_private(os.path.dirname(target))
+            private_files.create(target, exclusive=True)
+            with files.open(name) as reading, open(target, "wb") as writing:
+                shutil.copyfileobj(reading, writing, _PIECE_BYTES)
+
+        write(MANIFEST)
+        write(SUMS)
+        for name, _ in _sums(path, _Files(into), read_manifest(into)):
+            try:
+                write(name)
+            except FileNotFoundError:
+                raise StoreError(f"{name} is missing in {path}: try another backup") from None
 
 
 class _Files:

@@ -11,7 +11,7 @@ import os
 import re
 import time
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from sqlalchemy import Connection, inspect, text
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "migrations")
 _LOCK = 0x72756E76  # "runv": the key of our advisory lock in PostgreSQL
 _POLL_S = 0.5
+_GO_ON = re.compile(r"^earlier_servers_go_on = True$", re.MULTILINE)
 _DOWN_REVISION = re.compile(r'^down_revision = "(\d{4})"$', re.MULTILINE)
 _REVISION = re.compile(r"r(\d{4})_\w+\.py")
 
@@ -49,6 +50,8 @@ def migrate(database: Database, wait_s: float = 30.0) -> None:
             return
         from alembic import command
 
+        if not database.is_sqlite:  # other servers may go on, and wait for the same tables
+            connection.execute(text("SET LOCAL lock_timeout = '30s'"))
         command.upgrade(_config(connection), "head")
 
     until_s = time.monotonic() + wait_s
@@ -56,7 +59,8 @@ def migrate(database: Database, wait_s: float = 30.0) -> None:
         if revision is not None:
             check_known(revision, f"the metadata store {database.name}")
         try:
-            check_unused(database)
+            if revision is None or not all(later.servers_go_on for later in pending(revision)):
+                check_unused(database)
         except MetadataStoreError:
             if time.monotonic() >= until_s:
                 raise
@@ -165,16 +169,31 @@ def newest() -> str:
     return last
 
 
-def titles_after(revision: str) -> dict[str, str]:
-    """Return the revisions that follow one, in order, each with the first line of its description."""
-    titles: dict[str, str] = {}
-    for later in reversed([*_earlier(newest()), newest()]):
-        if later == revision:
+class PendingRevision(NamedTuple):
+    """A revision that an upgrade would apply.
+
+    Attributes:
+        title: the first line of what it is about.
+        servers_go_on: servers of the version before can use the changed tables.
+    """
+
+    number: str
+    title: str
+    servers_go_on: bool
+
+
+def pending(revision: str) -> list[PendingRevision]:
+    """Return the revisions that follow one, in order."""
+    later: list[PendingRevision] = []
+    for number in reversed([*_earlier(newest()), newest()]):
+        if number == revision:
             break
-        (path,) = glob.glob(os.path.join(glob.escape(FOLDER), "versions", f"r{later}_*.py"))
+        (path,) = glob.glob(os.path.join(glob.escape(FOLDER), "versions", f"r{number}_*.py"))
         with open(path, encoding="utf-8") as file:
-            titles[later] = file.readline().strip().strip('"')
-    return dict(reversed(titles.items()))
+            script = file.read()
+        title = script.strip().partition("\n")[0].strip('"')
+        later.append(PendingRevision(number, title, bool(_GO_ON.search(script))))
+    return later[::-1]
 
 
 def _before() -> dict[str, str | None]:

@@ -16,6 +16,7 @@ import pytest
 
 from runvitals.client import Client
 from tests.patience import PATIENCE_S
+from tests.server.doors.wandb.conftest import Door
 from tests.server.doors.wandb.test_client import environment
 from tests.server.serving import Served
 
@@ -92,3 +93,15 @@ def test_only_media_have_panels(served: Served, results: Any) -> None:
     assert [(media["key"], media["kind"], media["count"]) for media in listed["media"]] == [
         ("image", "image", 1), ("table", "table", 1),
     ]  # fmt: skip
+
+
+def test_a_text_that_is_too_long_is_cut_and_an_event_says_so(door: Door) -> None:
+    door.begin()
+    line = json.dumps({"_step": 0, "long": "x" * 300_000, "short": "y"})
+    body = {"files": {"wandb-history.jsonl": {"offset": 0, "content": [line]}}}
+    url = f"{door.served.url}/files/main/digits/{door.run}/file_stream"
+    assert httpx.post(url, json=body, timeout=PATIENCE_S).status_code == 200
+    others = door.shown("/history", keys=["long", "short"])["others"]
+    assert {other["key"]: len(other["value"]) for other in others} == {"long": 262_144, "short": 1}
+    (event,) = door.shown()["events"]
+    assert "a text of more than 262144 characters (1)" in event["text"]

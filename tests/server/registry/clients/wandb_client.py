@@ -39,8 +39,8 @@ def link(name: str) -> dict[str, Any]:
 
 
 def read(name: str) -> dict[str, Any]:
-    """The files of a version with an alias."""
-    artifact = wandb.Api().artifact(f"{TEAM}/{REGISTRY}/{name}")
+    """The files of a version with an alias. `name`: in the registry of the team, or with another's path."""
+    artifact = wandb.Api().artifact(name if "/" in name else f"{TEAM}/{REGISTRY}/{name}")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(artifact.download(folder))
         files = {str(file.relative_to(path)): file.read_text() for file in path.rglob("*") if file.is_file()}

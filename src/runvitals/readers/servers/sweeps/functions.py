@@ -75,6 +75,9 @@ def agent(
     entity: str | None = None,
     project: str | None = None,
     count: int | None = None,
+    forward_signals: bool = False,
+    term_timeout: float | None = None,
+    max_consecutive_failed_runs: int | None = None,
 ) -> None:
     """Start the runs of a sweep, one after the other, until it is over.
 
@@ -85,6 +88,7 @@ def agent(
         entity, project: of the sweep, where `sweep_id` does not say; default: those of a sweep that this
             process made, else as in the settings.
         count: how many runs at most.
+        forward_signals, term_timeout, max_consecutive_failed_runs: ignored; W&B's function has them.
 
     Raises:
         LookupError: there is no such sweep.

@@ -13,7 +13,7 @@ from runvitals.model.artifact_names import MAX_PATH
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.routes import artifact_models as models
 from runvitals.server.artifacts.storage.rows import Collection, CollectionVersion, Entry
-from runvitals.server.files.bucket_redirect import bucket_redirect
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.listing import ThePage, stored_page
 from runvitals.server.http.router import Router

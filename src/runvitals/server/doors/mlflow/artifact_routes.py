@@ -32,7 +32,7 @@ from runvitals.server.doors.mlflow.registry_files import (
 )
 from runvitals.server.doors.mlflow.requests import TheMessage, mlflow_router, to_response
 from runvitals.server.doors.mlflow.runs import find_run
-from runvitals.server.files.bucket_redirect import bucket_redirect
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.files.storage.mlflow_files import PathEntry, PathTaken
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.content_response import content_response

@@ -15,7 +15,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.requester import requester_of
 from runvitals.server.doors.mlflow.errors import RESOURCE_DOES_NOT_EXIST, MlflowError
 from runvitals.server.doors.mlflow.registry import ModelRegistry
-from runvitals.server.files.bucket_redirect import bucket_redirect
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.files.storage.mlflow_files import PathEntry
 from runvitals.server.http.content_response import content_response
 from runvitals.server.registry.storage.model_versions import FILES

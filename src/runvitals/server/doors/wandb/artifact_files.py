@@ -26,8 +26,7 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     FileOfVersion,
     ManifestOfVersion,
     artifacts_of,
-    may,
-    project_of,
+    place_of,
     project_with,
     require,
 )
@@ -36,8 +35,8 @@ from runvitals.server.doors.wandb.artifact_writes import FileToSend, ManifestToS
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
-from runvitals.server.files.bucket_redirect import bucket_redirect
 from runvitals.server.files.received_files import ReceivedFiles
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.files.storage.stored_files import StoredFile
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import http_error
@@ -222,10 +221,7 @@ def _require_of_version(who: GraphQLContext, version_id: int, action: Action) ->
     if version.state != "committed":
         state = "deleted" if version.state == "deleted" else "not complete yet"
         raise HTTPException(404, f"the artifact is {state}")
-    memberships = artifacts.collections.memberships([version_id])[version_id]
-    projects = [project_of(who, membership.collection) for membership in memberships]
-    if not any(may(who, action, project) for project in projects):
-        require(who, action, project_of(who, version.collection), version_id)
+    require(who, action, place_of(who, version, action), version_id)
 
 
 def _stored(request: Request, entry: Entry) -> StoredFile | None:

@@ -328,6 +328,19 @@ def require(context: GraphQLContext, action: Action, project: ProjectNode, numbe
         context.access.require(context.requester, action, item, what)
 
 
+def place_of(context: GraphQLContext, row: Version, action: Action = Action.ARTIFACT_READ) -> ProjectNode:
+    """Return the project through which the requester may read or download a version.
+
+    Its own, or that of a portfolio which has it; its own if none allows it.
+    """
+    own = project_of(context, row.collection)
+    if may(context, action, own):
+        return own
+    memberships = artifacts_of(context).collections.memberships([row.id])[row.id]
+    others = (project_of(context, membership.collection) for membership in memberships)
+    return next((project for project in others if may(context, action, project)), own)
+
+
 def readable(context: GraphQLContext, rows: Iterable[Version]) -> list[Version]:
     """Return those of some versions that the requester may see."""
     return [row for row in rows if may_read(context, project_of(context, row.collection))]

@@ -26,6 +26,7 @@ from runvitals.server.doors.wandb.artifact_nodes import (
     membership_node,
     page_info,
     page_of,
+    place_of,
     project_of,
     project_with,
     readable,
@@ -62,7 +63,8 @@ def artifact(_: None, info: Info, id: str) -> ArtifactNode | None:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
     except UnknownArtifact:
         return None
-    return next(iter(artifact_nodes(context, readable(context, [row]))), None)
+    place = place_of(context, row)
+    return artifact_nodes(context, [row], place)[0] if may_read(context, place) else None
 
 
 @ARTIFACT_READS.field("Query", "artifactCollection")

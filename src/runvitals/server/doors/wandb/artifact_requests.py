@@ -11,7 +11,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.artifacts.link_refusal import refusal
 from runvitals.server.artifacts.storage.protection import Changer
 from runvitals.server.artifacts.storage.rows import Collection, LinkedVersions, UnknownArtifact, Version
-from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, not_found, project_of, require
+from runvitals.server.doors.wandb.artifact_nodes import artifacts_of, not_found, place_of, project_of, require
 from runvitals.server.doors.wandb.context import GraphQLContext, node_id, number_of
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, find_project
@@ -37,7 +37,9 @@ def version_for(context: GraphQLContext, id: str, action: Action) -> Version:
         row = artifacts_of(context).versions.get(number_of("Artifact", id))
     except UnknownArtifact:
         raise not_found(f"artifact {id!r}") from None
-    require(context, action, project_of(context, row.collection), row.id)
+    reads = action in (Action.ARTIFACT_READ, Action.ARTIFACT_DOWNLOAD)
+    place = place_of(context, row, action) if reads else project_of(context, row.collection)
+    require(context, action, place, row.id)
     return row
 
 

@@ -11,6 +11,7 @@ of a run that is stored. Their times tell which it is.
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final, NamedTuple
@@ -60,6 +61,9 @@ MAX_BODY_BYTES: Final = 16 << 20
 MAX_UNPACKED_BYTES: Final = 48 << 20
 _MAX_CLIENT_NAME: Final = 256
 _IN_THREAD_BYTES: Final = 64 << 10
+_MAX_REASONS: Final = 5
+_NOT_KEPT: Final = 8
+"""Added to the number of an event, after those of the same request."""
 
 
 class _History(NamedTuple):
@@ -176,7 +180,8 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     history = _history(context, client, body.file(stream_body.HISTORY), now_ms)
     rows = history.parsed.rows
     envelopes = history_envelopes(rows, writers)
-    envelopes += [writers.records(TRAIN, part) for part in _parts(media_records(rows))]
+    faults: Counter[str] = Counter()
+    envelopes += [writers.records(TRAIN, part) for part in _parts(media_records(rows, faults))]
     events = _events(client, body.file(stream_body.EVENTS), now_ms)
     samples, damaged = event_envelopes(events, writers, now_ms)
     envelopes += samples
@@ -186,6 +191,8 @@ def _prepare(context: GraphQLContext, writers: RunWriters, body: StreamBody) -> 
     ]
     envelopes += [writers.records(CONSOLE, part) for part in _parts(fresh)]
     facts = _facts(context, body, history, damaged, client, now_ms)
+    if faults:
+        facts.append(_not_kept(faults, now_ms))
     # Always one, so that the run is alive: without facts, a heartbeat.
     envelopes.append(writers.records(MONITOR, facts) if facts else writers.heartbeat())
     if body.complete:
@@ -308,6 +315,14 @@ def _facts(
         }
         entries.append((number + 1, "event", event))
     return entries
+
+
+def _not_kept(faults: Counter[str], now_ms: int) -> tuple[int, str, dict[str, Any]]:
+    """Return the event that says which logged values were not kept as they are."""
+    reasons = ", ".join(f"{reason} ({count})" for reason, count in faults.most_common(_MAX_REASONS))
+    text = f"logged values were changed, because they cannot be kept as they are: {reasons}"
+    event = {"t": now_ms, "name": "bad_message", "level": "warning", "text": text, "count": faults.total()}
+    return event_number(now_ms) + _NOT_KEPT, "event", event
 
 
 def _end(context: GraphQLContext, writers: RunWriters, body: StreamBody, now_ms: int) -> list[Envelope]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -14,10 +15,13 @@ from runvitals.server.doors.wandb.media_items import media_record
 _MAX_PER_LINE: Final = 1 << 16
 
 
-def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str, Any]]]:
+def media_records(rows: Iterable[HistoryLine], faults: Counter[str]) -> list[tuple[int, str, dict[str, Any]]]:
     """Return what is more than a number in rows, as records, each with a number of its own.
 
     A medium is also kept as the client sent it, for those who read it by step.
+
+    Args:
+        faults: gets what could not be kept as it is, such as a text that is too long, with how often.
     """
     entries: list[tuple[int, str, dict[str, Any]]] = []
     for row in rows:
@@ -30,6 +34,8 @@ def media_records(rows: Iterable[HistoryLine]) -> list[tuple[int, str, dict[str,
             if record is not None:
                 kind, items = record
                 entries.append((number, "media", {**about, "kind": kind, "items": items}))
-            items = [{"value": Sanitizer().value(value)}]
+            sanitizer = Sanitizer()
+            items = [{"value": sanitizer.value(value)}]
+            faults.update(sanitizer.faults)
             entries.append((number + _MAX_PER_LINE // 2, "media", {**about, "kind": VALUE, "items": items}))
     return entries

@@ -18,7 +18,7 @@ from runvitals.server.artifacts.storage.rows import (
     Entry,
     UnknownArtifact,
 )
-from runvitals.server.files.bucket_redirect import bucket_redirect
+from runvitals.server.files.routes.bucket_redirect import bucket_redirect
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import checking
 from runvitals.server.http.listing import ThePage, stored_page

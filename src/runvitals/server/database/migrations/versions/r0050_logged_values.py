@@ -8,6 +8,7 @@ revision = "0050"
 down_revision = "0049"
 branch_labels = None
 depends_on = None
+earlier_servers_go_on = True
 
 
 def upgrade() -> None:

@@ -11,6 +11,7 @@ revision = "0053"
 down_revision = "0052"
 branch_labels = None
 depends_on = None
+earlier_servers_go_on = True
 
 
 def upgrade() -> None:

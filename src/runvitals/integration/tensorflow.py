@@ -1,0 +1,5 @@
+"""Rows from TensorFlow's summaries, with the name of `wandb.tensorflow`."""
+
+from runvitals.integration.tensorboard import log
+
+__all__ = ["log"]

@@ -1,0 +1,1 @@
+"""Imports offline sessions of ClearML."""
