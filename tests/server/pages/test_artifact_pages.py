@@ -12,9 +12,9 @@ import runvitals
 from runvitals.cli import main
 from runvitals.server.sweeps.storage.runs import RunOutcome
 from tests.patience import PATIENCE_S
-from tests.server.browser import Browser
+from tests.server.browser import Browser, keep_picture
 from tests.server.doors.wandb.conftest import UPSERT
-from tests.server.pages.test_account_pages import check
+from tests.server.pages.test_account_pages import check, fill
 from tests.server.pages.test_page import browser, static  # noqa: F401
 from tests.server.pages.test_shared_page import click, shown
 from tests.server.serving import Served, serving
@@ -109,6 +109,16 @@ def test_the_artifacts_of_a_project(page: Browser, width: int, dark: bool) -> No
     click(page, "main table a", "mnist")
     shown(page, "mnist:v0")
     shown(page, "large")
+    for days, said in (
+        ("30", "Versions are deleted 30 days after they were logged"),
+        ("", "Versions are kept"),
+    ):
+        click(page, "main button", "Change")
+        keep_picture(page, f"time-to-live-{width}")
+        fill(page, "Days", days, "dialog")
+        click(page, "dialog button", "Save")
+        shown(page, said, "main")
+        keep_picture(page, f"versions-{days or 'kept'}-{width}")
     page.evaluate("history.back()")
     shown(page, "Versions")
 
