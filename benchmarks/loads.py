@@ -72,6 +72,7 @@ class _Mlflow:
     """MLflow's API on a port."""
 
     def __init__(self, port: int) -> None:
+        self.port = port
         self._client = httpx.Client(base_url=f"http://127.0.0.1:{port}/api/2.0/mlflow/", timeout=600)
 
     def call(self, path: str, **message: Any) -> Any:
@@ -155,10 +156,11 @@ def _many(mlflow: _Mlflow, experiment: str, runs: int) -> _Outcome:
     waits_ms: list[float] = []
 
     def one(number: int) -> bool:
-        run = _begin(mlflow, experiment)
+        own = _Mlflow(mlflow.port)
+        run = _begin(own, experiment)
         for step in range(20):
-            _log(mlflow, run, [_point(f"metric{key}", step) for key in range(10)], waits_ms)
-        return mlflow.count(run, "metric9") == 20
+            _log(own, run, [_point(f"metric{key}", step) for key in range(10)], waits_ms)
+        return own.count(run, "metric9") == 20
 
     with ThreadPoolExecutor(runs) as pool:
         are_same = list(pool.map(one, range(runs)))
