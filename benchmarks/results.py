@@ -27,6 +27,7 @@ TITLES = {
     "mlflow": "MLflow",
     "ingest": "Ingest over HTTP",
     "doors": "Doors",
+    "loads": "Large loads on the doors",
     "files": "Files",
     "artifacts": "Artifacts",
     "clients": "Clients of wandb",

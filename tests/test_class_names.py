@@ -11,7 +11,6 @@ SOURCE = Path(__file__).parents[1] / "src" / "runvitals"
 SHARED = {
     "Run": "`sdk.run.Run` is public: what `init()` returns. `model.run.Run` is the run that it records.",
     "Table": "`sdk.media.table.Table` is public: what `log()` takes. The API has tables of columns.",
-    "WandbCallback": "W&B's name of its callbacks of Keras and of Stable-Baselines3.",
 }
 
 

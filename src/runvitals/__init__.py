@@ -122,8 +122,8 @@ _MODULES = {
     "restore": "readers.servers.wandb.restored_file",
 }
 _SUBMODULES = (
-    "catboost", "data_types", "fastai", "integration", "keras", "lightgbm", "lightning",
-    "mlflow", "plot", "sb3", "sklearn", "tensorboard", "tensorflow", "ultralytics", "xgboost",
+    "catboost", "data_types", "diffusers", "fastai", "integration", "keras", "lightgbm", "lightning",
+    "mlflow", "plot", "plots", "sb3", "sklearn", "tensorboard", "tensorflow", "ultralytics", "xgboost",
 )  # fmt: skip
 _SWITCHES = ("accelerate", "transformers")
 """Modules that add a switch to their framework, which must be installed."""

@@ -44,6 +44,7 @@ TRIED = {
     "user", "team", "key", "service-account", "invite", "role", "organisation", "whoami",
     "project", "files", "leet", "usage", "alerts", "automations", "artifact", "sweep", "agent", "report",
     "registry", "docs", "tag", "rename", "note", "delete", "completion",
+    "backup", "restore", "upgrade", "downgrade",
 }  # fmt: skip
 SERVERS = {
     "ui",
@@ -179,7 +180,8 @@ def said(capsys: pytest.CaptureFixture[str], *words: str) -> str:
         ["sync", "abc", "--to", EVIL], ["sync", EVIL], ["sync", "--all", "--to", "files:out"],
         ["settings"], ["settings", "--json"], ["trust"], ["trust", EVIL], ["trust", "--list"],
         ["trust", "--remove"], ["login", EVIL], ["logout", EVIL], ["logout"], ["store", "check"],
-        ["store", "stats", "--store", EVIL], ["store", "backup", EVIL], ["token", "create", EVIL],
+        ["store", "stats", "--store", EVIL], ["backup", EVIL], ["restore", EVIL],
+        ["upgrade", "--store", EVIL], ["downgrade", EVIL], ["token", "create", EVIL],
         ["token", "list"], ["user", "create", EVIL], ["user", "list"], ["team", "create", EVIL],
         ["team", "members", EVIL], ["key", "create", EVIL, "--user", EVIL], ["key", "revoke", EVIL],
         ["service-account", "create", EVIL], ["service-account", "list"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import threading
 from pathlib import Path
@@ -81,6 +82,15 @@ def test_ranks_of_a_job_derive_the_same_id_and_name(tmp_path: Path) -> None:
         "as the second run of one process"
     )
     assert ranks[1].run_id == f"{ranks[0].run_id}-2"
+
+
+def test_ranks_of_lightning_join_the_run_that_its_script_has_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    environ = {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    monkeypatch.setenv("RUNVITALS_OPEN_RUN", f"{os.getppid()} abc /data")
+    identity = identify({"run_id": None}, environ)
+    assert (identity.run_id, identity.shared, identity.ranks["rank"]) == ("abc", True, 1)
+    monkeypatch.setenv("RUNVITALS_OPEN_RUN", f"{os.getpid()} abc /data")
+    assert identify({"run_id": None}, environ).run_id != "abc"
 
 
 @pytest.mark.parametrize(

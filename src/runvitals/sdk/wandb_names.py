@@ -20,7 +20,6 @@ ABSENT: dict[str, dict[str, str]] = {
         "sacred": "call init() and log() in the experiment's functions",
         "jupyter": "use init() in the notebook; a new init() finishes the run before",
         "apis": "runvitals.Api",
-        "plots": "plot",
         "PublicApi": "runvitals.Api",
         "InternalApi": "runvitals.Api",
         "set_trace": "breakpoint()",
@@ -45,7 +44,6 @@ ABSENT: dict[str, dict[str, str]] = {
 _CALLS = "init() and log() around the calls"
 _STEPS = "init() and log() in the functions of the steps"
 INTEGRATIONS = {
-    "diffusers": "log() the pictures that the pipeline returns",
     "dspy": _CALLS,
     "gym": "log a Video",
     "huggingface": "`import runvitals.transformers`",

@@ -123,6 +123,16 @@ def test_torchrun_on_one_node_is_identified_by_its_process(root: Path) -> None:
     assert keys == {"launcher-6ed07a9a-100-4000"}
 
 
+def test_ranks_that_lightning_starts_are_identified_by_the_script(root: Path) -> None:
+    environ = {"LOCAL_RANK": "1", "NODE_RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}
+    ranks = ((100, environ | {"LOCAL_RANK": "0"}), (201, environ))
+    jobs = [identity(own, pid=pid, host_root=str(root)) for pid, own in ranks]
+    assert [job and (job.launcher, job.key, job.rank, job.world_size) for job in jobs] == [
+        ("lightning", "launcher-6ed07a9a-100-4000", 0, 2), ("lightning", "launcher-6ed07a9a-100-4000", 1, 2),
+    ]  # fmt: skip
+    assert identity(environ | {"MASTER_ADDR": "10.0.0.1"}, pid=201, host_root=str(root)) is None
+
+
 def test_equal_torchrun_ids_do_not_merge_two_trainings(root: Path) -> None:
     environ = TORCHRUN | {"LOCAL_WORLD_SIZE": "8", "TORCHELASTIC_RUN_ID": "456"}
     process(root, 300, "torchrun", parent=50, start=9000, environ={})

@@ -116,6 +116,40 @@ def test_keras_in_an_open_run(journals: Journals) -> None:
     ]
 
 
+def test_callbacks_of_wandb_for_keras(journals: Journals) -> None:
+    code, _, err = train(
+        journals,
+        """
+        import keras, keras.callbacks
+        from runvitals.keras import WandbEvalCallback, WandbMetricsLogger
+
+        class Evaluation(WandbEvalCallback):
+            def __init__(self):
+                super().__init__(["sample"], ["epoch", "sample", "guess"])
+            def add_ground_truth(self, logs=None):
+                self.data_table.add_data("cat")
+            def add_model_predictions(self, epoch, logs=None):
+                for row in self.data_table_ref.get_index():
+                    self.pred_table.add_data(epoch, self.data_table_ref.data[row][0], "dog")
+
+        logger = WandbMetricsLogger(log_freq=2)
+        logger.model = None
+        keras.fit([logger], epochs=1, steps=3)
+        keras.fit([Evaluation()], epochs=2, steps=1)
+        """,
+    )
+    assert code == 0, err
+    assert [row["data"] for row in journals.history()] == [
+        {"batch/loss": 1, "batch/batch_step": 0},
+        {"batch/loss": 1 / 3, "batch/batch_step": 2},
+        {"epoch/loss": 1 / 3, "epoch/val_loss": 2 / 3, "epoch/epoch": 0},
+    ]
+    logged = [
+        (r.value["key"], r.value["items"][0]["rows"]) for r in journals.records() if r.type == frames.MEDIA
+    ]
+    assert sorted(logged) == [("eval_data", 1), ("eval_data", 1), ("val_data", 1)]
+
+
 def test_missing_framework_is_reported(journals: Journals) -> None:
     code, _, err = train(journals, "from runvitals.callbacks import KerasCallback; KerasCallback()")
     assert code == 1

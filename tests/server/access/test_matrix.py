@@ -77,12 +77,10 @@ NARROWER: Final = (
     "PUT /api/v1/runs/{run}/files/{sha256}",
     "GET /api/v1/entities/{entity}/projects/{project}/members",
     "PATCH /api/v1/entities/{entity}/projects/{project}",
-    "GET /api/v1/entities/{entity}/projects/{project}/artifact-dependents",
-    "GET /api/v1/projects/{project:path}/artifact-dependents",
 )
 """Routes that declare that the run or project is readable, and check more themselves: that the project may be
-shared, that the requester is in its team, that the run is the requester's or may be changed, a right for
-each field that is changed, or that there is an artifact of that name."""
+shared, that the requester is in its team, that the run is the requester's or may be changed, or a
+right for each field that is changed."""
 REFUSED: Final = (401, 403, 404, 428)
 USERS: Final = (None, "otto", "vera", "carol", "bob", "alice", "rita", "ci", "frank")
 

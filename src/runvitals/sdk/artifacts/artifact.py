@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import IO, Any, Final, NoReturn
 
 from runvitals.model.artifact_names import (
@@ -31,11 +32,9 @@ _ABSENT: Final = {
     "get": "get_entry(name).download()",
     "checkout": "download(root)",
     "link": "run.link_artifact(artifact, target)",
-    "unlink": "the page of the registry",
     "finalize": "run.log_artifact(artifact)",
     "manifest": "files()",
     "json_encode": "files()",
-    "ttl": "the page of the version on the server",
     "collection": "the name",
     "entity": "qualified_name",
     "project": "qualified_name",
@@ -43,8 +42,6 @@ _ABSENT: Final = {
     "is_draft": "whether version raises",
     "url": "the Artifacts tab of the run's page",
     "state": "wait()",
-    "is_link": "the page of the registry",
-    "linked_artifacts": "the page of the registry",
     **dict.fromkeys(
         (
             "commit_hash",
@@ -61,10 +58,12 @@ _ABSENT: Final = {
             "source_qualified_name",
             "source_version",
             "tags",
+            "ttl",
             "updated_at",
         ),
         "the page of the version on the server",
     ),
+    **dict.fromkeys(("is_link", "linked_artifacts", "unlink"), "the page of the registry"),
     "use_as": "run.use_artifact(name, use_as)",
     "delete": "W&B's own Api, which runvitals' server answers",
 }
@@ -482,16 +481,14 @@ class Artifact:
             project: of the run of its own.
             settings: ignored; W&B's function has it.
         """
-        from runvitals.sdk import start
-
         if self._draft is None:
             return
-        run = start.current_run()
-        if run is not None:
-            run.log_artifact(self)
+        package = import_module("runvitals")  # it imports this module
+        if package.run is not None:
+            package.run.log_artifact(self)
         else:
-            with start.init(project=project, job_type="auto") as own:
-                own.log_artifact(self)
+            with package.init(project=project, job_type="auto") as run:
+                run.log_artifact(self)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _ABSENT:

@@ -67,7 +67,8 @@ def bars(
     low, high, y_marks = _scale([0.0, *values])
     across, up = _places(0, max(len(names), 1), low, high)
     shown = len(names) <= _MAX_MARKS
-    parts = _axes(across, up, [(i + 0.5, name) for i, name in enumerate(names)] if shown else [], y_marks)
+    marks = [(place + 0.5, name) for place, name in enumerate(names) if name and shown]
+    parts = _axes(across, up, marks, y_marks)
     share = 0.8 / max(len(series), 1)
     for number, (_, column) in enumerate(series):
         for place, value in enumerate(column):

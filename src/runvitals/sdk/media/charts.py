@@ -110,7 +110,7 @@ def histogram(table: Table, value: str, title: str | None = None, split_table: b
     def draw() -> str:
         numbers = [number for number in _numbers([row[place] for row in table.data]) if isfinite(number)]
         counts, edges = arrays.counts(numbers, _HISTOGRAM_BINS) if numbers else ([], [0.0])
-        names = [f"{edge:.3g}" for edge in edges[:-1]]
+        names = [f"{edge:.3g}" if place % 4 == 0 else "" for place, edge in enumerate(edges[:-1])]
         return chart_drawing.bars(names, [("count", [*map(float, counts)])], title or "", value, "count")
 
     return ChartMedia(table, draw)

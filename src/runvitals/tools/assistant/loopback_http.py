@@ -37,8 +37,12 @@ class OwnUserOrKey:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """Refuse a request of another user without a key."""
         if scope["type"] == "http" and not await self._is_allowed(scope):
-            remedy = " send your key as `Authorization: Bearer KEY`" if self._takes_keys else " use stdio"
-            error = f"only the user who started `runvitals mcp` has access without a key:{remedy}"
+            error = "only the user who started `runvitals mcp` has access"
+            error += (
+                " without a key: send yours as `Authorization: Bearer KEY`"
+                if self._takes_keys
+                else ": use stdio"
+            )
             await _refuse(send, error)
             return
         await self._app(scope, receive, send)

@@ -6,7 +6,6 @@ import type { ListedReport, ReportImage, ReportPanel, ReportPanels, ReportRunSet
 export type Block = ReportText | ReportImage | ReportPanels;
 export type { ListedReport, ReportImage, ReportPanel, ReportPanels, ReportRunSet, ReportSchema, ReportText };
 
-export const MAX_BLOCKS = 2000;
 export const MAX_PANELS = 200;
 
 /** The path of a report in the API, with what follows. */

@@ -40,17 +40,6 @@ describe('the colour of a run', () => {
     expect(runs(8).slice(4).map(runSlot)).toEqual(before.slice(4));
   });
 
-  it('is what the user chose, also after a reload', async () => {
-    const first = await loaded();
-    first.chooseColour('mine', 7);
-    const { chooseColour, claimColours, runSlot } = await loaded();
-    claimColours([...runs(9), 'mine']);
-    expect(runSlot('mine')).toBe(7);
-    expect(runs(9).map(runSlot)).not.toContain(7);
-    chooseColour('mine', null);
-    expect(storage.get('runvitals.runColours')).toBe('[]');
-  });
-
   it('is the same on a page with other runs, in another order, after a reload', async () => {
     const first = await loaded();
     first.claimColours(runs(10));
@@ -68,9 +57,9 @@ describe('the colour of a run', () => {
   });
 
   it('does not depend on what something else stored', async () => {
-    storage.set('runvitals.runColours', '{"a": 1}');
+    storage.set('runvitals.givenColours', '{"a": 1}');
     const before = (await loaded()).runSlot('a');
-    storage.set('runvitals.runColours', 'no JSON');
+    storage.set('runvitals.givenColours', 'no JSON');
     expect((await loaded()).runSlot('a')).toBe(before);
   });
 });

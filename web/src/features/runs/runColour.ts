@@ -1,33 +1,23 @@
 // The colour of a run where several are shown together: in a table, on charts, in a comparison.
 
-import { SvelteMap } from 'svelte/reactivity';
-import { dashOf, lineColor, type PaletteName } from '../../chart/palette';
+import { lineColor, type PaletteName } from '../../chart/palette';
 
-const KEPT = 'runvitals.runColours';
-const KEPT_GIVEN = 'runvitals.givenColours';
+const KEPT = 'runvitals.givenColours';
 const MAX_KEPT = 1000;
 /** Runs look different by ten colours, and by the dashes of their lines. */
 const COLOURS = 10;
 const ROUNDS = 4;
 
-/** What users chose; newest last. */
-const chosen = new SvelteMap<string, number>(kept(KEPT));
 /** What runs were given when they were shown together, on any page; newest last. */
-const given = new Map<string, number>(kept(KEPT_GIVEN));
+const given = new Map<string, number>(kept());
 
-/**
- * The slot of a run in the palettes (`lineColor`). It follows from its id, unless the user chose another or
- * `claimColours` gave it another.
- */
-export const runSlot = (id: string): number => chosen.get(id) ?? given.get(id) ?? preferred(id);
+/** The slot of a run in the palettes (`lineColor`). It follows from its id, unless `claimColours` gave it another. */
+export const runSlot = (id: string): number => given.get(id) ?? preferred(id);
 
 /** What a group of runs is called where it has a colour, by what its runs have in common. */
 export const groupColourId = (values: readonly unknown[]): string => `group ${JSON.stringify(values)}`;
 
 export const runColour = (id: string, dark: boolean, palette: PaletteName): string => lineColor(runSlot(id), dark, palette);
-
-/** How the line of a run is dashed; empty: it is solid. */
-export const runDash = (id: string, palette: PaletteName): number[] => dashOf(runSlot(id), palette);
 
 /**
  * Make runs that are shown together look different.
@@ -36,11 +26,10 @@ export const runDash = (id: string, palette: PaletteName): number[] => dashOf(ru
  * gets the colour of its id if no other has it, otherwise the next free one.
  */
 export function claimColours(ids: readonly string[]): void {
-  const taken = new Set(ids.map((id) => chosen.get(id)));
+  const taken = new Set<number>();
   const without: string[] = [];
   for (const id of ids) {
     const before = given.get(id);
-    if (chosen.has(id)) continue;
     if (before === undefined || taken.has(before)) without.push(id);
     else taken.add(before);
   }
@@ -50,10 +39,10 @@ export function claimColours(ids: readonly string[]): void {
     given.delete(id);
     given.set(id, slot);
   }
-  if (without.length > 0) localStorage.setItem(KEPT_GIVEN, JSON.stringify([...given].slice(-MAX_KEPT)));
+  if (without.length > 0) localStorage.setItem(KEPT, JSON.stringify([...given].slice(-MAX_KEPT)));
 }
 
-function freeSlot(first: number, taken: ReadonlySet<number | undefined>): number {
+function freeSlot(first: number, taken: ReadonlySet<number>): number {
   for (let round = 0; round < ROUNDS; round++) {
     for (let i = 0; i < COLOURS; i++) {
       const slot = round * COLOURS + ((first + i) % COLOURS);
@@ -63,16 +52,9 @@ function freeSlot(first: number, taken: ReadonlySet<number | undefined>): number
   return first;
 }
 
-/** The user's choice for a run; null: the colour of its id again. It is kept in this browser. */
-export function chooseColour(id: string, slot: number | null): void {
-  chosen.delete(id);
-  if (slot !== null) chosen.set(id, slot);
-  localStorage.setItem(KEPT, JSON.stringify([...chosen].slice(-MAX_KEPT)));
-}
-
-function kept(name: string): [string, number][] {
+function kept(): [string, number][] {
   try {
-    const found: unknown = JSON.parse(localStorage.getItem(name) ?? '[]');
+    const found: unknown = JSON.parse(localStorage.getItem(KEPT) ?? '[]');
     return Array.isArray(found) ? found.filter((one): one is [string, number] => typeof one?.[0] === 'string' && Number.isInteger(one?.[1])) : [];
   } catch {
     return []; // not what this page writes

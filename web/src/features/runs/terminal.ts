@@ -2,11 +2,8 @@
 
 import type { ConsolePiece } from '../../base/api';
 
-/** The sixteen colours of a terminal: normal, then bright. */
-export const TERMINAL_COLORS = ['black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'] as const;
-
 export interface Style {
-  /** 0 to 15; null is the page's own. */
+  /** 0 to 15: black, red, green, yellow, blue, magenta, cyan, white, then bright; null is the page's own. */
   color: number | null;
   background: number | null;
   bold: boolean;

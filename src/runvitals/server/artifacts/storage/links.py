@@ -74,8 +74,7 @@ class LinkTable:
 
         def work(connection: Connection) -> CollectionVersion:
             version = read_version(connection, version_id)
-            if version.state != "committed":
-                raise ArtifactConflict(f"the artifact {version_id} is {version.state}: it cannot be linked")
+            _check_committed(version_id, version.state)
             collection_id = ensure_collection(
                 connection, project_id, "portfolio", checked, version.collection.type, now_ms
             )
@@ -140,8 +139,8 @@ def add_link(
         values: what the registry says of it: columns of `model_version`.
 
     Raises:
-        UnknownArtifact: it was deleted meanwhile.
-        ArtifactConflict: the registry does not take artifacts of its type.
+        UnknownArtifact: its project or team was deleted meanwhile.
+        ArtifactConflict: it was itself, or the registry does not take artifacts of its type.
     """
     _hold(connection, version_id)
     _check_type(connection, collection_id)
@@ -182,7 +181,8 @@ def _hold(connection: Connection, version_id: int) -> None:
     Deletions change these rows before they look for links.
 
     Raises:
-        UnknownArtifact: one of them is deleted, or in the trash.
+        ArtifactConflict: the version is not committed.
+        UnknownArtifact: there is none, or its project or team is in the trash.
     """
     source = (
         select(artifact_version.c.state, project.c.deleted_ms, project.c.entity_id)
@@ -195,5 +195,11 @@ def _hold(connection: Connection, version_id: int) -> None:
         owner = select(entity.c.deleted_ms).where(entity.c.id == row.entity_id)
         if connection.execute(owner.with_for_update(read=True)).scalar() is not None:
             row = None
-    if row is None or row.state != "committed" or row.deleted_ms is not None:
+    if row is None or row.deleted_ms is not None:
         raise UnknownArtifact(f"there is no artifact {version_id}: it was deleted")
+    _check_committed(version_id, row.state)
+
+
+def _check_committed(version_id: int, state: str) -> None:
+    if state != "committed":
+        raise ArtifactConflict(f"the artifact {version_id} is {state}: it cannot be linked")

@@ -185,10 +185,13 @@ async def api_keys(user: UserNode, info: Info) -> dict[str, Any]:
 
 @PROJECT_READS.field("Entity", "members")
 def members(node: EntityNode, info: Info) -> list[dict[str, Any]]:
-    """Return the members of a team, as far as the requester may see them."""
+    """Return the members of a team, as far as the requester may see them; of an own space, its user."""
     context = info.context
-    if node.number is None or not node.is_team:
+    if node.number is None:
         return []
+    if not node.is_team:
+        owner = {"id": node_id("User", 0), "username": node.name, "name": node.name, "accountType": "USER"}
+        return [{**owner, "admin": True, "pending": False, "email": None}]
     team, access = context.access.directory.entity(node.number), context.access
     access.require(context.requester, Action.TEAM_READ, team, f"team {node.name!r}", changes=False)
     shows_emails = access.may(context.requester, Action.MEMBER_READ_EMAIL, team) or bool(

@@ -256,14 +256,18 @@ def find_run(context: GraphQLContext, project: ProjectNode, name: str) -> RunRow
     return row if context.access.may(context.requester, Action.RUN_READ, item) else None
 
 
-def run_to_change(context: GraphQLContext, number: int, action: Action) -> RunRow:
+def run_to_change(context: GraphQLContext, number: int, action: Action, also_deleted: bool = False) -> RunRow:
     """Return a run on which the requester may do an action.
+
+    Args:
+        also_deleted: it may be in the trash.
 
     Raises:
         HTTPException: 401, 403, or 404.
     """
-    row, what = _row(context, number), f"run with the id {node_id('Run', number)!r}"
-    if row is None:
+    what = f"run with the id {node_id('Run', number)!r}"
+    row = context.metadata_store.runs.get([number], context.now_ms()).get(number)
+    if row is None or (row.deleted_ms is not None and not also_deleted):
         context.access.hide(context.requester, what)
     if not isinstance(context.requester.principal, Operator):
         project = context.access.directory.project(row.project_id)

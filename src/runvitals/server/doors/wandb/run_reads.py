@@ -127,16 +127,17 @@ def _read_filter(context: GraphQLContext, node: ProjectNode, filters: str | None
 
 @RUN_READS.field("Mutation", "deleteRun")
 async def delete_run(_: None, info: Info, input: dict[str, Any]) -> dict[str, Any]:
-    """Move a run to the trash."""
+    """Move a run to the trash. For one that is there this does nothing: clients delete twice."""
     context = info.context
     number = number_of("Run", input["id"])
-    row = await run_in_threadpool(run_to_change, context, number, Action.RUN_DELETE)
+    row = await run_in_threadpool(run_to_change, context, number, Action.RUN_DELETE, also_deleted=True)
     library, changes = context.services.library, context.services.changes
-    await library.delete(
-        row.uid,
-        row.id,
-        lambda: changes.record_of_run(context.requester, row.id, "run.delete"),
-    )
+    if row.deleted_ms is None:
+        await library.delete(
+            row.uid,
+            row.id,
+            lambda: changes.record_of_run(context.requester, row.id, "run.delete"),
+        )
     return {"success": True, "clientMutationId": input.get("client_mutation_id")}
 
 
@@ -172,5 +173,5 @@ async def update_run_state(_: None, info: Info, input: dict[str, Any]) -> dict[s
             lambda: changes.record_of_run(context.requester, row.id, "run.update", {"fields": ["state"]}),
         )
     except ValueError as error:
-        raise InvalidArgument(str(error)) from None
+        raise InvalidArgument(f"invalid state transition: {error}") from None
     return {"success": True, "clientMutationId": input.get("client_mutation_id")}
