@@ -74,9 +74,9 @@ class WandbRun:
         self, name: str, run_path: str | None = None, replace: bool = False, root: str | None = None
     ) -> Any:
         """Copy a file that a run saved into a folder; see `runvitals.restore`."""
-        import runvitals
+        from importlib import import_module
 
-        return runvitals.restore(name, run_path, replace, root)
+        return import_module("runvitals").restore(name, run_path, replace, root)  # it may read a server
 
 
 for _name in ABSENT:

@@ -480,6 +480,17 @@ def test_the_key_of_a_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert file.stat().st_mode & 0o077 == 0
 
 
+def test_an_artifact_is_saved_in_the_open_run(tmp_path: Path) -> None:
+    how: dict[str, Any] = {"mode": "offline", "dir": str(tmp_path / "data"), "settings": {"quiet": True}}
+    (tmp_path / "model.txt").write_text("weights")
+    with runvitals.init(reinit=True, **how):
+        artifact = runvitals.Artifact("weights", "model")
+        artifact.add_file(str(tmp_path / "model.txt"))
+        artifact.save()
+        assert artifact.wait().version == "v0"
+        artifact.save()
+
+
 def test_a_saved_file_is_restored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.txt").write_text("weights")
     monkeypatch.chdir(tmp_path)

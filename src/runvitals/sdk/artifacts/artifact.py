@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from importlib import import_module
 from typing import IO, Any, Final, NoReturn
 
 from runvitals.model.artifact_names import (
@@ -480,16 +481,14 @@ class Artifact:
             project: of the run of its own.
             settings: ignored; W&B's function has it.
         """
-        from runvitals.sdk import start
-
         if self._draft is None:
             return
-        run = start.current_run()
-        if run is not None:
-            run.log_artifact(self)
+        package = import_module("runvitals")  # it imports this module
+        if package.run is not None:
+            package.run.log_artifact(self)
         else:
-            with start.init(project=project, job_type="auto") as own:
-                own.log_artifact(self)
+            with package.init(project=project, job_type="auto") as run:
+                run.log_artifact(self)
 
     def __getattr__(self, name: str) -> NoReturn:
         if name in _ABSENT:

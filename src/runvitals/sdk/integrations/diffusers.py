@@ -51,7 +51,7 @@ class PipelineLogging:
     def _with_calls_logged(self, register: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(register)
         def register_and_follow(pipeline: Any, *arguments: Any, **others: Any) -> Any:
-            owner = next((base for base in type(pipeline).__mro__ if "__call__" in vars(base)), None)
+            owner: Any = next((base for base in type(pipeline).__mro__ if "__call__" in vars(base)), None)
             if owner is not None and not hasattr(vars(owner)["__call__"], "of_runvitals"):
                 owner.__call__ = self._logged(vars(owner)["__call__"])
             return register(pipeline, *arguments, **others)

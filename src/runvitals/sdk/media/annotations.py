@@ -90,7 +90,7 @@ class Annotations:
                 for name, given, file in stored
             ],
         }
-        file = files.add(dumps(Sanitizer().value(content)))
+        file = {**files.add(dumps(Sanitizer().value(content))), "type": "application/json"}
         return {**item, "annotations": file["sha256"], "files": [file, *[mask for *_, mask in stored]]}
 
     def _classes(self, given: Mapping[str, Any]) -> dict[str, str]:

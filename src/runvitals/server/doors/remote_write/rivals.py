@@ -60,7 +60,7 @@ class ToldApart:
                 self._by_host[owner, run, host] = known
 
     def has(self, whose: Whose, run: str, host: str, key: str) -> bool:
-        """Return whether a series of a host was told apart."""
+        """Return whether a series of a host was kept beside others."""
         known = self._by_host.get((whose, run, host))
         return known is not None and digest(key) in known
 

@@ -360,7 +360,7 @@ def checked_types(types: Sequence[str]) -> list[str]:
 
 
 def _rules(connection: Connection, project_id: int) -> dict[str, Any]:
-    """Return what a registry is called, who reads it and what it takes, for the audit log."""
+    """Return the name, the readers and the types of a registry, for the audit log."""
     row = _get(connection, project_id)
     return {"name": row.name, "visibility": row.visibility, "types": _types(connection, project_id)}
 
