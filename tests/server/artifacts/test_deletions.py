@@ -227,3 +227,20 @@ def test_the_command_says_what_breaks_and_deletes_with_yes(
     assert main(["artifact", "rm", f"{TEAM}/team/model", "--yes"]) == 0
     assert vision.ask("carol", "GET", f"{ARTIFACTS}/model").status_code == 404
     assert main(["artifact", "rm", f"{TEAM}/team/none", "--yes"]) == 1
+
+
+def test_a_team_whose_versions_another_team_has_is_not_deleted(vision: ServedOrganisation) -> None:
+    ids = link(vision, "data", "voice", "approved")
+    link(vision, "data", "organisation", "own")  # of the same team: it goes with it
+    headers = {"cookie": f"runvitals_session={vision.sign_in('rita')}", "sec-fetch-site": "same-origin"}
+
+    def delete() -> httpx.Response:
+        confirmed = {"confirm": TEAM}
+        return httpx.request(
+            "DELETE", f"{vision.url}/api/v1/teams/{TEAM}", json=confirmed, headers=headers, timeout=PATIENCE_S
+        )
+
+    refused = delete()
+    assert (refused.status_code, refused.json()["links_total"]) == (409, 1)
+    vision.metadata_store.artifacts.links.unlink(*ids, T0)
+    assert delete().status_code == 202

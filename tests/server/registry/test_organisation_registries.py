@@ -96,6 +96,10 @@ def test_who_changes_what(ours: Registries) -> None:
             assert answer.status_code == 403, (who, method, path, answer.text)
         answer = ask(ours, allowed, method, path, json=body)
         assert answer.status_code < 300, (allowed, method, path, answer.text)
+    history = ask(ours, "otto", "GET", f"{faces}/history").json()["changes"]
+    told = [(row["action"], row["alias"], row["actor"]) for row in history]
+    assert told[0] == ("registry.alias", "gold", "bob")
+    assert told[-1] == ("registry.link", None, "carol")
     secret = "/secret/collections/faces/versions"
     for who, status in (("otto", 404), ("bob", 404), (None, 401)):
         assert ask(ours, who, "POST", secret, json=link).status_code == status
