@@ -219,11 +219,7 @@ def test_two_people_in_one_report_lose_no_words(lab: ReportLab, page: Browser) -
     shown(page, "theirs", "dialog")
     shown(page, "ONE mine", "dialog")
     accessible(page)
-    page.wait(
-        "(e => e && (e.click(), true))"
-        "([...document.querySelectorAll('dialog label')].find(e => e.innerText.includes('Keep both')))"
-    )
-    click(page, "dialog button", "Go on")
+    keep_both(page)
     eventually(lambda: texts_of(lab, path) == ["theirs", "ONE mine", "Two and a half"])
     # All were saved as rita's. In an editor that is opened later they are undone one by one, and done again.
     page.open(address_of(report, "/edit"))
@@ -238,6 +234,54 @@ def test_two_people_in_one_report_lose_no_words(lab: ReportLab, page: Browser) -
         page.press("z", ctrl=True, shift=True)
         page.wait(f"document.querySelector('.ProseMirror').innerText.includes({words!r})")
     eventually(lambda: texts_of(lab, path) == ["theirs", "ONE mine", "Two and a half"])
+
+
+def test_two_browsers_write_one_report_at_once(lab: ReportLab, page: Browser) -> None:
+    """Rita and Bob, each in a browser of their own, type into one report."""
+    report = lab.report(blocks=[text("aaaa", "One"), text("bbbb", "Two")])
+    path = f"/reports/{report['id']}"
+    lab.ask("rita", "PUT", f"{path}/shares/bob", role="edit")
+    with Browser() as bobs, at(bobs, lab.people.url):
+        for window, name in ((page, "rita"), (bobs, "bob")):
+            signed_in(window, name)
+            window.open(address_of(report, "/edit"))
+            window.wait("document.querySelectorAll('.ProseMirror p').length >= 2")
+        for number in range(3):
+            type_into(page, 0, f" r{number}")
+            type_into(bobs, 1, f" b{number}")
+        merged = ["One r0 r1 r2", "Two b0 b1 b2"]
+        eventually(lambda: texts_of(lab, path) == merged)
+        for window in (page, bobs):
+            for words in merged:
+                shown(window, words, ".ProseMirror")
+        # Both change one paragraph: nobody's words are overwritten, and who saves second sees both.
+        type_into(page, 0, " rita's")
+        type_into(bobs, 0, " bob's")
+        eventually(
+            lambda: any(
+                window.evaluate("!!document.querySelector('dialog[open]')") for window in (page, bobs)
+            )
+        )
+        [asked] = [
+            window for window in (page, bobs) if window.evaluate("!!document.querySelector('dialog[open]')")
+        ]
+        shown(asked, "Somebody else changed the same", "dialog")
+        shown(asked, "r2 rita's", "dialog")
+        shown(asked, "r2 bob's", "dialog")
+        keep_both(asked)
+        both = ["One r0 r1 r2 bob's", "One r0 r1 r2 rita's", "Two b0 b1 b2"]
+        eventually(lambda: sorted(texts_of(lab, path)) == both)
+        for window in (page, bobs):
+            shown(window, "Saved")
+
+
+def keep_both(page: Browser) -> None:
+    """Answer the dialog that shows two texts of a block."""
+    page.wait(
+        "(e => e && (e.click(), true))"
+        "([...document.querySelectorAll('dialog label')].find(e => e.innerText.includes('Keep both')))"
+    )
+    click(page, "dialog button", "Go on")
 
 
 def paste(page: Browser, markup: str) -> None:
