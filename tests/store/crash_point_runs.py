@@ -35,5 +35,5 @@ def disk_full(folder: str, operation: str, *more: str) -> subprocess.CompletedPr
 def assert_survived(done: subprocess.CompletedProcess[str]) -> None:
     assert done.returncode == 0, done.stderr[-4000:]
     outcome = json.loads(done.stdout.splitlines()[-1])
-    assert outcome["failures"] == [], done.stderr[-4000:]
+    assert outcome["failures"] == [], f"{outcome['failures']}\n{done.stderr[-40000:]}"
     assert len(outcome["steps"]) > 4, outcome["steps"]

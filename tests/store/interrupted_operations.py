@@ -180,11 +180,11 @@ def move_to_cold_storage(case: Case, acknowledge: Acknowledge) -> None:
 
 
 def back_up(case: Case, acknowledge: Acknowledge) -> None:
-    _command("store", "backup", case.copy, "--store", case.store)
+    _command("backup", case.copy, "--store", case.store)
 
 
 def restore(case: Case, acknowledge: Acknowledge) -> None:
-    _command("store", "restore", case.copy, "--store", case.restored.samples)
+    _command("restore", case.copy, "--store", case.restored.samples)
 
 
 def repair(case: Case, acknowledge: Acknowledge) -> None:

@@ -116,7 +116,7 @@ def _copy_checked(source: str, target: str, sha256: str) -> None:
     Raises:
         StoreError: it is not the one that was backed up. The copy has another name.
     """
-    unfinished = f"{target}{_UNFINISHED}"
+    unfinished = f"{target}{_UNFINISHED}"  # a server recognizes that of the log: `log.UNFINISHED_NAME`
     with suppress(FileNotFoundError):
         os.unlink(unfinished)  # of a restore that was killed
     private_files.create(unfinished, exclusive=True)

@@ -28,6 +28,8 @@ from runvitals.store.samples.sqlite.database import Format
 from runvitals.store.samples.sqlite.stored_batches import StoredBatches
 
 NAME = "log.db"
+UNFINISHED_NAME = f"{NAME}.unfinished"
+"""The log of a store that is being restored, until all of it is there."""
 _PAIRING = """
     -- The metadata store that assigned the ids: no row, or one (see `runvitals.server.pairing.pairing`).
     CREATE TABLE pairing (id TEXT NOT NULL, starts INTEGER NOT NULL, catalogue TEXT NOT NULL)"""
@@ -315,13 +317,21 @@ class Log:
 
 
 def check_exists(folder: str, has_samples: bool) -> None:
-    """Check that a store with samples has a log.
+    """Check that a store with samples has a log, and that one without is new.
 
     Raises:
-        StoreError: it does not: the samples that were acknowledged last are missing.
+        StoreError: it has none: the samples that were acknowledged last are missing, or a restore was
+            interrupted.
     """
     path = os.path.join(folder, NAME)
-    if has_samples and not os.path.exists(path):
+    if os.path.exists(path):
+        return
+    if os.path.exists(os.path.join(folder, UNFINISHED_NAME)):
+        raise StoreError(
+            f"{folder} is half restored from a backup: repeat `runvitals restore`, "
+            f"or delete {UNFINISHED_NAME} there"
+        )
+    if has_samples:
         raise StoreError(
             f"{path} is missing: it contained the newest samples. Restore it from a backup, or create a new "
             "one with `runvitals store repair`"
