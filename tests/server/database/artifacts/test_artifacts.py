@@ -359,7 +359,7 @@ def test_what_was_deleted_meanwhile_is_not_linked(
     def link(connection: Connection) -> None:
         add_link(connection, version.collection.id, version.id, T0, NOBODY)
 
-    with pytest.raises(UnknownArtifact, match="it was deleted"):
+    with pytest.raises(ArtifactConflict, match="is deleted: it cannot be linked"):
         artifacts.links._database.write(link)
 
 
