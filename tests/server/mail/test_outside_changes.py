@@ -90,8 +90,10 @@ def test_administrators(accounts: AccountStore, sent: Send) -> None:
     ]
 
 
-def test_deleted_users(accounts: AccountStore, sent: Send, clock: SetClock) -> None:
-    users = ScimUsers(accounts, SCIM, LATER_MS, "https://runs.lab.example")
+def test_deleted_users(
+    metadata_store: MetadataStore, accounts: AccountStore, sent: Send, clock: SetClock
+) -> None:
+    users = ScimUsers(metadata_store, SCIM, LATER_MS, "https://runs.lab.example")
     users.delete(accounts.users.by_name("bob"))
     # The address is not held: somebody else may have it now.
     accounts.users.create("bob-2", CLI, T0, address="bob@example.org", verified=True)
