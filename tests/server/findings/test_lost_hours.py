@@ -266,7 +266,7 @@ def test_the_client_and_the_command_give_the_same(
     told = json.loads(capsys.readouterr().out)
     assert [cause["id"] for cause in told["causes"]] == ["idle", "input_bound_cpu"]
     assert {loss["run"] for loss in told["runs"]} == {"a", "b"}
-    assert main(["findings", "--team", "vision"]) == 1
+    assert main(["findings", "--team", "vision"]) == 2
     assert "--team needs --server" in capsys.readouterr().err
 
 
@@ -301,6 +301,6 @@ def test_the_command_tells_what_the_organisation_lost(
     ]
     (status, output) = statuses["bob"]
     assert (status, output.out) == (1, "")
-    assert main([*words, "--project", "digits"]) == 1
-    assert main(["findings", "--organisation"]) == 1
+    assert main([*words, "--project", "digits"]) == 2
+    assert main(["findings", "--organisation"]) == 2
     assert "--organisation needs --server" in capsys.readouterr().err
