@@ -139,19 +139,23 @@ class Browser:
 
     def call(self, method: str, **params: Any) -> dict[str, Any]:
         """The answer of a DevTools method; events that come meanwhile are taken in."""
-        self._last_id += 1
-        message: dict[str, Any] = {"id": self._last_id, "method": method, "params": params}
-        if self._session:
-            message["sessionId"] = self._session
-        self._socket.send(json.dumps(message))
+        number = self._send(method, **params)
         while True:
             reply = json.loads(self._socket.recv(timeout=PATIENCE_S))
-            if reply.get("id") == self._last_id:
+            if reply.get("id") == number:
                 if "error" in reply:
                     raise AssertionError(f"{method}: {reply['error']['message']}")
                 result: dict[str, Any] = reply["result"]
                 return result
             self._take(reply)
+
+    def _send(self, method: str, **params: Any) -> int:
+        self._last_id += 1
+        message: dict[str, Any] = {"id": self._last_id, "method": method, "params": params}
+        if self._session:
+            message["sessionId"] = self._session
+        self._socket.send(json.dumps(message))
+        return self._last_id
 
     def _take(self, event: dict[str, Any]) -> None:
         params = event.get("params", {})
@@ -162,6 +166,8 @@ class Browser:
         elif event.get("method") == "Runtime.exceptionThrown":
             details = params["exceptionDetails"]
             self.complaints.append(details.get("exception", {}).get("description", details["text"]))
+        elif event.get("method") == "Page.javascriptDialogOpening" and params["type"] == "beforeunload":
+            self._send("Page.handleJavaScriptDialog", accept=True)  # leave, whatever is not saved
 
     def resize(self, width: int, height: int, dark: bool = False, scale: float = 1) -> None:
         """The window in CSS pixels, whether the system prefers dark colours, and its dots for a CSS pixel."""
