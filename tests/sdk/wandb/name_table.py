@@ -1,6 +1,8 @@
 """Tries each public name of W&B's installed package; writes the table of docs/reference/wandb-names.md.
 
-.venv/bin/python -m tests.sdk.wandb.name_table
+.venv/bin/python -m tests.sdk.wandb.name_table [FILE]
+
+Run it as a process of its own: the names of W&B's package depend on which of its modules were imported before.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ import importlib.util
 import inspect
 import pkgutil
 import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -181,4 +184,4 @@ use writes this page.
 
 
 if __name__ == "__main__":
-    PAGE.write_text(page())
+    Path(sys.argv[1] if len(sys.argv) > 1 else PAGE).write_text(page())
