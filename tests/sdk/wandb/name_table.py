@@ -2,7 +2,7 @@
 
 .venv/bin/python -m tests.sdk.wandb.name_table [FILE]
 
-Run it as a process of its own: the names of W&B's package depend on which of its modules were imported before.
+Run it as a process of its own: which names W&B's package has depends on its modules that were imported.
 """
 
 from __future__ import annotations
