@@ -224,7 +224,10 @@ def test_quantiles_of_histograms_in_queries(receiving: Receiving, now_ns: int, t
     for minute in range(3):
         times = 1 if temporality == DELTA else minute + 1
         counts = [0, 2 * times, 4 * times, 4 * times]
-        about: dict[str, Any] = {"start_time_unix_nano": now_ns - 600 * S, "time_unix_nano": now_ns + (minute - 3) * 60 * S}
+        about: dict[str, Any] = {
+            "start_time_unix_nano": now_ns - 600 * S,
+            "time_unix_nano": now_ns + (minute - 3) * 60 * S,
+        }
         about |= {"count": 10 * times, "sum": 3.0 * times}
         points.append({**about, "bucket_counts": counts, "explicit_bounds": [0.1, 0.25, 0.5]})
         one = size.exponential_histogram.data_points.add(**about, scale=3, zero_count=2 * times)
