@@ -18,6 +18,11 @@ from runvitals.cli import server
 from runvitals.server.database.database import FURTHER_CONNECTIONS, POOLED_CONNECTIONS
 from runvitals.store.samples.clickhouse import parse_address
 
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
 DEPLOY = Path(__file__).parents[2] / "deploy"
 COMPOSE = DEPLOY / "compose" / "compose.yaml"
 # Two more for locks and for notifications.
@@ -32,6 +37,16 @@ def test_the_image_has_fixed_versions_of_the_packages_that_are_needed() -> None:
     for requirement in requirements:
         if requirement.marker and any(requirement.marker.evaluate({"extra": extra}) for extra in extras):
             assert fixed[canonicalize_name(requirement.name)] in requirement.specifier
+
+
+def test_the_image_is_built_from_all_that_the_wheel_needs() -> None:
+    lines = (DEPLOY / "Dockerfile.dockerignore").read_text().splitlines()
+    sent = {line[1:] for line in lines if line.startswith("!")}
+    project = tomllib.loads((DEPLOY.parent / "pyproject.toml").read_text())
+    wheel = project["tool"]["hatch"]["build"]["targets"]["wheel"]
+    needed = {"pyproject.toml", "hatch_build.py", "web", project["project"]["readme"]}
+    needed |= {*wheel["packages"], *wheel["force-include"], *project["project"]["license-files"]}
+    assert {path for path in needed if path not in sent and path.split("/")[0] not in sent} == set()
 
 
 def test_the_compose_file_is_valid() -> None:

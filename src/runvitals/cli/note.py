@@ -13,7 +13,7 @@ from runvitals.cli.run_changes import ChangeableRuns, add_runs, change_each
 def add(subparsers: Any) -> None:
     """Add `runvitals note` to the parser."""
     parser = subparsers.add_parser("note", help=COMMANDS["note"])
-    parser.add_argument("--append", action="store_true", help="after the notes that there are")
+    parser.add_argument("--append", action="store_true", help="keep the present notes, and write after them")
     add_runs(parser, several=False)
     parser.add_argument("text", metavar="TEXT", help="Markdown; - reads standard input")
 

@@ -37,8 +37,8 @@ from runvitals.store.samples.clickhouse import ClickHouseStore, parse_address
 from runvitals.store.samples.migration import migrate
 from runvitals.store.samples.sqlite import SqliteChunks
 from runvitals.store.samples.sqlite.backup import has_store
+from runvitals.store.samples.sqlite.log import UNFINISHED
 
-_UNFINISHED: Final = ".unfinished"
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -116,7 +116,7 @@ def _copy_checked(source: str, target: str, sha256: str) -> None:
     Raises:
         StoreError: it is not the one that was backed up. The copy has another name.
     """
-    unfinished = f"{target}{_UNFINISHED}"  # a server recognizes that of the log: `log.UNFINISHED_NAME`
+    unfinished = f"{target}{UNFINISHED}"  # no server starts with a log that has this name
     with suppress(FileNotFoundError):
         os.unlink(unfinished)  # of a restore that was killed
     private_files.create(unfinished, exclusive=True)

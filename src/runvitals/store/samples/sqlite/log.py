@@ -28,8 +28,8 @@ from runvitals.store.samples.sqlite.database import Format
 from runvitals.store.samples.sqlite.stored_batches import StoredBatches
 
 NAME = "log.db"
-UNFINISHED_NAME = f"{NAME}.unfinished"
-"""The log of a store that is being restored, until all of it is there."""
+UNFINISHED = ".unfinished"
+"""Ends the name of a file of a store that is being restored, until all of it is there."""
 _PAIRING = """
     -- The metadata store that assigned the ids: no row, or one (see `runvitals.server.pairing.pairing`).
     CREATE TABLE pairing (id TEXT NOT NULL, starts INTEGER NOT NULL, catalogue TEXT NOT NULL)"""
@@ -326,10 +326,10 @@ def check_exists(folder: str, has_samples: bool) -> None:
     path = os.path.join(folder, NAME)
     if os.path.exists(path):
         return
-    if os.path.exists(os.path.join(folder, UNFINISHED_NAME)):
+    if os.path.exists(path + UNFINISHED):
         raise StoreError(
             f"{folder} is half restored from a backup: repeat `runvitals restore`, "
-            f"or delete {UNFINISHED_NAME} there"
+            f"or delete {NAME}{UNFINISHED} there"
         )
     if has_samples:
         raise StoreError(
