@@ -9,10 +9,10 @@ import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
+from runvitals.base.parallel_work import failures_of
 from runvitals.base.progress import TransferProgress
 from runvitals.model.artifact_names import checked_path
 from runvitals.model.artifacts import ArtifactEntry
@@ -162,13 +162,5 @@ def _is_kept_or_readable(entry: ArtifactEntry) -> bool:
 
 def _do_all(work: Callable[..., None], items: Sequence[object]) -> None:
     """Do something with each item, several at a time; what fails first is raised, and no other begun."""
-    if len(items) <= 1:
-        for item in items:
-            work(item)
-        return
-    threads = ThreadPoolExecutor(min(_AT_ONCE, len(items)), "runvitals-files")
-    try:
-        for _ in threads.map(work, items):
-            pass
-    finally:
-        threads.shutdown(cancel_futures=True)
+    for error in failures_of(work, items, _AT_ONCE):
+        raise error

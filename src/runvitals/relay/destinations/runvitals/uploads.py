@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from runvitals.base.http_client import ServerResponse
 from runvitals.base.json_codec import dumps, loads
+from runvitals.base.parallel_work import failures_of
 from runvitals.journal import paths
 from runvitals.model import small_files
 from runvitals.model.limits import PIECE_BYTES, SMALL_FILE_BYTES
@@ -121,22 +121,7 @@ class FileUploads:
 
     def _do_all(self, work: Callable[[Any], None], items: Sequence[Any]) -> None:
         """Do something with each item, several at a time; raise what stopped one, and begin no more then."""
-        threads = min(self._at_once, len(items))
-        if threads <= 1:
-            for item in items:
-                work(item)
-            return
-        failures: list[Exception] = []
-
-        def do(item: Any) -> None:
-            if not failures:
-                try:
-                    work(item)
-                except Exception as error:  # noqa: BLE001 - raised below
-                    failures.append(error)
-
-        with ThreadPoolExecutor(threads, "runvitals-upload") as pool:
-            list(pool.map(do, items))
+        failures = failures_of(work, items, self._at_once)
         for error in sorted(failures, key=lambda error: isinstance(error, Unfinished)):
             raise error
 
