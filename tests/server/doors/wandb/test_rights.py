@@ -175,3 +175,21 @@ def test_uploads_need_no_token_where_requests_do(tmp_path_factory: pytest.TempPa
     with serving(tmp_path_factory.mktemp("tokens"), token_required=True) as served:
         address = f"{served.url}/wandb/signed/run-files/{'A' * 80}"
         assert httpx.put(address, content=b"x", timeout=PATIENCE_S).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        ('upsertModel(input: {name: "wrong", description: "%s"}) { inserted }' % ("x" * 501), "too long"),
+        ('upsertModel(input: {name: "%s"}) { inserted }' % ("x" * 129), "invalid project name"),
+        (
+            'createArtifact(input: {entityName: "bo", projectName: "digits", artifactTypeName: "d", '
+            'digest: "d", digestAlgorithm: MANIFEST_MD5, ttlDurationSeconds: "--5"}) { artifact { id } }',
+            "expected an integer",
+        ),
+    ],
+)
+def test_wrong_values_are_errors_of_the_client(users: Users, operation: str, message: str) -> None:
+    response = users.graphql("bo", f"mutation {{ {operation} }}")
+    assert response["errors"][0]["extensions"]["code"] == 422
+    assert message in response["errors"][0]["message"]

@@ -17,6 +17,7 @@ from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, nod
 from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_ids import RESUMED_LINES, SECTION, ClientRun, find_run
+from runvitals.server.doors.wandb.run_nodes import iso_time
 from runvitals.server.doors.wandb.run_settings import (
     config_values,
     internal_values,
@@ -220,6 +221,7 @@ def _finish(
         "name": upsert.run.name,
         "displayName": row.name,
         "project": project,
+        "createdAt": iso_time(row.started_ms),
         "sweepName": sweep,
         "historyLineCount": 0,  # a client that resumes the run has asked for it before
     }
