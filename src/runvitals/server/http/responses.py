@@ -7,10 +7,11 @@ from collections.abc import Callable, Collection
 from itertools import islice
 from typing import Any
 
-from fastapi import HTTPException, Request
 from fastapi.responses import Response
 from pydantic_core import to_json
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.server.http.bodies import ErrorAnswer
 from runvitals.server.library.run_library import OpenedRun, RunView

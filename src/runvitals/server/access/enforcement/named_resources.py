@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.model.registry_names import project_of_registry

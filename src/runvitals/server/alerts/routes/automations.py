@@ -15,7 +15,6 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.automations import (
     Automation,
     CallWebhook,
@@ -37,7 +36,7 @@ from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.teams.routes.parameters import TheTeam, entity_of
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NameTaken, NotFound

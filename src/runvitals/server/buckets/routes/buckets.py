@@ -10,7 +10,6 @@ from pydantic import Field
 
 from runvitals.server.access.actions import Action
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.buckets.check import check_bucket
 from runvitals.server.buckets.routes.bucket_models import BucketSchema, BucketsPage, Provider, bucket_schema
@@ -20,7 +19,7 @@ from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.store.files.bucket_location import SECRETS, BucketLocation, checked_bucket, checked_prefix
 

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.names import DEFAULT_PROJECT, can_be_addressed

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from runvitals.sdk.run_names import names_of
 from runvitals.server.access.actions import Action

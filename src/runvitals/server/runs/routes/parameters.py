@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Path, Query, Request
+from fastapi import Depends, Path, Query
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.journal.paths import check_run_id
 from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term

@@ -12,7 +12,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import ServiceAccount, User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.artifacts.routes.artifacts import TheProjectNumber
 from runvitals.server.database.stored_json import stored_object
@@ -23,7 +23,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.projects import NOBODY
 from runvitals.server.runs.routes.parameters import ProjectNumber
 from runvitals.server.runs.storage.run_places import RunPlace
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.sweeps import control
 from runvitals.server.sweeps.commands import LOST_MS
 from runvitals.server.sweeps.configuration import InvalidConfiguration, shown_configuration

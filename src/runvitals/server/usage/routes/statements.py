@@ -12,7 +12,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
 from runvitals.server.access.principals import User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.account_services import AccountServices
 from runvitals.server.http.bodies import RequestBody, ResponseBody
@@ -20,7 +20,7 @@ from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.http.same_origin import INERT_POLICY
 from runvitals.server.mail.message import Message, one_line
-from runvitals.server.service_parameters import TheAccess, TheServices
+from runvitals.server.service_parameters import TheAccess, TheRequester, TheServices
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.charges import MICRO
 from runvitals.server.usage.printed_statements import html_of, pdf_of
