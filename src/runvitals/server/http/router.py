@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from runvitals.model import json_values
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.immediate import call_without_threads
 
 ANY_METHOD: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _MAX_SHOWN: Final = 200
@@ -108,7 +109,7 @@ class LazyRoute(BaseRoute):
     @cached_property
     def api_route(self) -> APIRoute:
         """FastAPI's route, which analyses the function and its dependencies."""
-        return self._route_class(
+        route = self._route_class(
             self.path,
             self.endpoint,
             methods=set(self.methods),
@@ -117,6 +118,8 @@ class LazyRoute(BaseRoute):
             include_in_schema=self.include_in_schema,
             **self._options,
         )
+        call_without_threads(route.dependant)
+        return route
 
     @cached_property
     def _compiled(self) -> tuple[re.Pattern[str], dict[str, Convertor[Any]]]:

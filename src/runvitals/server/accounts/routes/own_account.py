@@ -11,6 +11,7 @@ from runvitals.server.access.control import unauthenticated
 from runvitals.server.access.requester import Requester, TheRequester
 from runvitals.server.accounts.storage.sessions import SessionRow
 from runvitals.server.audit.storage.audit import Actor
+from runvitals.server.http.immediate import immediate
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +35,7 @@ class Owner:
         return self.requester.session
 
 
+@immediate
 def owner_of(requester: TheRequester) -> Owner:
     """The user who makes the request, by session or by key."""
     if requester.user_id is None:
@@ -41,6 +43,7 @@ def owner_of(requester: TheRequester) -> Owner:
     return Owner(requester.user_id, requester.name, requester)
 
 
+@immediate
 def signed_in_owner(requester: TheRequester) -> Owner:
     """The user who makes the request, by session."""
     owner = owner_of(requester)
