@@ -20,7 +20,6 @@ from runvitals.server.access.identification.authentication import WANDB_SIGNED
 from runvitals.server.access.permission import needs
 from runvitals.server.artifacts.storage.artifact_store import ArtifactStore
 from runvitals.server.artifacts.storage.rows import Entry, UnknownArtifact
-from runvitals.server.doors.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.doors.signed_paths import DOWNLOAD_MS, address_in_use, signed_address
 from runvitals.server.doors.wandb.artifact_nodes import (
     FileOfVersion,
@@ -37,6 +36,7 @@ from runvitals.server.doors.wandb.executor import InvalidArgument
 from runvitals.server.doors.wandb.run_nodes import find_project
 from runvitals.server.files.received_files import ReceivedFiles
 from runvitals.server.files.routes.bucket_redirect import bucket_redirect
+from runvitals.server.files.routes.incoming_file import PIECE_BYTES, Incoming, receive_file
 from runvitals.server.http.content_response import content_response
 from runvitals.server.http.errors import http_error
 from runvitals.server.http.request_errors import HttpRejection
