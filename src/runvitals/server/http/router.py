@@ -23,6 +23,7 @@ from starlette.types import Receive, Scope, Send
 
 from runvitals.model import json_values
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.immediate import call_without_threads
 from runvitals.server.http.plain_routes import PlainRoute
 
 ANY_METHOD: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
@@ -109,7 +110,7 @@ class LazyRoute(BaseRoute):
     @cached_property
     def api_route(self) -> APIRoute:
         """FastAPI's route, which analyses the function and its dependencies."""
-        return self._route_class(
+        route = self._route_class(
             self.path,
             self.endpoint,
             methods=set(self.methods),
@@ -118,6 +119,8 @@ class LazyRoute(BaseRoute):
             include_in_schema=self.include_in_schema,
             **self._options,
         )
+        call_without_threads(route.dependant)
+        return route
 
     @cached_property
     def _compiled(self) -> tuple[re.Pattern[str], dict[str, Convertor[Any]]]:

@@ -14,6 +14,7 @@ from runvitals.server.alerts.delivery.channel import DeliveryFailed, title_of
 from runvitals.server.alerts.delivery.channels import Channels
 from runvitals.server.events.outbox import ChannelResponse, OutboxTable, StoredNotification
 from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import PageRequest, ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess
@@ -61,6 +62,7 @@ class ReceiverResponse(ResponseBody):
     took_ms: int
 
 
+@immediate
 def channels_of(request: Request) -> Channels:
     """Return those of the application."""
     return shared_services_of(request).channels

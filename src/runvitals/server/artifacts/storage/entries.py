@@ -6,7 +6,17 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
-from sqlalchemy import ColumnElement, Connection, Select, delete, func, select, update
+from sqlalchemy import (
+    BindParameter,
+    ColumnElement,
+    Connection,
+    Select,
+    bindparam,
+    delete,
+    func,
+    select,
+    update,
+)
 
 from runvitals.model.artifact_names import checked_digest
 from runvitals.model.names import plain_text
@@ -27,6 +37,7 @@ from runvitals.server.files.storage.stored_files import STORED_FILE, StoredFile,
 _ROWS: Final = 2000
 """Entries in one transaction: others that write wait no longer than for these."""
 _DIGESTS: Final = 500
+MAX_PATHS: Final = 500
 _OWNER: Final = artifact_collection.alias("owner")
 """The sequence that a version was logged to; it may be a member of portfolios of other projects."""
 
@@ -109,11 +120,10 @@ class EntryTable:
         return next(iter(self.named(version_id, [path])), None)
 
     def named(self, version_id: int, paths: Sequence[str]) -> list[Entry]:
-        """Those entries of a version that have one of these paths, at most 500, by path."""
-        names = list(map(plain_text, paths[:_DIGESTS]))
-        statement = _entries(version_id).where(artifact_entry.c.path.in_(names))
+        """Those entries of a version that have one of these paths, at most `MAX_PATHS`, by path."""
+        parameters = {"version": version_id, "paths": list(map(plain_text, paths[:MAX_PATHS]))}
         with self._database.read() as connection:
-            return [_entry(row) for row in connection.execute(statement)]
+            return [_entry(row) for row in connection.execute(_NAMED, parameters)]
 
     def page(self, version_id: int, after: str, limit: int) -> list[Entry]:
         """Entries of a version by path, those after one."""
@@ -318,15 +328,27 @@ def _files_by_digest(
     }
 
 
-def _entries(version_id: int) -> Select[Any]:
+def _entries(version_id: int | BindParameter[Any]) -> Select[Any]:
     return (
-        select(artifact_entry, stored_file.c.sha256, func.coalesce(stored_file.c.place, 0).label("place"))
+        select(artifact_entry, *(column.label(f"stored_{column.name}") for column in STORED_FILE))
         .outerjoin(stored_file, stored_file.c.id == artifact_entry.c.file_id)
         .where(artifact_entry.c.version_id == version_id)
         .order_by(artifact_entry.c.path)
     )
 
 
+# Made once: that takes as long as to carry it out.
+_NAMED: Final = _entries(bindparam("version")).where(
+    artifact_entry.c.path.in_(bindparam("paths", expanding=True))
+)
+
+
 def _entry(row: Any) -> Entry:
     extra = None if row.extra is None else stored_object(row.extra, f"the note of {row.path!r}")
-    return Entry(row.path, row.digest, row.bytes, row.reference, row.birth_id, extra, row.sha256, row.place)
+    sha256 = row.stored_sha256
+    stored = (
+        None
+        if sha256 is None
+        else StoredFile(sha256, row.stored_bytes, row.stored_media_type, row.stored_place)
+    )
+    return Entry(row.path, row.digest, row.bytes, row.reference, row.birth_id, extra, sha256, stored)

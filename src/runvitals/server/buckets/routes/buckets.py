@@ -17,6 +17,7 @@ from runvitals.server.buckets.storage.buckets import BucketInUse
 from runvitals.server.buckets.team_buckets import TeamBuckets
 from runvitals.server.http.bodies import RequestBody
 from runvitals.server.http.errors import InvalidFields, checking
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.service_parameters import TheAccess, TheRequester
@@ -73,6 +74,7 @@ class ChangedBucket(RequestBody):
     direct: bool | None = Field(None, description="As of a new bucket; null: unchanged.")
 
 
+@immediate
 def team_buckets(request: Request) -> TeamBuckets:
     """Return the file stores of teams."""
     return shared_services_of(request).team_buckets

@@ -20,6 +20,7 @@ from runvitals.server.charts.overlay.plan import MetricNames
 from runvitals.server.charts.overlay.run_reading import RunReading
 from runvitals.server.charts.routes import overlay_models as models
 from runvitals.server.http.csv_response import csv_response
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.open_streams import EventStream
 from runvitals.server.http.responses import INVALID_PARAMETER, json_bytes, json_response, problem_headers
 from runvitals.server.http.router import Router
@@ -101,6 +102,7 @@ TheScale = Annotated[
 ]
 
 
+@immediate
 def requested_part(
     points: Annotated[int, Query(ge=2, le=2000, description="Of each line, at most.")] = 300,
     x0: Place = None,

@@ -157,13 +157,6 @@ class StoredFileTable:
             row = connection.execute(statement).first()
         return None if row is None else StoredFile(*row)
 
-    def stored(self, sha256: str, place: int) -> StoredFile | None:
-        """A file that anybody has; None if nobody has. Check first whether the requester may read it."""
-        same = select(*STORED_FILE).where(stored_file.c.sha256 == sha256, stored_file.c.place == place)
-        with self._database.read() as connection:
-            row = connection.execute(same).first()
-        return None if row is None else StoredFile(*row)
-
     def place_of_run(self, run_id: int) -> int:
         """Where the files of a run are kept: see `StoredFile`."""
         return self._place_of(select(project.c.entity_id).join(run).where(run.c.id == run_id))

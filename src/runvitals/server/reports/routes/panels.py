@@ -142,7 +142,7 @@ async def panel_file(request: Request, requested: ThePanel, sha256: Sha256) -> R
     for named in await reader.library.named([run["id"]], place):
         content = await named.opened.use(lambda view: view.content(sha256, _refuse_artifact), quick=True)
         if content is not None:
-            return content_response(request, content, sha256)
+            return await run_in_threadpool(content_response, request, content, sha256)
     raise nothing
 
 

@@ -14,6 +14,7 @@ from runvitals.server.access.principals import ServiceAccount, User
 from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.http.errors import DetailedError, InvalidFields
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.projects.storage.owned_projects import ProjectDetail
@@ -35,6 +36,7 @@ REPORT = "/reports/{report}"
 router = Router()
 
 
+@immediate
 def the_report(report: str, request: Request, access: TheAccess) -> ProjectItem:
     """Return the report of the path; `needs` has looked it up and decided."""
     item: ProjectItem = request.state.report
@@ -44,6 +46,7 @@ def the_report(report: str, request: Request, access: TheAccess) -> ProjectItem:
 TheReport = Annotated[ProjectItem, Depends(the_report)]
 
 
+@immediate
 def the_user_id(requester: TheRequester) -> int:
     """Return the id of the user.
 

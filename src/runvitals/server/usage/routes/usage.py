@@ -17,6 +17,7 @@ from runvitals.server.access.resources import Account, Entity, Organisation
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.csv_response import csv_text
 from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.immediate import immediate
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.service_parameters import TheAccess, TheRequester
@@ -75,6 +76,7 @@ class UsageReport(ResponseBody):
     forecast: float | None = Field(description="What the month will have cost; None: not known.")
 
 
+@immediate
 def usage_reports(request: Request) -> UsageReports:
     """Return the reports of this server."""
     return shared_services_of(request).usage_reports
