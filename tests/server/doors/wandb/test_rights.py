@@ -128,9 +128,11 @@ def test_a_sweep_belongs_to_who_made_it(users: Users) -> None:
         users.graphql("rita", UPSERT_SWEEP, id=sweep["id"], state="CANCELED"),
         users.graphql("ina", UPSERT_SWEEP, id=sweep["id"], state="CANCELED"),
         users.graphql("rita", CREATE_AGENT, project="search", entity="bo", sweep=sweep["name"]),
-        users.graphql("rita", HEARTBEAT, id=number),
     ):
         assert refused["errors"][0]["extensions"]["code"] in (403, 404), refused
+    # As for an agent whose sweep was deleted: numbers of agents say nothing to others.
+    told = users.graphql("rita", HEARTBEAT, id=number)["data"]["agentHeartbeat"]
+    assert json.loads(told["commands"]) == [{"type": "exit"}]
     assert users.graphql("bo", UPSERT_SWEEP, id=sweep["id"], state="CANCELED")["data"]["upsertSweep"]
     events = users.served.metadata_store.accounts.audit.page(AuditFilter(action="sweep.*"))
     assert [(event.action, event.project, event.after) for event in events if event.outcome == "ok"] == [

@@ -53,11 +53,12 @@ def draft_to_complete(context: GraphQLContext, number: int) -> Version:
 
 def collection_for(context: GraphQLContext, id: str, action: Action) -> Collection:
     """Return a collection with which the requester may do something."""
+    what = f"collection of artifacts {id!r}"
     try:
         row = artifacts_of(context).collections.get(collection_number(id))
     except UnknownArtifact:
-        raise not_found(f"collection of artifacts {id!r}") from None
-    require(context, action, project_of(context, row))
+        raise not_found(what) from None
+    require(context, action, project_of(context, row), what=what)
     return row
 
 
