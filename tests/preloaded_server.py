@@ -15,7 +15,7 @@ import uvloop  # noqa: F401
 
 import runvitals.cli.backup
 import runvitals.cli.server
-import runvitals.server.background.work
+import runvitals.server.background.work  # noqa: F401
 from runvitals.server.build import build_server
 from runvitals.server.http.router import lazy_routes
 from runvitals.server.metadata_store import open_metadata_store
