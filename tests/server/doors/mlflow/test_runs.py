@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any
 
 import httpx
@@ -276,6 +277,14 @@ def test_delete_and_restore(call: Call, experiment: str) -> None:
     assert call("POST", "runs/restore", run_id=run) == {}
     assert call("POST", "runs/log-metric", run_id=run, **metric("m", 1.0)) == {}
     assert history(call, run, "m") == [(1.0, T0, 0)]
+
+
+def test_of_values_for_a_param_at_once_one_is_kept(call: Call, experiment: str) -> None:
+    run = created(call, experiment)
+    log = partial(call, "POST", "runs/log-parameter", run_id=run, key="rank")
+    with ThreadPoolExecutor(6) as threads:
+        sent = [threads.submit(log, value=str(rank)) for rank in range(6)]
+    assert sum(each.result() == {} for each in sent) == 1
 
 
 def test_params_do_not_change_and_tags_do(call: Call, experiment: str) -> None:

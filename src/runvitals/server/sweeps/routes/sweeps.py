@@ -123,8 +123,7 @@ def create_sweep(
     try:
         source = from_json(sent.configuration)
     except InvalidConfiguration as error:
-        fields = (problem.partition(": ") for problem in error.problems)
-        raise InvalidFields({f"configuration.{where}": what for where, _, what in fields}) from None
+        raise InvalidFields(dict(map(_field_problem, error.problems))) from None
     prior = [_prior_run(access, requester, project, run_id) for run_id in sent.prior_runs]
     principal = requester.principal
     new = NewSweep(
@@ -141,6 +140,12 @@ def create_sweep(
     for run in prior:
         access.metadata_store.sweeps.runs.begin(row.id, run.uid, run.run_id, access.clock())
     return _to_response(access, requester, access.metadata_store.sweeps.sweeps.get(row.id))
+
+
+def _field_problem(problem: str) -> tuple[str, str]:
+    """Return the field that a problem of a configuration is about, and the problem."""
+    where, colon, what = problem.partition(": ")
+    return (f"configuration.{where}", what) if colon else ("configuration", problem)
 
 
 def _prior_run(access: AccessControl, requester: Requester, project: int, run_id: str) -> RunPlace:
