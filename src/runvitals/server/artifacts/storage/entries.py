@@ -23,6 +23,7 @@ from runvitals.model.names import plain_text
 from runvitals.server.artifacts.storage.manifest import checked_entries, checked_size
 from runvitals.server.artifacts.storage.rows import NO_MANIFEST, ArtifactConflict, Entry, UnknownArtifact
 from runvitals.server.database.database import Database, put_rows
+from runvitals.server.database.shared_commits import SharedCommits
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.artifacts import (
     artifact_collection,
@@ -32,7 +33,7 @@ from runvitals.server.database.tables.artifacts import (
     artifact_version,
 )
 from runvitals.server.database.tables.runs import run_file, stored_file
-from runvitals.server.files.storage.stored_files import STORED_FILE, StoredFile, ensure_file
+from runvitals.server.files.storage.stored_files import STORED_FILE, StoredFile, ensure_files
 
 _ROWS: Final = 2000
 """Entries in one transaction: others that write wait no longer than for these."""
@@ -178,6 +179,15 @@ class EntryTable:
             return connection.execute(select(columns.path).where(*same).limit(1)).scalar()
 
 
+class _AddedContent(NamedTuple):
+    """A content that a project has got."""
+
+    project_id: int
+    digest: str
+    file: StoredFile
+    now_ms: int
+
+
 class ContentTable:
     """The contents that projects have for their artifacts, by the digest that clients use.
 
@@ -186,6 +196,7 @@ class ContentTable:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._added = SharedCommits(self._add_all)
 
     def known(self, project_id: int, digests: Iterable[str], now_ms: int) -> set[str]:
         """Those of some contents that a project has; they are kept for some days from now on."""
@@ -203,13 +214,25 @@ class ContentTable:
         return self._database.write(work) if checked else set()
 
     def add(self, project_id: int, digest: str, file: StoredFile, now_ms: int) -> None:
-        """Note that a project has a content, which is in the file store. Durable."""
-        checked_digest(digest)
+        """Note that a project has a content, which is in the file store. Durable.
 
+        Those of requests that arrive at the same time are written together.
+        """
+        self._added.add(_AddedContent(project_id, checked_digest(digest), file, now_ms))
+
+    def _add_all(self, added: Sequence[_AddedContent]) -> None:
         def work(connection: Connection) -> None:
-            number = ensure_file(connection, file, now_ms)
-            row = {"project_id": project_id, "digest": digest, "file_id": number, "used_ms": now_ms}
-            put_rows(connection, artifact_content, [row])
+            numbers = ensure_files(connection, {one.file: one.now_ms for one in added})
+            rows = [
+                {
+                    "project_id": one.project_id,
+                    "digest": one.digest,
+                    "file_id": numbers[one.file.sha256, one.file.place],
+                    "used_ms": one.now_ms,
+                }
+                for one in added
+            ]
+            put_rows(connection, artifact_content, rows)
 
         self._database.write(work)
 
