@@ -197,3 +197,29 @@ def test_an_administrator_changes_the_rules(page: Browser, shelf: Shelf) -> None
     click(page, "[aria-label=Rules] button", "Add")
     shown(page, "is a viewer of the team", "[aria-label=Rules] [role=alert]")
     assert shelf.ask("vera", "GET", shelf.path)["protected_aliases"] == ["champion", "production"]
+
+
+def test_a_registry_of_the_organisation_has_teams_and_automations(page: Browser, shelf: Shelf) -> None:
+    path = "/teams/organisation/registries"
+    shelf.ask("rita", "POST", path, {"name": "gate"})
+    shelf.ask("rita", "PUT", f"{path}/gate/admins/bob")
+    shelf.ask("rita", "POST", "/teams/organisation/webhooks", {"name": "ci", "url": "https://ci.example/"})
+    signed_in(page, "bob")
+    page.open("/organisation/-/registries/gate/automations")
+    shown(page, "No automations", "main")
+    typed(page, "Name of a team", "vision")
+    click(page, "[aria-label=Rules] form:has([aria-label='Name of a team']) button", "Add")
+    page.wait("document.querySelector('[aria-label=\"Remove the team vision\"]') !== null")
+    click(page, "main button", "New automation")
+    shown(page, "ci", "dialog")
+    fill(page, "Name", "to the CI", "dialog")
+    fill(page, "Mail users", "carol", "dialog")
+    click(page, "dialog button", "Save")
+    shown(page, "to the CI", "main table")
+    (made,) = shelf.ask("carol", "GET", f"{path}/gate/automations")["automations"]
+    assert made["actions"] == [{"kind": "mail", "members": ["carol"]}]
+    looked_at(page, "gate")
+    signed_in(page, "rita")
+    page.open("/-/organisation/integrations")
+    shown(page, "https://ci.example/", "main")
+    looked_at(page, "integrations")
