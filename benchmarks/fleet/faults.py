@@ -1,7 +1,8 @@
-"""The servers of `deploy/compose/compose.yaml` as processes, behind nginx, and what happens when parts of them fail.
+"""The servers of `deploy/compose/compose.yaml` as processes behind nginx, and what happens when parts fail.
 
-Their commands and environment are those of the file, apart from addresses and folders. Hosts send through the
-proxy all the time, and repeat what was not acknowledged. At the end each value is compared with what was sent.
+Their commands and environment are those of the file, apart from addresses and folders. Hosts send through
+the proxy all the time, and repeat what was not acknowledged. At the end each value is compared with what was
+sent.
 """
 
 from __future__ import annotations

@@ -53,6 +53,21 @@ def field_name(path: Sequence[str | int]) -> str:
 
 
 @contextmanager
+def answering(
+    status: int, kind: type[Exception] | tuple[type[Exception], ...] = ValueError
+) -> Iterator[None]:
+    """Answer an error of a kind, or of one of several, with a status and the text of the error.
+
+    Raises:
+        HTTPException: such an error was raised.
+    """
+    try:
+        yield
+    except kind as error:
+        raise HTTPException(status, str(error)) from None
+
+
+@contextmanager
 def checking(field: str) -> Iterator[None]:
     """Answer a ValueError as 422 of a field. Subclasses, which are conflicts with the present state, stay.
 

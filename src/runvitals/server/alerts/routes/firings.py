@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Final, Literal
 
-from fastapi import HTTPException, Path, Query
+from fastapi import Path, Query
 from pydantic import Field
 
 from runvitals.server.access.actions import Action
@@ -18,6 +18,7 @@ from runvitals.server.alerts.storage.destinations import KINDS
 from runvitals.server.alerts.storage.firings import Firing
 from runvitals.server.events.outbox import StoredNotification
 from runvitals.server.http.bodies import ResponseBody
+from runvitals.server.http.errors import answering
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.metadata_store import MetadataStore
@@ -126,10 +127,8 @@ def send_firing_again(
     [sent] = _notifications_of(access, [row])
     if notification not in {row_sent.id for row_sent in sent}:
         raise NotFound("there is no such notification")
-    try:
+    with answering(409):
         again = alerts.outbox.send_again(None, notification, access.clock())
-    except ValueError as error:
-        raise HTTPException(409, str(error)) from None
     return _show(again, _receiver_names(access.metadata_store, [again]), True)
 
 

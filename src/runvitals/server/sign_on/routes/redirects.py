@@ -36,7 +36,7 @@ from runvitals.server.accounts.routes.sign_in import (
 from runvitals.server.accounts.second_factors import FactorProof
 from runvitals.server.accounts.sign_in import Attempt, SignInRefused
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import DetailedError
+from runvitals.server.http.errors import DetailedError, answering
 from runvitals.server.http.router import Router
 from runvitals.server.mail import messages
 from runvitals.server.mail.notices import Notices
@@ -166,10 +166,8 @@ async def callback(
         )
         return _respond(request, outcome, access, services, requester, notices)
 
-    try:
+    with answering(404, UnknownProvider):
         response = await outside.workers.run(finish)
-    except UnknownProvider as error:
-        raise HTTPException(404, str(error)) from None
     response.delete_cookie(_cookie(request), path="/", secure=is_secure(request), httponly=True)
     return response
 

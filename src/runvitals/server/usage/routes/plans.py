@@ -5,12 +5,12 @@ from __future__ import annotations
 from datetime import date
 from typing import Annotated, Any, Literal
 
-from fastapi import HTTPException, Path
+from fastapi import Path
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
 from runvitals.server.http.bodies import RequestBody, ResponseBody
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.listing import ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
@@ -155,10 +155,8 @@ def put_plan(
 @router.delete("/billing/plans/{plan}", dependencies=[needs("billing:manage")], status_code=204)
 def remove_plan(plan: PlanName, reports: TheReports, access: TheAccess, requester: TheRequester) -> None:
     """Remove a plan that nobody has."""
-    try:
+    with answering(409, PlanInUse):
         reports.plans.remove(plan, requester.actor, access.clock())
-    except PlanInUse as error:
-        raise HTTPException(409, str(error)) from None
 
 
 @router.post(

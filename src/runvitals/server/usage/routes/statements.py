@@ -16,6 +16,7 @@ from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Organisation
 from runvitals.server.account_services import AccountServices
 from runvitals.server.http.bodies import RequestBody, ResponseBody
+from runvitals.server.http.errors import answering
 from runvitals.server.http.listing import ThePage
 from runvitals.server.http.router import Router
 from runvitals.server.http.same_origin import INERT_POLICY
@@ -182,11 +183,9 @@ def issue(
     draft: DraftId, request: Request, access: TheAccess, requester: TheRequester, services: TheServices
 ) -> dict[str, Any]:
     """Issue a draft as it is now, under the next number. It never changes again."""
-    try:
+    with answering(409, StatementConflict):
         statement, tell = _table(access).find(str(draft)), _telling(access, services)
         issued = _statements(request).issue(statement, requester.actor, tell)
-    except StatementConflict as error:
-        raise HTTPException(409, str(error)) from None
     return _to_rows(access, [issued])[0]
 
 
@@ -204,11 +203,9 @@ def cancel(
     services: TheServices,
 ) -> dict[str, Any]:
     """Cancel a statement by another one with negative amounts, the response. The month has a draft again."""
-    try:
+    with answering(409, StatementConflict):
         tell = _telling(access, services)
         cancelling = _statements(request).cancel(number, why.reason, requester.actor, tell)
-    except StatementConflict as error:
-        raise HTTPException(409, str(error)) from None
     return _to_rows(access, [cancelling])[0]
 
 
