@@ -142,9 +142,12 @@ async def _invalid_parameter(request: Request, error: Exception) -> JSONResponse
 
 
 def _value_text(name: str, problem: dict[str, Any]) -> str:
-    """The wrong value; not where it is or may contain a secret: that of a missing field is the whole body."""
+    """The wrong value; not where it is or may contain a secret.
+
+    That of a missing field is the whole body, that of a field whose name we do not know may be a password.
+    """
     value = problem.get("input")
-    if not name or is_secret_field(name) or _has_parts(value):
+    if not name or problem["type"] == "extra_forbidden" or is_secret_field(name) or _has_parts(value):
         return ""
     return f"={_shorten(value)}"
 
