@@ -1664,6 +1664,11 @@ export interface components {
             id: string;
             label: string;
         };
+        /** @description A channel or webhook. */
+        NamedReceiver: {
+            id: number;
+            name: string;
+        };
         /** @description A request that a version gets a protected alias. */
         NewAliasRequest: {
             alias: string;
@@ -2626,6 +2631,12 @@ export interface components {
             error: string | null;
             took_ms: number;
         };
+        /** @description The channels and webhooks of the organisation. */
+        Receivers: {
+            slack: components["schemas"]["NamedReceiver"][];
+            webhook: components["schemas"]["NamedReceiver"][];
+            apprise: components["schemas"]["NamedReceiver"][];
+        };
         /** @description New recovery codes, which are shown once. */
         RecoveryCodes: {
             recovery_codes: string[];
@@ -2714,6 +2725,20 @@ export interface components {
         /** @description A page of the members of a registry, by name. */
         RegistryMembersPage: {
             members: components["schemas"]["RegistryMember"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description The role of a team. */
+        RegistryTeamRole: {
+            /**
+             * @description Of all its members; those who may only look in the team read the registry.
+             * @enum {string}
+             */
+            role: "viewer" | "member" | "admin";
+        };
+        /** @description A page of the teams with a role in a registry, by name. */
+        RegistryTeamsPage: {
+            teams: components["schemas"]["RegistryMember"][];
             total: number;
             next: string | null;
         };
@@ -4047,6 +4072,8 @@ export interface components {
         Automation: {
             id: number;
             name: string;
+            /** @description The only registry of the organisation that it is about. */
+            registry: string | null;
             enabled: boolean;
             /**
              * @default {
@@ -5236,12 +5263,12 @@ export interface components {
             /** @description Of all its versions. */
             downloads: number;
         };
-        /** @description A member of a registry of the organisation. */
+        /** @description A user or team with a role in a registry of the organisation. */
         RegistryMember: {
             name: string;
             display_name: string;
             /** @enum {string} */
-            role: "viewer" | "member";
+            role: "viewer" | "member" | "admin";
             /** @description Since when they have the role. */
             created_ms: number;
         };
@@ -6011,6 +6038,7 @@ export type MlflowUnit = components['schemas']['MlflowUnit'];
 export type MovedRun = components['schemas']['MovedRun'];
 export type MyTeamsPage = components['schemas']['MyTeamsPage'];
 export type NamedProvider = components['schemas']['NamedProvider'];
+export type NamedReceiver = components['schemas']['NamedReceiver'];
 export type NewAliasRequest = components['schemas']['NewAliasRequest'];
 export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
 export type NewAutomation = components['schemas']['NewAutomation'];
@@ -6108,6 +6136,7 @@ export type RateEnd = components['schemas']['RateEnd'];
 export type RatesPage = components['schemas']['RatesPage'];
 export type Receiver = components['schemas']['Receiver'];
 export type ReceiverResponse = components['schemas']['ReceiverResponse'];
+export type Receivers = components['schemas']['Receivers'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type RegistriesPage = components['schemas']['RegistriesPage'];
 export type RegistryAdminsPage = components['schemas']['RegistryAdminsPage'];
@@ -6117,6 +6146,8 @@ export type RegistryCollectionsPage = components['schemas']['RegistryCollections
 export type RegistryDetail = components['schemas']['RegistryDetail'];
 export type RegistryMemberRole = components['schemas']['RegistryMemberRole'];
 export type RegistryMembersPage = components['schemas']['RegistryMembersPage'];
+export type RegistryTeamRole = components['schemas']['RegistryTeamRole'];
+export type RegistryTeamsPage = components['schemas']['RegistryTeamsPage'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.model.registry_names import project_of_registry
@@ -85,7 +85,7 @@ class NamedResources:
             return Named(new, f"team {_quote(path['team'])}")
         for name, what in (("team", "team"), ("entity", "team or user")):
             if name in path:
-                return Named(self._directory.entity_named(path[name]), f"{what} {_quote(path[name])}")
+                return Named(self._directory.owner_named(path[name]), f"{what} {_quote(path[name])}")
         raise LookupError(f"the path names no resource for {action.value}")
 
     def moved_project(self, principal: Principal, entity: str, name: str, now_ms: int) -> Address | None:

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.model.errors import UnknownProject
 from runvitals.model.names import DEFAULT_PROJECT, can_be_addressed
@@ -26,6 +28,7 @@ from runvitals.server.doors.mlflow.errors import (
     unknown_experiment,
 )
 from runvitals.server.doors.mlflow.storage.experiments import StoredExperiment
+from runvitals.server.http.immediate import immediate
 from runvitals.server.metadata_store import MetadataStore
 from runvitals.server.projects.storage.owned_projects import MAX_PROJECT_NAME
 from runvitals.server.projects.storage.projects import NOBODY
@@ -405,6 +408,7 @@ def _name_taken_error(name: str, experiment: StoredExperiment) -> MlflowError:
     return MlflowError(RESOURCE_ALREADY_EXISTS, f"Experiment(name={name}) already exists{state}{more}")
 
 
+@immediate
 def experiments_of(request: Request) -> Experiments:
     """Return the experiments of the requester."""
     return Experiments(access_of(request), requester_of(request))

@@ -51,7 +51,7 @@ class RunWrites:
         self._scope: Scope = request.scope
         self._request = request
         self._recorder: DoorRecorder = door_recorder(request)
-        self.door = shared_services_of(request).mlflow_door
+        self.door = shared_services_of(request).mlflow_door()
         self._access = access_of(request)
         self._runs: Runs = runs_of(request)
 

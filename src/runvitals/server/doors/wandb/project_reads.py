@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.base.numbers import parse_integer
 from runvitals.model.errors import UnknownProject
