@@ -7,8 +7,8 @@ import secrets
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import HTTPException
 from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
 
 from runvitals.model import json_values
 from runvitals.server.access.actions import Action
