@@ -18,7 +18,6 @@ import uvicorn
 from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
-from runvitals.server.http.allocator import share_arenas
 from runvitals.server.http.connection import ConnectionConfig, check_timeouts
 from runvitals.server.http.connection_limits import ConnectionLimits
 from runvitals.server.http.logs import AccessLog, LogFormat, configure
@@ -211,11 +210,7 @@ def until_interrupted() -> Iterator[None]:
 
 @contextmanager
 def _tuned_interpreter() -> Iterator[None]:
-    """Set the allocator, the thread switch interval and the garbage collector for a server.
-
-    The last two are restored afterwards.
-    """
-    share_arenas()
+    """Set the thread switch interval and the garbage collector for a server; they are restored afterwards."""
     switch_s, thresholds = sys.getswitchinterval(), gc.get_threshold()
     sys.setswitchinterval(_SWITCH_S)
     gc.collect()
