@@ -108,7 +108,9 @@ def session_ms(internal: Mapping[str, Any]) -> int | None:
         started = machine.get("startedAt") if isinstance(machine, dict) else None
         if isinstance(started, str) and (moment := _MOMENT.fullmatch(started)):
             seconds = _timestamp(moment["second"]) + float(f"0{moment['fraction']}")
-    return round(seconds * 1000) if isinstance(seconds, (int, float)) and abs(seconds) < _MAX_SECONDS else None
+    return (
+        round(seconds * 1000) if isinstance(seconds, (int, float)) and abs(seconds) < _MAX_SECONDS else None
+    )
 
 
 def _timestamp(second: str) -> float:
