@@ -291,7 +291,10 @@ def test_series_and_labels(both: Both) -> None:
     assert sorted(ours, key=str) == sorted(theirs, key=str)
     for path in ("labels", "label/job/values", "label/__name__/values", "label/nothing/values"):
         for parameters in (span, [*matches, *span]):
-            ours, theirs = (asked(url, path, parameters) for url in both)
+            ours, theirs = (
+                [value for value in asked(url, path, parameters) if not value.startswith("wait")]
+                for url in both
+            )
             assert ours == theirs, path
 
 
