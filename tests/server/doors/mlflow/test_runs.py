@@ -94,6 +94,14 @@ def test_a_run(call: Call, experiment: str) -> None:
     assert (ended["status"], ended["end_time"]) == ("FINISHED", T0 + 1000)
 
 
+def test_a_value_is_read_back_at_once(call: Call, experiment: str) -> None:
+    runs = created(call, experiment), created(call, experiment)
+    for key in ("first", "second", "third"):  # new names, also of the second run, where others have them
+        for run in runs:
+            call("POST", "runs/log-metric", run_id=run, **metric(key, 1.0))
+            assert history(call, run, key) == [(1.0, T0, 0)]
+
+
 def test_what_we_make_of_it(call: Call, experiment: str, served: Served) -> None:
     run = created(call, experiment, run_name="ours")
     call("POST", "runs/log-batch", run_id=run, params=[{"key": "lr", "value": "0.1"}])
@@ -316,7 +324,7 @@ def test_params_do_not_change_and_tags_do(call: Call, experiment: str) -> None:
         {"metrics": [metric("m", 1.0, step=2**62)]},
         {"metrics": ["m"]},
         {"metrics": {"m": 1}},
-        {"params": [{"key": "p", "value": "1"}, {"key": "p", "value": "2"}]},
+        {"params": [{"key": "p", "value": "1"}] * 2},
         {"tags": [{"key": "", "value": "v"}]},
     ],
 )

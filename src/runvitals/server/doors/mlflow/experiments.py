@@ -20,7 +20,6 @@ from runvitals.server.access.resources import Project
 from runvitals.server.artifacts.link_refusal import refusal
 from runvitals.server.artifacts.storage.rows import LinkedVersions
 from runvitals.server.doors.mlflow.errors import (
-    INVALID_STATE,
     RESOURCE_ALREADY_EXISTS,
     RESOURCE_DOES_NOT_EXIST,
     MlflowError,
@@ -345,9 +344,14 @@ class Experiments:
                     if error.code != RESOURCE_ALREADY_EXISTS:  # another run has created it meanwhile
                         raise
                 self._access.rights_changed()
-        experiment = self.find(experiment_id, Action.RUN_CREATE)
+        try:
+            experiment = self.find(experiment_id, Action.RUN_CREATE)
+        except HTTPException:  # in the trash, nobody may
+            if self.find(experiment_id).deleted_ms is None:
+                raise
+            raise not_active(experiment_id) from None
         if experiment.deleted_ms is not None:
-            raise _not_active(self.id_of(experiment))
+            raise not_active(self.id_of(experiment))
         return experiment
 
     def _with_number(self, number: int) -> StoredExperiment:
@@ -395,11 +399,9 @@ def _project_name(name: str) -> str:
     return project
 
 
-def _not_active(experiment_id: str) -> MlflowError:
-    return MlflowError(
-        INVALID_STATE,
-        f"The experiment {experiment_id} must be in the 'active' state. Current state is deleted.",
-    )
+def not_active(experiment_id: str) -> MlflowError:
+    """400: the experiment is in the trash."""
+    return invalid(f"The experiment {experiment_id} must be in the 'active' state. Current state is deleted.")
 
 
 def _name_taken_error(name: str, experiment: StoredExperiment) -> MlflowError:
