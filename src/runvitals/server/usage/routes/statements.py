@@ -130,7 +130,12 @@ def statement_pdf(number: Number, access: TheAccess, requester: TheRequester) ->
     if statement.number is None:
         raise HTTPException(409, "a draft has no PDF: issue it first")
     headers = {"content-disposition": f'attachment; filename="{statement.number}.pdf"'}
-    return Response(pdf_of(_table(access), statement), media_type="application/pdf", headers=headers)
+    try:
+        pdf = pdf_of(_table(access), statement)
+    except ModuleNotFoundError:
+        text = "this server makes no PDF, which needs pip install 'runvitals[pdf]'; the page can be printed"
+        raise HTTPException(501, text) from None
+    return Response(pdf, media_type="application/pdf", headers=headers)
 
 
 @router.get("/billing/statements/{number}.html", dependencies=[needs(_READS)], response_model=None)
