@@ -725,8 +725,14 @@ export interface components {
             artifacts: number;
             reports: number;
             bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
         };
-        /** @description A page of teams and users, the largest first. */
+        /** @description A page of teams and users. */
         EntityBytesPage: {
             /** @description At the beginning of which day; None: nothing was measured yet. */
             day: string | null;
