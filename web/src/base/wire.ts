@@ -568,6 +568,12 @@ export interface components {
             last_used_ms: number | null;
             key?: components["schemas"]["ShownKey"] | null;
         };
+        /** @description A page of the datasets of a project, the newest first. */
+        DatasetsPage: {
+            datasets: components["schemas"]["ListedDataset"][];
+            total: number;
+            next: string | null;
+        };
         /** @description How a metric is shown, as `define_metric` chose it. None: not chosen. */
         DefinedMetric: {
             summary?: ("last" | "min" | "max" | "mean" | "none") | null;
@@ -719,8 +725,14 @@ export interface components {
             artifacts: number;
             reports: number;
             bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
         };
-        /** @description A page of teams and users, the largest first. */
+        /** @description A page of teams and users. */
         EntityBytesPage: {
             /** @description At the beginning of which day; None: nothing was measured yet. */
             day: string | null;
@@ -1309,6 +1321,33 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A dataset with how much it is used. */
+        ListedDataset: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            id: number;
+            digest: string;
+            source_type: string;
+            /** @description The first 500 characters of where it is from. */
+            source: string;
+            /** @description Runs of the project that used it. */
+            runs: number;
+        };
+        /** @description A logged model with how much it is used. */
+        ListedModel: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            model_id: string;
+            type: string | null;
+            created_ms: number;
+            status: string;
+            /** @description Runs of the project that used it. */
+            runs: number;
+        };
         /** @description A page of projects, by name. */
         ListedProjectsPage: {
             projects: components["schemas"]["ListedProject"][];
@@ -1397,6 +1436,31 @@ export interface components {
                 [key: string]: (number | null)[];
             } | null;
         };
+        /** @description A logged model. */
+        LoggedModelDetail: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            model_id: string;
+            type: string | null;
+            created_ms: number;
+            status: string;
+            params: {
+                [key: string]: string;
+            };
+            tags: {
+                [key: string]: string;
+            };
+            /** @description The first 1000, by key. */
+            metrics: components["schemas"]["ModelMetric"][];
+        };
+        /** @description A page of the logged models of a project, the newest first. */
+        LoggedModelsPage: {
+            models: components["schemas"]["ListedModel"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A text, a list, an object, null or a boolean that a process logged under a name at a step. */
         LoggedOther: {
             host: string;
@@ -1482,9 +1546,11 @@ export interface components {
         MailTest: {
             address: string;
         };
-        /** @description Collections with some words, the newest first. */
+        /** @description Artifacts, datasets and logged models with some words, each the newest first. */
         MatchingCollections: {
             collections: components["schemas"]["MatchingCollection"][];
+            datasets: components["schemas"]["DatasetNode"][];
+            models: components["schemas"]["ModelNode"][];
         };
         /** @description The bytes that a project stores, and how old and how used it is. */
         MeasuredProject: {
@@ -4242,6 +4308,7 @@ export interface components {
             entity: string | null;
             project: string;
             name: string;
+            id: number;
             digest: string;
             source_type: string;
             /** @description The first 500 characters of where it is from. */
@@ -4918,6 +4985,16 @@ export interface components {
             email?: string | null;
             /** @description The digest of the picture; in lists. */
             picture?: string | null;
+        };
+        /** @description The newest value of a metric that a run measured of a logged model. */
+        ModelMetric: {
+            key: string;
+            /** @description A number; one that JSON does not have as text, such as `NaN`. */
+            value: number | string;
+            /** @description Null: it is in the trash, or in another project. */
+            run: string | null;
+            /** @description The name of what it was measured on; empty: it is not known. */
+            dataset: string;
         };
         /** @description A logged model as a node. */
         ModelNode: {
@@ -5929,6 +6006,7 @@ export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignm
 export type CostCentreChange = components['schemas']['CostCentreChange'];
 export type CostCentresPage = components['schemas']['CostCentresPage'];
 export type CreatedServiceAccount = components['schemas']['CreatedServiceAccount'];
+export type DatasetsPage = components['schemas']['DatasetsPage'];
 export type DefinedMetric = components['schemas']['DefinedMetric'];
 export type DeletedMember = components['schemas']['DeletedMember'];
 export type DeletedRole = components['schemas']['DeletedRole'];
@@ -6007,11 +6085,15 @@ export type LinkedLogin = components['schemas']['LinkedLogin'];
 export type LinkedVersionChanges = components['schemas']['LinkedVersionChanges'];
 export type LinkedVersionDetail = components['schemas']['LinkedVersionDetail'];
 export type LinkedVersionsPage = components['schemas']['LinkedVersionsPage'];
+export type ListedDataset = components['schemas']['ListedDataset'];
+export type ListedModel = components['schemas']['ListedModel'];
 export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
 export type ListedReport = components['schemas']['ListedReport'];
 export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
+export type LoggedModelDetail = components['schemas']['LoggedModelDetail'];
+export type LoggedModelsPage = components['schemas']['LoggedModelsPage'];
 export type LoggedOther = components['schemas']['LoggedOther'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
@@ -6340,6 +6422,7 @@ export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
+export type ModelMetric = components['schemas']['ModelMetric'];
 export type ModelNode = components['schemas']['ModelNode'];
 export type Mute = components['schemas']['Mute'];
 export type MyTeam = components['schemas']['MyTeam'];
