@@ -184,8 +184,6 @@ def change_project(
     Administrators may open a project that they cannot read, such as a private one whose owner has left.
     """
     sent = changes.model_dump(exclude_unset=True)
-    if not sent:  # whoever reads the project may ask for no change, and changes nothing
-        return project_detail(access, requester, project.id, outside)
     resource, what = resource_of(access, project), f"project {project.name!r}"
     for field in sent:
         access.require(requester, _NEEDS.get(field, Action.PROJECT_UPDATE), resource, what)
