@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -243,23 +243,26 @@ class Database:
         self.engine.dispose()
 
 
-class _HasDatabase(Protocol):
-    _database: Database
+class StoredTable:
+    """The base of what reads and writes tables of a database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
 
 
-Tables = TypeVar("Tables", bound=_HasDatabase)
+Stored = TypeVar("Stored", bound=StoredTable)
 
 
 def in_transaction(
-    method: Callable[Concatenate[Tables, Connection, P], T],
-) -> Callable[Concatenate[Tables, P], T]:
+    method: Callable[Concatenate[Stored, Connection, P], T],
+) -> Callable[Concatenate[Stored, P], T]:
     """Run a method in one transaction of `self._database`, as `Database.write` does: it may run again.
 
     Its first parameter is the connection, which its callers do not pass.
     """
 
     @wraps(method)
-    def run(self: Tables, /, *arguments: P.args, **named: P.kwargs) -> T:
+    def run(self: Stored, /, *arguments: P.args, **named: P.kwargs) -> T:
         return self._database.write(lambda connection: method(self, connection, *arguments, **named))
 
     return run

@@ -28,7 +28,7 @@ from sqlalchemy import (
 
 from runvitals.model.durations import DAY_MS, MINUTE_MS
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, in_transaction, insert
+from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.alerts import notification
 from runvitals.server.database.tables.content import outgoing_mail
@@ -161,13 +161,10 @@ def add(connection: Connection, new: Notification) -> bool:
     return connection.execute(once.returning(_row.id)).first() is not None
 
 
-class OutboxTable:
+class OutboxTable(StoredTable):
     """The table of notifications."""
 
     add = staticmethod(add)
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def is_any_due(self, now_ms: int) -> bool:
         """Return whether `due` can return anything, in a tenth of its time: it is asked every second."""

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import Connection, Text, and_, cast, delete, exists, func, select, update
 
 from runvitals.model.state import LOST
-from runvitals.server.database.database import Database, among, in_transaction, insert
+from runvitals.server.database.database import StoredTable, among, in_transaction, insert
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.events import run_alert_event, waiting_alert
 from runvitals.server.database.tables.runs import run, writer
@@ -102,11 +102,8 @@ def add_endings(connection: Connection, ended: Iterable[tuple[int, int, str, int
     )
 
 
-class RunEventTable:
+class RunEventTable(StoredTable):
     """The table of events."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, events: Sequence[RunEvent]) -> None:
         """Write events; those that are there stay as they are."""

@@ -9,7 +9,7 @@ from typing import Final
 from sqlalchemy import ColumnElement, Connection, delete, func, select, update
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.database.database import Database, add_rows, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.requests import idempotent_request
 
 KEPT_MS: Final = DAY_MS
@@ -46,11 +46,8 @@ class EarlierRequest:
     answer: bytes | None
 
 
-class IdempotentRequestTable:
+class IdempotentRequestTable(StoredTable):
     """The table of these requests. `digest`: of the credential and the key."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def begin(
         self, digest: bytes, principal: str, request: bytes, now_ms: int

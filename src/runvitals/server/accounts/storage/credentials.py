@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import password, recovery_code, second_factor, session
 from runvitals.server.database.tables.sign_in import passkey_owner
@@ -33,11 +33,8 @@ class StoredSecondFactor:
     last_step: int | None
 
 
-class CredentialTable:
+class CredentialTable(StoredTable):
     """The tables of passwords, second factors and recovery codes."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def password(self, user_id: int) -> StoredPassword | None:
         """Return the hash of a user's password; None if none is set."""

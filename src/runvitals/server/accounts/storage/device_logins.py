@@ -14,7 +14,7 @@ from sqlalchemy import ColumnElement, Connection, delete, func, insert, select, 
 
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import device_login
 from runvitals.store.errors import NoLongerValid
 
@@ -46,11 +46,8 @@ class DeviceLogin:
 _LOGINS = select(*[device_login.c[name] for name in DeviceLogin.__dataclass_fields__])
 
 
-class DeviceLoginTable:
+class DeviceLoginTable(StoredTable):
     """The table of sign-ins that wait for a browser."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def begin(self, name: str, ip: str, now_ms: int) -> tuple[str, DeviceLogin]:
         """Begin a sign-in; returns the device's secret with it.

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from runvitals.model.account_names import address_key
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among, in_transaction
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import email, user_account
 from runvitals.store.errors import NameTaken, NotFound
@@ -38,11 +38,8 @@ class EmailRow:
 _EMAILS = select(*[email.c[name] for name in EmailRow.__dataclass_fields__])
 
 
-class EmailTable:
+class EmailTable(StoredTable):
     """The table of e-mail addresses. Many users may add an address; the first to verify it has it."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_user(self, user_id: int) -> list[EmailRow]:
         """Return the addresses of a user, the primary one first."""

@@ -14,7 +14,7 @@ from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_key, public_id
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, api_key_entity, service_account, user_account
 from runvitals.server.database.text import checked_name
@@ -53,7 +53,7 @@ class KeyRow:
 _KEYS = select(*[api_key.c[name] for name in KeyRow.__dataclass_fields__ if name != "entities"])
 
 
-class KeyTable:
+class KeyTable(StoredTable):
     """The table of API keys, including revoked ones.
 
     Example:
@@ -61,9 +61,6 @@ class KeyTable:
         >>> metadata_store.accounts.keys.check(secret, now_ms).user_id
         1
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def create(

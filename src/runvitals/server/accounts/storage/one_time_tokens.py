@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, delete, insert, select, update
 
 from runvitals.model.durations import HOUR_MS
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import one_time_token
 from runvitals.store.errors import NoLongerValid
 
@@ -35,11 +35,8 @@ _ENDED = "this link was used, or has expired"
 _TOKENS = select(*[one_time_token.c[name] for name in OneTimeToken.__dataclass_fields__])
 
 
-class OneTimeTokenTable:
+class OneTimeTokenTable(StoredTable):
     """The table of one-time links. Only digests are stored."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self, purpose: Purpose, now_ms: int, *, user_id: int | None = None, email_id: int | None = None

@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.accounts import password, recovery_code, second_factor
 from runvitals.server.database.tables.sign_in import passkey, passkey_owner, used_challenge
 from runvitals.server.database.tables.sign_on import login
@@ -64,11 +64,8 @@ class CounterWentBack(ValueError):
 _PASSKEYS = select(*[passkey.c[name] for name in PasskeyRow.__dataclass_fields__])
 
 
-class PasskeyTable:
+class PasskeyTable(StoredTable):
     """The tables of passkeys."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_user(self, user_id: int) -> list[PasskeyRow]:
         """Return the passkeys of a user, the oldest first."""

@@ -13,7 +13,7 @@ from typing import Final, Literal
 from sqlalchemy import Connection, delete, exists, select
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, among, in_transaction, put_rows
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction, put_rows
 from runvitals.server.database.tables.accounts import entity, organisation_setting, user_account
 from runvitals.server.database.tables.content import entity_picture, picture
 
@@ -21,11 +21,8 @@ ORGANISATION_PICTURE: Final = "picture"
 """The setting with the digest of the organisation's picture."""
 
 
-class PictureTable:
+class PictureTable(StoredTable):
     """The tables of pictures. Users and teams are named by their entity ids."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def put(self, entity_id: int, large: bytes, small: bytes, by: Actor, now_ms: int) -> str:
         """Give a user or team a picture, as WebP of 512 and of 64 pixels; returns its digest."""

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, select, update
 
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import user_account
 from runvitals.store.errors import NotFound
@@ -33,11 +33,8 @@ class ProfileRow:
     fields: Mapping[str, Any]
 
 
-class ProfileTable:
+class ProfileTable(StoredTable):
     """The profiles of users. Names and values are checked by the caller."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, user_id: int) -> ProfileRow:
         """Return a user's profile, or raise NotFound."""

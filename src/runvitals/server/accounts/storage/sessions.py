@@ -10,7 +10,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import password, session
 from runvitals.store.errors import NotFound
@@ -65,11 +65,8 @@ _SESSIONS = select(
 )
 
 
-class SessionTable:
+class SessionTable(StoredTable):
     """The table of sessions."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,

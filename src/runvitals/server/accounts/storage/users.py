@@ -20,7 +20,7 @@ from runvitals.server.accounts.storage.emails import add_address
 from runvitals.server.accounts.storage.entities import claim_name
 from runvitals.server.accounts.storage.user_deletion import remove_user, team_ids
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among, in_transaction
+from runvitals.server.database.database import Database, StoredTable, among, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables import accounts as tables
 from runvitals.server.database.tables.accounts import entity, invitation, membership, user_account
@@ -66,11 +66,12 @@ class ListedUser:
     password: bool
 
 
-class UserTable:
+class UserTable(StoredTable):
     """The table of users."""
 
     def __init__(self, database: Database, settings: SettingTable) -> None:
-        self._database, self._settings = database, settings
+        super().__init__(database)
+        self._settings = settings
 
     @in_transaction
     def create(

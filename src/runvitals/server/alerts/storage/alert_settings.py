@@ -11,7 +11,7 @@ from sqlalchemy import Connection, Table, and_, delete, func, or_, select
 
 from runvitals.server.alerts.storage.checks import locked_team
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among, in_transaction, insert
+from runvitals.server.database.database import StoredTable, among, in_transaction, insert
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.events import alert_exception, team_alerts, user_alerts
 from runvitals.server.database.tables.runs import project, run
@@ -48,11 +48,8 @@ class AlertSubject:
     id: int
 
 
-class AlertSettingTable:
+class AlertSettingTable(StoredTable):
     """The tables of settings."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_users(self, user_ids: Collection[int]) -> dict[int, dict[str, Any]]:
         """Return the choices of users; those who chose nothing are left out."""

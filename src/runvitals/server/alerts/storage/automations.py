@@ -15,7 +15,7 @@ from runvitals.model.registry_names import registry_name
 from runvitals.model.state import LOST
 from runvitals.server.alerts.storage.checks import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, record
-from runvitals.server.database.database import Database, among, in_transaction, put_rows
+from runvitals.server.database.database import StoredTable, among, in_transaction, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.alerts import automation, automation_firing, raised_event
@@ -109,11 +109,8 @@ _AUTOMATIONS = (
 )
 
 
-class AutomationTable:
+class AutomationTable(StoredTable):
     """The table of automations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, team_id: int, registry_id: int | None = None) -> list[AutomationRow]:
         """Return the automations of a team or the organisation, in the order in which they were created.

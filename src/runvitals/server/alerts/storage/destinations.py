@@ -15,7 +15,7 @@ from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, u
 
 from runvitals.server.alerts.storage.checks import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, host_of, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import user_account
 from runvitals.server.database.tables.destinations import destination, team_secret
@@ -101,11 +101,8 @@ _DESTINATIONS = (
 )
 
 
-class DestinationTable:
+class DestinationTable(StoredTable):
     """The destinations of teams and users."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, kind: Kind, team_id: int) -> list[StoredDestination]:
         """Return all destinations of a kind of a team, in the order in which they were created."""

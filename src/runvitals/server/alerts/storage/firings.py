@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, and_, delete, func, insert, select, update
 
 from runvitals.model.durations import DAY_MS
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.alert_rules import alert_firing, alert_rule, alert_rule_state
 from runvitals.server.database.tables.runs import project, run
 from runvitals.server.events.automation_events import DEVICE_SILENT, FINDING, raise_for_run
@@ -62,11 +62,8 @@ class RuleCounts:
     pending: int = 0
 
 
-class FiringTable:
+class FiringTable(StoredTable):
     """The table of firings."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def add(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, Select, func, select
 
-from runvitals.server.database.database import Database, in_transaction, insert
+from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.alerts import notification
@@ -54,11 +54,8 @@ class OwnNotification:
     report_id: int | None = None
 
 
-class InboxTable:
+class InboxTable(StoredTable):
     """Reads what the bell shows; keeps what was seen."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def events_of(self, author_id: int, since_ms: int, limit: int) -> list[EventOfRun]:
         """Return the newest events of an author's runs of which users were notified, the newest first."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, Select, and_, case, delete, func, insert, select, update
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among, in_transaction
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.alert_rules import alert_firing, alert_rule, alert_rule_state
@@ -71,11 +71,8 @@ class WatchedLane:
     rank: int | None = None
 
 
-class AlertRuleTable:
+class AlertRuleTable(StoredTable):
     """The tables of rules."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[StoredRule]:
         """Return the rules of all teams and users, by id."""

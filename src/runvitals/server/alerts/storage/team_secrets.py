@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.server.alerts.storage.checks import check_count, locked_team
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.destinations import destination, team_secret
 from runvitals.store.errors import NotFound
@@ -57,11 +57,8 @@ _SECRETS = (
 )
 
 
-class TeamSecretTable:
+class TeamSecretTable(StoredTable):
     """The table of secrets."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, team_id: int) -> list[TeamSecretRow]:
         """Return all secrets of a team, by name."""

@@ -14,7 +14,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, delete, func, or_, select, update
 
 from runvitals.server.audit.storage.audit import Actor, AuditEvent, AuditTable, host_of, record
-from runvitals.server.database.database import Database, in_transaction, put_rows
+from runvitals.server.database.database import Database, StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.accounts import audit_event
 from runvitals.server.database.tables.requests import audit_webhook
 
@@ -53,11 +53,11 @@ _COLUMNS = [audit_webhook.c[name] for name in AuditWebhookRow.__dataclass_fields
 _MINE = audit_webhook.c.id == _ONLY
 
 
-class AuditWebhookTable:
+class AuditWebhookTable(StoredTable):
     """The table of the webhook."""
 
     def __init__(self, database: Database, audit: AuditTable) -> None:
-        self._database = database
+        super().__init__(database)
         self._audit = audit
 
     def get(self) -> AuditWebhookRow | None:

@@ -11,7 +11,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 
 from runvitals.model.durations import DAY_MS
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, membership
 from runvitals.server.database.tables.buckets import bucket, team_bucket
@@ -61,11 +61,8 @@ class BucketInUse(ValueError):
         super().__init__(f"the bucket {name!r} keeps the files of {some}: it cannot be deleted")
 
 
-class BucketTable:
+class BucketTable(StoredTable):
     """The tables of buckets."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[BucketRow]:
         """Return all buckets, by name."""

@@ -8,7 +8,7 @@ from typing import Final, Literal
 from sqlalchemy import Connection, delete, func, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, in_transaction, insert
+from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.tables.accounts import email
 from runvitals.server.database.tables.content import outgoing_mail
 
@@ -96,11 +96,8 @@ def add_mail(connection: Connection, mail: NewMail) -> bool:
     return connection.execute(once.returning(_mail.id)).first() is not None
 
 
-class OutgoingMailTable:
+class OutgoingMailTable(StoredTable):
     """The queue of mail."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, mail: NewMail) -> bool:
         """Put a mail into the queue; False if its `once_key` is there."""

@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, Connection, delete, distinct, func, insert
 from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -39,11 +39,8 @@ class RoleRow:
     teams: int
 
 
-class RoleTable:
+class RoleTable(StoredTable):
     """The table of custom roles."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def create(

@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, select
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, in_transaction, put_rows
+from runvitals.server.database.database import Database, StoredTable, add_rows, in_transaction, put_rows
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import organisation_setting
 from runvitals.server.database.tables.usage import statement
@@ -23,7 +23,7 @@ SCIM_SETTINGS = (SCIM_SECRET, SCIM_USED)
 """The row that no user sets: the key that signs cursors of lists, so that pages go on after a restart."""
 
 
-class SettingTable:
+class SettingTable(StoredTable):
     """The table of settings, as JSON values by name. Names and values are checked by the caller.
 
     Attributes:
@@ -32,7 +32,7 @@ class SettingTable:
     """
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database)
         self.fixed: Mapping[str, Any] = {}
         self.fixed_by: str | None = None
 

@@ -9,7 +9,7 @@ from sqlalchemy import ColumnElement, Connection, Select, func, insert, or_, sel
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.projects import guest_link
@@ -34,11 +34,8 @@ class GuestLinkRow:
 _LINKS = select(*[guest_link.c[name] for name in GuestLinkRow.__dataclass_fields__])
 
 
-class GuestLinkTable:
+class GuestLinkTable(StoredTable):
     """The table of guest links."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,

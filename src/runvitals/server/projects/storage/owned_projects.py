@@ -12,7 +12,7 @@ from runvitals.model.errors import UnknownProject, UnknownRun
 from runvitals.model.names import PROJECT_NAME_ALLOWED, can_be_addressed, plain_text
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -93,11 +93,8 @@ _PROJECTS = (
 )
 
 
-class OwnedProjectTable:
+class OwnedProjectTable(StoredTable):
     """The projects of teams and users."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int) -> ProjectDetail:
         """Return a project that a team or user has, or raise UnknownProject."""

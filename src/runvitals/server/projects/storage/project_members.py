@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select, update
 from runvitals.model.errors import UnknownProject
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     entity,
@@ -55,11 +55,8 @@ class ListedProject:
     newest_ms: int | None
 
 
-class ProjectMemberTable:
+class ProjectMemberTable(StoredTable):
     """Members of projects, and whose projects are."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int) -> OwnedProject:
         """Return a project, or raise UnknownProject."""

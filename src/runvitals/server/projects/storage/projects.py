@@ -14,7 +14,7 @@ from runvitals.model.filter import ReadableRuns
 from runvitals.model.names import project_name
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, among, in_transaction, rows_named
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction, rows_named
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, team
 from runvitals.server.database.tables.runs import project, run
@@ -103,11 +103,8 @@ def _default_visibilities(connection: Connection, entities: Iterable[int | None]
     }
 
 
-class ProjectTable:
+class ProjectTable(StoredTable):
     """The table of projects."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self, now_ms: int, readable: ReadableRuns | None = None) -> list[StoredProject]:
         """The projects that have runs, in descending order of their newest run.

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, func, insert, select
 
 from runvitals.model.errors import UnknownProject
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import entity
 from runvitals.server.database.tables.runs import project, routing_rules
 
@@ -25,7 +25,7 @@ class StoredRules:
     changed_ms: int | None = None
 
 
-class RoutingRuleTable:
+class RoutingRuleTable(StoredTable):
     """The table of routing rules. What they mean is not known here.
 
     Example:
@@ -33,9 +33,6 @@ class RoutingRuleTable:
         >>> metadata_store.routing_rules.get(3).rules
         {'run': ['{trial}']}
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, project_id: int) -> StoredRules:
         """The rules of a project."""

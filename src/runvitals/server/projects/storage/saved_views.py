@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import ColumnElement, Connection, Select, delete, func, insert, or_, select, update
 
 from runvitals.model import json_values
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.projects import saved_view
@@ -59,7 +59,7 @@ class ViewChanged(ValueError):
         self.current = current
 
 
-class SavedViewTable:
+class SavedViewTable(StoredTable):
     """The table of saved views.
 
     Example:
@@ -68,9 +68,6 @@ class SavedViewTable:
         >>> views.of_project(3, "runs", None) == [view]
         True
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_project(self, project_id: int, kind: str | None, user_id: int | None) -> list[SavedView]:
         """The published views of a project and those of a user, by name.

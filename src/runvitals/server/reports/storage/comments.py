@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from sqlalchemy import Connection, and_, delete, exists, func, insert, select, update
 
-from runvitals.server.database.database import Database, add_rows, among, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.reports import report_comment, report_reaction
 from runvitals.store.errors import LimitReached, NotFound
@@ -66,16 +66,13 @@ class UnknownComment(NotFound):
         super().__init__(f"there is no comment {comment_id} on this report")
 
 
-class ReportCommentTable:
+class ReportCommentTable(StoredTable):
     """The tables of comments and reactions.
 
     Example:
         >>> comment = comments.add(4, NewComment("Why 3e-4?", block="aaaa"), user_id, now_ms)
         >>> comments.react(comment, user_id, "👍", True, now_ms)
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_report(self, report_id: int) -> list[CommentRow]:
         """Return the comments of a report, the oldest first."""

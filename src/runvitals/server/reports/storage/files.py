@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple
 
 from sqlalchemy import Connection, case, delete, func, or_, select
 
-from runvitals.server.database.database import Database, add_rows, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.reports import report, report_file
 from runvitals.server.database.tables.runs import project
 from runvitals.server.files.storage.stored_files import StoredFile, ensure_file
@@ -27,7 +27,7 @@ class ReportStorage(NamedTuple):
     trash: int
 
 
-class ReportFileTable:
+class ReportFileTable(StoredTable):
     """The table of files of reports.
 
     Example:
@@ -35,9 +35,6 @@ class ReportFileTable:
         >>> files.get(4, sha256, "image").bytes
         190
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def check_space(self, report_id: int, size: int) -> None:
         """Raise LimitReached if a report may not have another file of this size."""

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import ColumnElement, Connection, delete, insert, select
 
-from runvitals.server.database.database import Database, add_rows, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.reports import frozen_panel
 
 
-class FrozenPanelTable:
+class FrozenPanelTable(StoredTable):
     """The stored values of panels: as long as a report has them, a version may show them."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def add(self, connection: Connection, report_id: int, panel_id: str, frozen_ms: int, digest: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, select, update
 
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.alerts import notification
 from runvitals.server.events import outbox
 from runvitals.server.events.automation_events import raise_for_team
@@ -16,11 +16,8 @@ from runvitals.server.events.outbox import Notification
 _KINDS = "report.%"
 
 
-class ReportNoticeTable:
+class ReportNoticeTable(StoredTable):
     """News about reports, in the transaction of what they report."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def put(self, connection: Connection, news: Sequence[Notification]) -> None:

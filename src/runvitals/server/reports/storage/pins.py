@@ -7,7 +7,7 @@ from typing import Final
 
 from sqlalchemy import Connection, delete
 
-from runvitals.server.database.database import Database, add_rows, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.reports import report, report_pin
 from runvitals.server.reports.storage.report_table import row_of, select_reports
 from runvitals.server.reports.storage.rows import ReportRow
@@ -15,11 +15,8 @@ from runvitals.server.reports.storage.rows import ReportRow
 MAX_PINS: Final = 20
 
 
-class ReportPinTable:
+class ReportPinTable(StoredTable):
     """The table of pins. Teams and users are named by their entity ids."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_entity(self, entity_id: int) -> list[ReportRow]:
         """Return the pinned reports of a team or user, without those in the trash."""

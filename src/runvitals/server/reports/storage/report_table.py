@@ -21,7 +21,7 @@ from sqlalchemy import (
     update,
 )
 
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import entity, service_account, user_account
 from runvitals.server.database.tables.reports import report, report_share, report_version
 from runvitals.server.database.tables.runs import project
@@ -49,7 +49,7 @@ _MAX_DOCUMENTS_BYTES: Final = 8_000_000
 _AUTHOR_ENTITY = entity.alias()
 
 
-class ReportTable:
+class ReportTable(StoredTable):
     """The reports of all projects, and their versions.
 
     Example:
@@ -57,9 +57,6 @@ class ReportTable:
         >>> reports.save(row.id, 1, changed, ReportAuthor(user_id=1), now_ms).row.head_revision
         2
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, report_id: int) -> ReportRow:
         """Return a report, also one in the trash, or raise UnknownReport."""

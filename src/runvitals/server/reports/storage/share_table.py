@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, delete, insert, select, update
 
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, user_account
 from runvitals.server.database.tables.reports import report_share
@@ -27,11 +27,8 @@ class ReportShare:
     created_ms: int
 
 
-class ReportShareTable:
+class ReportShareTable(StoredTable):
     """Shares of reports with people."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_report(self, report_id: int) -> list[ReportShare]:
         """Return the people with whom a report is shared, by name."""

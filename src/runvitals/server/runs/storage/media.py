@@ -12,7 +12,7 @@ from runvitals.base.json_codec import dumps, loads
 from runvitals.model import media as model
 from runvitals.model.logged_media import LoggedMedia, LoggedValue, MediaKey, SavedFile, ValueSelection
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, add_rows, among, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.stored_json import stored_list
 from runvitals.server.database.tables.artifacts import artifact_entry
 from runvitals.server.database.tables.runs import media, run_file, stored_file, writer
@@ -53,7 +53,7 @@ class StoredMedia:
         _row(self)
 
 
-class MediaTable:
+class MediaTable(StoredTable):
     """The table of media records.
 
     Example:
@@ -61,9 +61,6 @@ class MediaTable:
         >>> [key.key for key in metadata_store.media.keys(run_id)]
         ['scan']
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def add(self, records: Sequence[StoredMedia]) -> None:
         """Store new records, all or none, durably; raise ValueError as `StoredMedia.check`, or UnknownRun."""

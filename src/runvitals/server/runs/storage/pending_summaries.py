@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 from sqlalchemy import Connection, delete, select
 
 from runvitals.model.errors import UnknownRun
-from runvitals.server.database.database import Database, add_rows, among, in_transaction
+from runvitals.server.database.database import Database, StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.server_link import ended_servers
 from runvitals.server.database.tables.runs import pending_summary
 from runvitals.server.runs.storage.log_summaries import LoggedRows, add_logged_rows
@@ -57,7 +57,7 @@ class GatheredRows(Protocol):
         """Their statistics. `keys`: the names of the metrics."""
 
 
-class PendingSummaries:
+class PendingSummaries(StoredTable):
     """Rows that are stored, but not yet in the summaries of their runs. All methods are thread-safe.
 
     Args:
@@ -76,7 +76,7 @@ class PendingSummaries:
     def __init__(
         self, database: Database, metrics: MetricTable, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._database = database
+        super().__init__(database)
         self._metrics = metrics
         self._clock = clock
         self.server = 0

@@ -17,7 +17,7 @@ from runvitals.model.run_groups import RunGroup
 from runvitals.model.run_sort import RunSort
 from runvitals.model.search_text import tags_of
 from runvitals.server.audit.storage.audit import SYSTEM, record
-from runvitals.server.database.database import Database, among, in_transaction, rows_named
+from runvitals.server.database.database import Database, StoredTable, among, in_transaction, rows_named
 from runvitals.server.database.section_documents import SectionDocument, SectionKey, read_documents
 from runvitals.server.database.tables.runs import project, run, run_tag
 from runvitals.server.database.text import checked_name
@@ -37,7 +37,7 @@ MAX_PAGE = 1000
 COUNTED_BY = ("project", "state", "tag", "author")
 
 
-class RunTable:
+class RunTable(StoredTable):
     """The table of runs.
 
     Example:
@@ -48,7 +48,7 @@ class RunTable:
     """
 
     def __init__(self, database: Database, pending_summaries: PendingSummaries) -> None:
-        self._database = database
+        super().__init__(database)
         self._pending_summaries = pending_summaries
 
     def _read_fields(self) -> AbstractContextManager[Connection]:

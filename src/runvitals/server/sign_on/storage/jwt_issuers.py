@@ -10,7 +10,7 @@ from sqlalchemy import Connection, delete, insert, or_, select, update
 
 from runvitals.model.names import plain_text
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import entity, service_account
 from runvitals.server.database.tables.sign_on import external_identity, jwt_issuer
@@ -75,11 +75,8 @@ class ExternalIdentity:
 _ISSUERS = select(*[jwt_issuer.c[name] for name in JwtIssuerRow.__dataclass_fields__])
 
 
-class JwtIssuerTable:
+class JwtIssuerTable(StoredTable):
     """The tables of issuers and of identities there."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[JwtIssuerRow]:
         """Return all issuers."""

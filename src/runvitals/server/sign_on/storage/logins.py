@@ -9,7 +9,7 @@ from sqlalchemy import Connection, delete, insert, select, update
 from runvitals.server.accounts.storage.entities import whose
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction
 from runvitals.server.database.tables.accounts import password
 from runvitals.server.database.tables.sign_in import passkey
 from runvitals.server.database.tables.sign_on import login, login_offer, sign_in_attempt
@@ -64,11 +64,8 @@ class AttemptRow:
 _LOGINS = select(*[login.c[name] for name in LoginRow.__dataclass_fields__])
 
 
-class LoginTable:
+class LoginTable(StoredTable):
     """The tables of logins at providers."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_user(self, user_id: int) -> list[LoginRow]:
         """Return the logins of a user, the oldest first."""

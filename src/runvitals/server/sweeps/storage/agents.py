@@ -7,7 +7,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.sweeps import sweep, sweep_agent, sweep_run
 from runvitals.server.sweeps.storage.rows import SweepAgent, UnknownSweep
 
@@ -16,11 +16,8 @@ MAX_AGENTS: Final = 10_000
 _MAX_HOST: Final = 256
 
 
-class AgentTable:
+class AgentTable(StoredTable):
     """The table of agents."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def add(self, connection: Connection, sweep_id: int, host: str, now_ms: int) -> SweepAgent:

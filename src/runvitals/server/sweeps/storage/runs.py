@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, Connection, Row, case, func, insert, or_, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, add_rows, among, in_transaction
+from runvitals.server.database.database import StoredTable, add_rows, among, in_transaction
 from runvitals.server.database.stored_json import stored_list, stored_object
 from runvitals.server.database.tables.runs import run
 from runvitals.server.database.tables.sweeps import sweep, sweep_agent, sweep_run
@@ -27,7 +27,7 @@ class RunOutcome:
     parameters: Mapping[str, Any] | None
 
 
-class SweepRunTable:
+class SweepRunTable(StoredTable):
     """The table of the runs of sweeps.
 
     Example:
@@ -35,9 +35,6 @@ class SweepRunTable:
         >>> runs.assign(sweep.id, 0, {"lr": 0.1}, agent.id, now_ms).run_name
         'k3v9x2mq'
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def unended(self, sweep_id: int) -> list[SweepRun]:
         """The runs of a sweep that have not ended, the first one first."""

@@ -9,7 +9,7 @@ from typing import Any, Final
 from sqlalchemy import Connection, Row, delete, func, insert, select, update
 
 from runvitals.model.names import plain_text
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.sweeps import sweep, sweep_run
 from runvitals.server.database.text import check_integers
 from runvitals.server.sweeps.storage.rows import (
@@ -30,7 +30,7 @@ _NAME_LENGTH: Final = 8
 _MAX_TEXT: Final = 10_000
 
 
-class SweepTable:
+class SweepTable(StoredTable):
     """The table of sweeps.
 
     Example:
@@ -38,9 +38,6 @@ class SweepTable:
         >>> made.state
         'pending'
     """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, sweep_id: int) -> Sweep:
         """Return a sweep, or raise UnknownSweep."""

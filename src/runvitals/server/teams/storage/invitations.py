@@ -10,7 +10,7 @@ from runvitals.model.account_names import address_key
 from runvitals.model.durations import DAY_MS
 from runvitals.server.accounts.storage.random_secrets import digest_of, new_secret
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -93,11 +93,8 @@ _INVITATIONS = (
 )
 
 
-class InvitationTable:
+class InvitationTable(StoredTable):
     """The table of invitations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def create(
         self,

@@ -10,7 +10,7 @@ from runvitals.model.durations import DAY_MS
 from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.accounts import (
     email,
     entity,
@@ -72,11 +72,8 @@ _REQUESTS = (
 )
 
 
-class JoinRequestTable:
+class JoinRequestTable(StoredTable):
     """The table of requests to join teams."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def recommended(self, user_id: int) -> list[TeamRow]:
         """Return the teams, by name, that are recommended to people with a mail domain of the user.

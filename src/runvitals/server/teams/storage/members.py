@@ -11,7 +11,7 @@ from runvitals.server.accounts.storage.administrators import check_team_administ
 from runvitals.server.accounts.storage.entities import name_of
 from runvitals.server.accounts.storage.users import user_by_name
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, among, in_transaction
+from runvitals.server.database.database import StoredTable, among, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import (
     custom_role,
@@ -78,11 +78,8 @@ _MEMBERS = (
 )
 
 
-class MemberTable:
+class MemberTable(StoredTable):
     """The table of memberships."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, team_name: str) -> list[MemberRow]:
         """Return the members of a team by name."""

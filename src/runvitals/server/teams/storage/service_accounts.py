@@ -8,7 +8,7 @@ from sqlalchemy import ColumnElement, Connection, case, delete, exists, func, in
 
 from runvitals.model.names import plain_text
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.tables.accounts import api_key, entity, service_account
 from runvitals.server.database.tables.sign_on import external_identity
@@ -69,11 +69,8 @@ _ACCOUNTS = (
 )
 
 
-class ServiceAccountTable:
+class ServiceAccountTable(StoredTable):
     """The table of service accounts."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def create(

@@ -15,7 +15,7 @@ from runvitals.model.names import plain_text
 from runvitals.server.accounts.storage.entities import claim_name
 from runvitals.server.accounts.storage.pictures import remove_picture
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.rights_generation import rights_changed
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import (
@@ -114,11 +114,8 @@ TEAMS = (
 )
 
 
-class TeamTable:
+class TeamTable(StoredTable):
     """The table of teams."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def create(

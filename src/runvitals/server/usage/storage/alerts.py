@@ -8,7 +8,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, delete, func, select
 
-from runvitals.server.database.database import Database, in_transaction, insert
+from runvitals.server.database.database import StoredTable, in_transaction, insert
 from runvitals.server.database.tables.accounts import email, entity, membership, user_account
 from runvitals.server.database.tables.usage import usage_alert
 from runvitals.server.events.automation_events import USAGE_THRESHOLD, raise_for_team
@@ -44,11 +44,8 @@ class UsageAlertReceiver:
     manages: bool
 
 
-class UsageAlertTable:
+class UsageAlertTable(StoredTable):
     """The usage alerts of all periods."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     @in_transaction
     def send(

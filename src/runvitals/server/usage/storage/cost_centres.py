@@ -8,7 +8,7 @@ from typing import Any, Literal
 from sqlalchemy import Column, Connection, delete, func, insert, select, update
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.usage import cost_centre, cost_centre_assignment
 from runvitals.server.usage.storage.issued_periods import check_open
 from runvitals.store.errors import NameTaken, NotFound
@@ -44,11 +44,8 @@ class CostCentreAssignment:
     code: str | None
 
 
-class CostCentreTable:
+class CostCentreTable(StoredTable):
     """The cost centres."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[CostCentre]:
         """All cost centres, by code."""

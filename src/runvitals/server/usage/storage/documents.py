@@ -9,7 +9,7 @@ from typing import Any, Literal, NewType
 from sqlalchemy import Connection, select
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.usage import billing_document
 
 Name = Literal["alerts", "settlement"]
@@ -22,11 +22,8 @@ def payment_name(number: str) -> PaymentName:
     return PaymentName(f"payment:{number}")
 
 
-class BillingDocumentTable:
+class BillingDocumentTable(StoredTable):
     """The documents, each a JSON object."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def get(self, name: Name | PaymentName) -> dict[str, Any]:
         """A document; empty if it was never set."""

@@ -19,7 +19,7 @@ from sqlalchemy import (
     update,
 )
 
-from runvitals.server.database.database import Database, among, in_transaction, insert, put_rows
+from runvitals.server.database.database import StoredTable, among, in_transaction, insert, put_rows
 from runvitals.server.database.tables.runs import (
     device,
     project,
@@ -134,11 +134,8 @@ class StorageRow:
     bytes: int
 
 
-class UsageFigureTable:
+class UsageFigureTable(StoredTable):
     """The figures of runs by day."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def owners(self, run_ids: Collection[int], now_ms: int) -> dict[int, RunOwner]:
         """Whose runs are; those that do not exist any more, or were simulated or imported, are left out."""

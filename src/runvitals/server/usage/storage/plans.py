@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction, put_rows
+from runvitals.server.database.database import StoredTable, in_transaction, put_rows
 from runvitals.server.database.tables.usage import entity_plan, plan, plan_limit
 from runvitals.store.errors import NotFound
 
@@ -53,11 +53,8 @@ class AssignedPlan:
     plan: str
 
 
-class PlanTable:
+class PlanTable(StoredTable):
     """The plans."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[UsagePlan]:
         """All plans, by name."""

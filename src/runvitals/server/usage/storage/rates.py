@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from sqlalchemy import Connection, delete, insert, select, update
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, in_transaction
+from runvitals.server.database.database import StoredTable, in_transaction
 from runvitals.server.database.tables.usage import rate
 from runvitals.server.usage.storage.issued_periods import check_open
 from runvitals.store.errors import NotFound
@@ -27,11 +27,8 @@ class StoredRate:
     id: int = 0
 
 
-class RateTable:
+class RateTable(StoredTable):
     """The prices."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def all(self) -> list[StoredRate]:
         """All prices, the newest first."""

@@ -11,7 +11,7 @@ from sqlalchemy import ColumnElement, Connection, and_, delete, func, or_, selec
 from sqlalchemy import insert as insert_into
 
 from runvitals.server.audit.storage.audit import Actor, record
-from runvitals.server.database.database import Database, add_rows, in_transaction, insert
+from runvitals.server.database.database import StoredTable, add_rows, in_transaction, insert
 from runvitals.server.database.tables.usage import statement, statement_counter, statement_line
 from runvitals.server.events.outbox import Notification, add
 from runvitals.server.usage.statement_lines import StatementLine
@@ -110,11 +110,8 @@ class Wanted:
     entity_ids: Collection[int] | None = None
 
 
-class StatementTable:
+class StatementTable(StoredTable):
     """The statements."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def page(self, selection: Wanted, limit: int, before_id: int = 0) -> tuple[list[Statement], int]:
         """Statements, the newest first, older than `before_id` unless it is 0; and how many there are."""
