@@ -1,12 +1,15 @@
-"""The services of a shared server, as its routes take them: as parameters, or of a request."""
+"""What routes of a shared server take as parameters: the requester, and services."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated
 
-from fastapi import Depends, HTTPException, Request
+from fastapi import Depends
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.server.access.control import AccessControl
+from runvitals.server.access.requester import Requester, requester_of
 from runvitals.server.account_services import AccountServices
 from runvitals.server.http.immediate import immediate
 from runvitals.server.mail.notices import Notices
@@ -16,6 +19,9 @@ from runvitals.server.services import shared_services_of
 if TYPE_CHECKING:
     from runvitals.server.doors.recording import DoorRecorder
     from runvitals.server.files.received_files import ReceivedFiles
+
+
+TheRequester = Annotated[Requester, Depends(requester_of)]
 
 
 @immediate

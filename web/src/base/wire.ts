@@ -568,6 +568,12 @@ export interface components {
             last_used_ms: number | null;
             key?: components["schemas"]["ShownKey"] | null;
         };
+        /** @description A page of the datasets of a project, the newest first. */
+        DatasetsPage: {
+            datasets: components["schemas"]["ListedDataset"][];
+            total: number;
+            next: string | null;
+        };
         /** @description How a metric is shown, as `define_metric` chose it. None: not chosen. */
         DefinedMetric: {
             summary?: ("last" | "min" | "max" | "mean" | "none") | null;
@@ -719,8 +725,14 @@ export interface components {
             artifacts: number;
             reports: number;
             bytes: number;
+            /** @description When its first run or artifact was made. */
+            started_ms: number | null;
+            /** @description The newest sample or artifact. */
+            last_ms: number | null;
+            /** @description The last day (UTC) on which it was read; None: not since reads are noted. */
+            last_read: string | null;
         };
-        /** @description A page of teams and users, the largest first. */
+        /** @description A page of teams and users. */
         EntityBytesPage: {
             /** @description At the beginning of which day; None: nothing was measured yet. */
             day: string | null;
@@ -1309,6 +1321,33 @@ export interface components {
             total: number;
             next: string | null;
         };
+        /** @description A dataset with how much it is used. */
+        ListedDataset: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            id: number;
+            digest: string;
+            source_type: string;
+            /** @description The first 500 characters of where it is from. */
+            source: string;
+            /** @description Runs of the project that used it. */
+            runs: number;
+        };
+        /** @description A logged model with how much it is used. */
+        ListedModel: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            model_id: string;
+            type: string | null;
+            created_ms: number;
+            status: string;
+            /** @description Runs of the project that used it. */
+            runs: number;
+        };
         /** @description A page of projects, by name. */
         ListedProjectsPage: {
             projects: components["schemas"]["ListedProject"][];
@@ -1397,6 +1436,31 @@ export interface components {
                 [key: string]: (number | null)[];
             } | null;
         };
+        /** @description A logged model. */
+        LoggedModelDetail: {
+            /** @description The team or user that has the project; null without accounts. */
+            entity: string | null;
+            project: string;
+            name: string;
+            model_id: string;
+            type: string | null;
+            created_ms: number;
+            status: string;
+            params: {
+                [key: string]: string;
+            };
+            tags: {
+                [key: string]: string;
+            };
+            /** @description The first 1000, by key. */
+            metrics: components["schemas"]["ModelMetric"][];
+        };
+        /** @description A page of the logged models of a project, the newest first. */
+        LoggedModelsPage: {
+            models: components["schemas"]["ListedModel"][];
+            total: number;
+            next: string | null;
+        };
         /** @description A text, a list, an object, null or a boolean that a process logged under a name at a step. */
         LoggedOther: {
             host: string;
@@ -1482,9 +1546,11 @@ export interface components {
         MailTest: {
             address: string;
         };
-        /** @description Collections with some words, the newest first. */
+        /** @description Artifacts, datasets and logged models with some words, each the newest first. */
         MatchingCollections: {
             collections: components["schemas"]["MatchingCollection"][];
+            datasets: components["schemas"]["DatasetNode"][];
+            models: components["schemas"]["ModelNode"][];
         };
         /** @description The bytes that a project stores, and how old and how used it is. */
         MeasuredProject: {
@@ -1663,6 +1729,11 @@ export interface components {
         NamedProvider: {
             id: string;
             label: string;
+        };
+        /** @description A channel or webhook. */
+        NamedReceiver: {
+            id: number;
+            name: string;
         };
         /** @description A request that a version gets a protected alias. */
         NewAliasRequest: {
@@ -2626,6 +2697,12 @@ export interface components {
             error: string | null;
             took_ms: number;
         };
+        /** @description The channels and webhooks of the organisation. */
+        Receivers: {
+            slack: components["schemas"]["NamedReceiver"][];
+            webhook: components["schemas"]["NamedReceiver"][];
+            apprise: components["schemas"]["NamedReceiver"][];
+        };
         /** @description New recovery codes, which are shown once. */
         RecoveryCodes: {
             recovery_codes: string[];
@@ -2714,6 +2791,20 @@ export interface components {
         /** @description A page of the members of a registry, by name. */
         RegistryMembersPage: {
             members: components["schemas"]["RegistryMember"][];
+            total: number;
+            next: string | null;
+        };
+        /** @description The role of a team. */
+        RegistryTeamRole: {
+            /**
+             * @description Of all its members; those who may only look in the team read the registry.
+             * @enum {string}
+             */
+            role: "viewer" | "member" | "admin";
+        };
+        /** @description A page of the teams with a role in a registry, by name. */
+        RegistryTeamsPage: {
+            teams: components["schemas"]["RegistryMember"][];
             total: number;
             next: string | null;
         };
@@ -4047,6 +4138,8 @@ export interface components {
         Automation: {
             id: number;
             name: string;
+            /** @description The only registry of the organisation that it is about. */
+            registry: string | null;
             enabled: boolean;
             /**
              * @default {
@@ -4215,6 +4308,7 @@ export interface components {
             entity: string | null;
             project: string;
             name: string;
+            id: number;
             digest: string;
             source_type: string;
             /** @description The first 500 characters of where it is from. */
@@ -4892,6 +4986,16 @@ export interface components {
             /** @description The digest of the picture; in lists. */
             picture?: string | null;
         };
+        /** @description The newest value of a metric that a run measured of a logged model. */
+        ModelMetric: {
+            key: string;
+            /** @description A number; one that JSON does not have as text, such as `NaN`. */
+            value: number | string;
+            /** @description Null: it is in the trash, or in another project. */
+            run: string | null;
+            /** @description The name of what it was measured on; empty: it is not known. */
+            dataset: string;
+        };
         /** @description A logged model as a node. */
         ModelNode: {
             /** @description The team or user that has the project; null without accounts. */
@@ -5236,12 +5340,12 @@ export interface components {
             /** @description Of all its versions. */
             downloads: number;
         };
-        /** @description A member of a registry of the organisation. */
+        /** @description A user or team with a role in a registry of the organisation. */
         RegistryMember: {
             name: string;
             display_name: string;
             /** @enum {string} */
-            role: "viewer" | "member";
+            role: "viewer" | "member" | "admin";
             /** @description Since when they have the role. */
             created_ms: number;
         };
@@ -5902,6 +6006,7 @@ export type CostCentreAssignmentsPage = components['schemas']['CostCentreAssignm
 export type CostCentreChange = components['schemas']['CostCentreChange'];
 export type CostCentresPage = components['schemas']['CostCentresPage'];
 export type CreatedServiceAccount = components['schemas']['CreatedServiceAccount'];
+export type DatasetsPage = components['schemas']['DatasetsPage'];
 export type DefinedMetric = components['schemas']['DefinedMetric'];
 export type DeletedMember = components['schemas']['DeletedMember'];
 export type DeletedRole = components['schemas']['DeletedRole'];
@@ -5980,11 +6085,15 @@ export type LinkedLogin = components['schemas']['LinkedLogin'];
 export type LinkedVersionChanges = components['schemas']['LinkedVersionChanges'];
 export type LinkedVersionDetail = components['schemas']['LinkedVersionDetail'];
 export type LinkedVersionsPage = components['schemas']['LinkedVersionsPage'];
+export type ListedDataset = components['schemas']['ListedDataset'];
+export type ListedModel = components['schemas']['ListedModel'];
 export type ListedProjectsPage = components['schemas']['ListedProjectsPage'];
 export type ListedReport = components['schemas']['ListedReport'];
 export type ListedRule = components['schemas']['ListedRule'];
 export type Logged = components['schemas']['Logged'];
 export type LoggedGroup = components['schemas']['LoggedGroup'];
+export type LoggedModelDetail = components['schemas']['LoggedModelDetail'];
+export type LoggedModelsPage = components['schemas']['LoggedModelsPage'];
 export type LoggedOther = components['schemas']['LoggedOther'];
 export type Login = components['schemas']['Login'];
 export type LoginsPage = components['schemas']['LoginsPage'];
@@ -6011,6 +6120,7 @@ export type MlflowUnit = components['schemas']['MlflowUnit'];
 export type MovedRun = components['schemas']['MovedRun'];
 export type MyTeamsPage = components['schemas']['MyTeamsPage'];
 export type NamedProvider = components['schemas']['NamedProvider'];
+export type NamedReceiver = components['schemas']['NamedReceiver'];
 export type NewAliasRequest = components['schemas']['NewAliasRequest'];
 export type NewAppriseDestination = components['schemas']['NewAppriseDestination'];
 export type NewAutomation = components['schemas']['NewAutomation'];
@@ -6108,6 +6218,7 @@ export type RateEnd = components['schemas']['RateEnd'];
 export type RatesPage = components['schemas']['RatesPage'];
 export type Receiver = components['schemas']['Receiver'];
 export type ReceiverResponse = components['schemas']['ReceiverResponse'];
+export type Receivers = components['schemas']['Receivers'];
 export type RecoveryCodes = components['schemas']['RecoveryCodes'];
 export type RegistriesPage = components['schemas']['RegistriesPage'];
 export type RegistryAdminsPage = components['schemas']['RegistryAdminsPage'];
@@ -6117,6 +6228,8 @@ export type RegistryCollectionsPage = components['schemas']['RegistryCollections
 export type RegistryDetail = components['schemas']['RegistryDetail'];
 export type RegistryMemberRole = components['schemas']['RegistryMemberRole'];
 export type RegistryMembersPage = components['schemas']['RegistryMembersPage'];
+export type RegistryTeamRole = components['schemas']['RegistryTeamRole'];
+export type RegistryTeamsPage = components['schemas']['RegistryTeamsPage'];
 export type ReleasedName = components['schemas']['ReleasedName'];
 export type ReportBlockChange = components['schemas']['ReportBlockChange'];
 export type ReportChanges = components['schemas']['ReportChanges'];
@@ -6309,6 +6422,7 @@ export type MatchingCollection = components['schemas']['MatchingCollection'];
 export type MediaKey = components['schemas']['MediaKey'];
 export type MediaRecord = components['schemas']['MediaRecord'];
 export type Member = components['schemas']['Member'];
+export type ModelMetric = components['schemas']['ModelMetric'];
 export type ModelNode = components['schemas']['ModelNode'];
 export type Mute = components['schemas']['Mute'];
 export type MyTeam = components['schemas']['MyTeam'];

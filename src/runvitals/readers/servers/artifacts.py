@@ -74,6 +74,11 @@ class ServerArtifacts:
         for row in _rows(self._connection, _path(address), address, "artifacts"):
             yield responses.to_dataclass(ArtifactVersion, row)
 
+    def sources(self, address: ArtifactAddress) -> Iterator[ServerArtifact]:
+        """Yield the same, each as what an `Artifact` reads from."""
+        for version in self.versions(address):
+            yield ServerArtifact(self._connection, version)
+
     def time_to_live_s(self, address: ArtifactAddress) -> int | None:
         """Return after how long versions are deleted, in seconds; None: they are kept.
 

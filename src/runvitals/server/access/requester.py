@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Final, Literal
+from typing import Final, Literal
 
-from fastapi import Depends, Request
+from starlette.requests import Request
 
 from runvitals.server.access.principals import (
     CommandLine,
@@ -100,6 +100,3 @@ def requester_of(request: Request) -> Requester:
     """Return the requester of a request; the middleware of `server.access` has put it there."""
     requester: Requester = request.scope[SCOPE_KEY]
     return requester
-
-
-TheRequester = Annotated[Requester, Depends(requester_of)]

@@ -14,8 +14,8 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from functools import cache, wraps
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar
 
 from sqlalchemy import (
     Column,
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from sqlalchemy.dialects import postgresql  # a quarter of what importing SQLAlchemy costs
 
 T = TypeVar("T")
+P = ParamSpec("P")
 Insert: TypeAlias = "sqlite.Insert | postgresql.Insert"
 
 BUSY_S = 30.0
@@ -240,6 +241,28 @@ class Database:
     def close(self) -> None:
         """Close all connections."""
         self.engine.dispose()
+
+
+class _HasDatabase(Protocol):
+    _database: Database
+
+
+Tables = TypeVar("Tables", bound=_HasDatabase)
+
+
+def in_transaction(
+    method: Callable[Concatenate[Tables, Connection, P], T],
+) -> Callable[Concatenate[Tables, P], T]:
+    """Run a method in one transaction of `self._database`, as `Database.write` does: it may run again.
+
+    Its first parameter is the connection, which its callers do not pass.
+    """
+
+    @wraps(method)
+    def run(self: Tables, /, *arguments: P.args, **named: P.kwargs) -> T:
+        return self._database.write(lambda connection: method(self, connection, *arguments, **named))
+
+    return run
 
 
 class _JointTransaction(threading.local):

@@ -93,12 +93,14 @@ def _response(request: Request, content: OpenedContent, sha256: str, headers: di
         "accept-ranges": "bytes",
         # Rights may change, contents cannot: a browser asks again after a while.
         "cache-control": "private, max-age=300",
+        "vary": "cookie",  # who signs in next in the same browser gets nothing that it has kept
         "x-content-type-options": "nosniff",
         "content-encoding": "identity",  # compressing images helps nobody, and breaks ranges
     }
     if tag in request.headers.get("if-none-match", ""):
         content.file.close()
-        return Response(status_code=304, headers={"etag": tag, "cache-control": headers["cache-control"]})
+        kept = {name: headers[name] for name in ("etag", "cache-control", "vary")}
+        return Response(status_code=304, headers=kept)
     part = _requested_range(request.headers.get("range", ""), content.size)
     status = 200
     if part is None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
 from functools import cache
-from typing import Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
-from fastapi.dependencies.models import Dependant
+if TYPE_CHECKING:  # a server starts without FastAPI
+    from fastapi.dependencies.models import Dependant
 
 _MARK: Final = "_is_immediate"
 Function = TypeVar("Function", bound=Callable[..., Any])

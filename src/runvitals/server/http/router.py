@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from runvitals.model import json_values
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.immediate import call_without_threads
+from runvitals.server.http.plain_routes import PlainRoute
 
 ANY_METHOD: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 _MAX_SHOWN: Final = 200
@@ -324,7 +325,7 @@ def allowed_methods(routes: Iterable[BaseRoute], scope: Scope) -> list[str]:
     for route in routes:
         if isinstance(route, ImportedRoutes):
             methods.update(allowed_methods(route.routes_of(scope), scope))
-        elif isinstance(route, LazyRoute) and route.matches(scope)[0] == Match.PARTIAL:
+        elif isinstance(route, (LazyRoute, PlainRoute)) and route.matches(scope)[0] == Match.PARTIAL:
             methods |= route.methods
     return sorted(methods)
 

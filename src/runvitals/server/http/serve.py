@@ -15,7 +15,7 @@ from typing import Protocol
 
 import anyio
 import uvicorn
-from fastapi import FastAPI
+from starlette.applications import Starlette
 from starlette.types import Receive, Scope, Send
 
 from runvitals.server.http.connection import ConnectionConfig, check_timeouts
@@ -108,7 +108,7 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        app: FastAPI | Application,
+        app: Starlette | Application,
         limits: ConnectionLimits | None = None,
         rejected: Callable[[str, int, str], None] = lambda client, status, reason: None,
         stops: Callable[[], bool] = lambda: False,
@@ -127,7 +127,7 @@ class Server(uvicorn.Server):
             proxy_headers=False,  # not needed for ingest; `SharedServer` adds them for the page
         )
         super().__init__(config)
-        self._closing = app_services(app).closing if isinstance(app, FastAPI) else app.closing
+        self._closing = app_services(app).closing if isinstance(app, Starlette) else app.closing
         self._stops = stops
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -150,7 +150,7 @@ class Server(uvicorn.Server):
 
 
 def serve(
-    app: FastAPI | Application,
+    app: Starlette | Application,
     listener: socket.socket,
     log_format: LogFormat = "text",
     stops: Callable[[], bool] | None = None,

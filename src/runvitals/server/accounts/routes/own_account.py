@@ -8,10 +8,11 @@ from typing import Annotated
 from fastapi import Depends, HTTPException
 
 from runvitals.server.access.control import unauthenticated
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.accounts.storage.sessions import SessionRow
 from runvitals.server.audit.storage.audit import Actor
 from runvitals.server.http.immediate import immediate
+from runvitals.server.service_parameters import TheRequester
 
 
 @dataclass(frozen=True, slots=True)

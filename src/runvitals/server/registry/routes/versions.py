@@ -193,8 +193,10 @@ def _source_of(registry: NamedRegistry, body: models.NewRegistryLink) -> Collect
     what = f"artifact {f'{body.artifact}:{body.version}'!r}"
     owner = access.directory.entity_named(entity or "")
     project = None if owner is None else access.directory.project_named(owner.id, project_name)
-    if project is None or project.deleted:
+    if len(parts) < 2:
         raise HTTPException(404, f"there is no {what}; expected project/name or team/project/name")
+    if project is None or project.deleted:
+        access.hide(registry.requester, what)
     item = ProjectItem("artifact", 0, project)
     access.require(registry.requester, Action.ARTIFACT_READ, item, what, changes=False)
     member = access.metadata_store.artifacts.collections.member(project.id, f"{name}:{body.version}")

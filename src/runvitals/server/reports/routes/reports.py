@@ -11,7 +11,7 @@ from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs, with_accounts
 from runvitals.server.access.principals import ServiceAccount, User
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import ProjectItem
 from runvitals.server.http.errors import DetailedError, InvalidFields
 from runvitals.server.http.immediate import immediate
@@ -29,7 +29,7 @@ from runvitals.server.reports.storage.report_table import ReportTable
 from runvitals.server.reports.storage.rows import ReportAuthor, ReportEdited, ReportRow
 from runvitals.server.reports.templates import document_of_template
 from runvitals.server.runs.routes.project_parameters import PATH, TheProject
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.store.errors import NotFound
 
 REPORT = "/reports/{report}"

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from fastapi import Depends, HTTPException, Path, Query, Request
+from fastapi import Depends, Path, Query
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
 
 from runvitals.journal.paths import check_run_id
 from runvitals.model.filter import Filter, Predicate, ReadableRuns, Term
@@ -13,7 +15,7 @@ from runvitals.model.filter_text import MAX_LENGTH, FilterError, parse
 from runvitals.model.mongo_filter import MAX_LENGTH as MAX_JSON_LENGTH
 from runvitals.model.mongo_filter import BadFilter, parse_filters
 from runvitals.model.run_state import State
-from runvitals.server.http.errors import InvalidFields
+from runvitals.server.http.errors import InvalidFields, answering
 from runvitals.server.http.immediate import immediate
 from runvitals.server.library.editable_library import EditableLibrary, StoppingLibrary
 from runvitals.server.library.run_library import Library, OpenedRun, SeriesSelection
@@ -51,10 +53,8 @@ MaxPoints = Annotated[int, Query(ge=2, le=10_000, description="For each series; 
 @immediate
 def checked_run_id(run: RunId) -> str:
     """Return the run id of the path, or raise 404 for one that no run can have."""
-    try:
+    with answering(404):
         return check_run_id(run)
-    except ValueError as error:
-        raise HTTPException(404, str(error)) from None
 
 
 CheckedRunId = Annotated[str, Depends(checked_run_id)]
