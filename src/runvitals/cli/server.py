@@ -213,7 +213,8 @@ def run(arguments: argparse.Namespace) -> int:
         return server_check.run(arguments)
     with quick_start.for_imports():
         from runvitals.server.background import work as background  # noqa: F401 - fails early if a dependency is missing
-        from runvitals.server.http import serve
+        from runvitals.server.http import allocator, serve
+    allocator.keep_little()
     check_waiting(arguments)
     cold_settings(arguments, not is_clickhouse(arguments))
     host, port = arguments.listen
@@ -249,10 +250,9 @@ def _serve(arguments: argparse.Namespace, listener: socket.socket, worker: int =
     from runvitals.server.build import ServerOptions, build_server
     from runvitals.server.clock import Clock
     from runvitals.server.database.secret_box import open_secret_box
-    from runvitals.server.http import allocator, serve
+    from runvitals.server.http import serve
     from runvitals.server.http.logs import configure
 
-    allocator.keep_little()
     folder, _ = store_locations(arguments)
     configure(arguments.log_format)  # before the stores are opened, whose messages would be lost
     with ExitStack() as stack:
