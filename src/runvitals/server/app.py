@@ -25,6 +25,7 @@ from runvitals.server.http.buffered_body import BufferedBodies
 from runvitals.server.http.component_names import use_plain_names
 from runvitals.server.http.errors import DetailedError, field_name
 from runvitals.server.http.known_parameters import check_known_parameters
+from runvitals.server.http.request_errors import HttpRejection
 from runvitals.server.http.response_memory import BoundedResponses
 from runvitals.server.http.responses import REFUSALS, SHARED_ERRORS, ErrorResponses
 from runvitals.server.http.router import (
@@ -118,7 +119,7 @@ def _document(app: FastAPI) -> dict[str, Any]:
 def _add_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(RequestValidationError, _invalid_parameter)
     app.add_exception_handler(HTTPException, _http_error)
-    for kind in STATUSES:
+    for kind in (*STATUSES, HttpRejection):
         app.add_exception_handler(kind, _meant)
     app.add_exception_handler(Exception, _internal_error)
 
