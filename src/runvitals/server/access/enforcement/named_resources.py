@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from fastapi import HTTPException
+from starlette.exceptions import HTTPException
 
 from runvitals.model.errors import AmbiguousName, UnknownProject, UnknownRun
 from runvitals.model.registry_names import project_of_registry
@@ -224,7 +224,7 @@ class NamedResources:
             names = self._metadata_store.accounts.entity_names(
                 {candidate.entity.id for candidate in readable}
             )
-            text = f"there are several of {what}; name candidate as entity/project"
+            text = f"there are several of {what}; name one as entity/project"
             raise DetailedError(409, text, {"entities": sorted(names.values())})
         project = next(iter(readable or projects), None)
         if project is not None and action is Action.PROJECT_DELETE and project.owner_id is not None:

@@ -19,7 +19,6 @@ from runvitals.model.durations import DAY_MS
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.access.resources import Registry
 from runvitals.server.alerts.automations import (
     Automation,
@@ -44,7 +43,7 @@ from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
 from runvitals.server.registry.routes.parameters import REGISTRY, requires
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.teams.routes.parameters import AutomationOwner, TheAutomationOwner
 from runvitals.store.errors import NameTaken, NotFound
 

@@ -15,7 +15,6 @@ from pydantic import Field
 
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.delivery.apprise import is_installed
 from runvitals.server.alerts.delivery.channel import DeliveryFailed
 from runvitals.server.alerts.payload_template import MAX_BYTES, check_payload
@@ -35,7 +34,7 @@ from runvitals.server.http.router import Router
 from runvitals.server.organisation.settings import with_defaults
 from runvitals.server.outbound.policy import Blocked
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.teams.routes.parameters import TheAutomationOwner
 from runvitals.store.errors import NameTaken
 

@@ -14,7 +14,7 @@ from fastapi.responses import RedirectResponse, Response
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.accounts.routes.own_account import TheOwner
 from runvitals.server.alerts.routes.destinations import sealed_slack_url
 from runvitals.server.alerts.slack_app import SlackAppFailed, SlackChannelUrl, SlackInstall
@@ -24,7 +24,7 @@ from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.errors import InvalidFields
 from runvitals.server.http.router import Router
 from runvitals.server.outside_services import OutsideServices
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.teams.routes.parameters import TheAutomationOwner
 from runvitals.store.errors import LimitReached, NameTaken
 

@@ -8,14 +8,13 @@ from fastapi import Path, Query
 from pydantic import Field
 
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import TheRequester
 from runvitals.server.alerts.storage.team_secrets import SecretInUse, TeamSecretRow
 from runvitals.server.database.secret_box import team_secret_purpose
 from runvitals.server.http.bodies import RequestBody, ResponseBody
 from runvitals.server.http.errors import DetailedError, InvalidFields, checking
 from runvitals.server.http.listing import ThePage, page_of
 from runvitals.server.http.router import Router
-from runvitals.server.service_parameters import TheAccess, TheOutsideServices
+from runvitals.server.service_parameters import TheAccess, TheOutsideServices, TheRequester
 from runvitals.server.teams.routes.parameters import TheAutomationOwner
 
 MAX_BYTES: Final = 8 * 1024

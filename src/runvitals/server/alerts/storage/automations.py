@@ -15,7 +15,7 @@ from runvitals.model.registry_names import registry_name
 from runvitals.model.state import LOST
 from runvitals.server.alerts.storage.checks import check_count, check_free, locked_team
 from runvitals.server.audit.storage.audit import SYSTEM, Actor, record
-from runvitals.server.database.database import Database, among, put_rows
+from runvitals.server.database.database import StoredTable, among, in_transaction, put_rows
 from runvitals.server.database.stored_json import stored_object
 from runvitals.server.database.tables.accounts import entity, membership, user_account
 from runvitals.server.database.tables.alerts import automation, automation_firing, raised_event
@@ -109,11 +109,8 @@ _AUTOMATIONS = (
 )
 
 
-class AutomationTable:
+class AutomationTable(StoredTable):
     """The table of automations."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def of_team(self, team_id: int, registry_id: int | None = None) -> list[AutomationRow]:
         """Return the automations of a team or the organisation, in the order in which they were created.
@@ -149,8 +146,10 @@ class AutomationTable:
         with self._database.read() as connection:
             return next(iter(_read(connection, automation.c.id == automation_id)), None)
 
+    @in_transaction
     def create(
         self,
+        connection: Connection,
         team_id: int,
         name: str,
         enabled: bool,
@@ -174,22 +173,25 @@ class AutomationTable:
         values = {**_columns(definition), "team_id": team_id, "name": name, "enabled": enabled}
         values["registry_id"] = registry_id
         values |= {"created_by": by.user_id, "created_ms": now_ms, "changed_ms": now_ms}
+        team = locked_team(connection, team_id)
+        same = automation.c.registry_id.is_not_distinct_from(registry_id)
+        check_free(connection, automation.c.name, team_id, name, "automation", same)
+        check_count(connection, automation, team_id, MAX_AUTOMATIONS, "automations")
+        added = insert(automation).values(values).returning(automation.c.id)
+        number = connection.execute(added).scalar_one()
+        after = {"event": values["event"], "enabled": enabled}
+        record(connection, now_ms, by, "automation.create", entity=team, target=name, after=after)
+        return _automation(connection, team_id, number)
 
-        def work(connection: Connection) -> AutomationRow:
-            team = locked_team(connection, team_id)
-            same = automation.c.registry_id.is_not_distinct_from(registry_id)
-            check_free(connection, automation.c.name, team_id, name, "automation", same)
-            check_count(connection, automation, team_id, MAX_AUTOMATIONS, "automations")
-            added = insert(automation).values(values).returning(automation.c.id)
-            number = connection.execute(added).scalar_one()
-            after = {"event": values["event"], "enabled": enabled}
-            record(connection, now_ms, by, "automation.create", entity=team, target=name, after=after)
-            return _automation(connection, team_id, number)
-
-        return self._database.write(work)
-
+    @in_transaction
     def update(
-        self, team_id: int, automation_id: int, changes: Mapping[str, Any], by: Actor, now_ms: int
+        self,
+        connection: Connection,
+        team_id: int,
+        automation_id: int,
+        changes: Mapping[str, Any],
+        by: Actor,
+        now_ms: int,
     ) -> AutomationRow:
         """Change name, definition, or whether it is switched on. Raises as `create`, or if there is none.
 
@@ -202,58 +204,50 @@ class AutomationTable:
             values |= {**_columns(changes["definition"]), "created_by": by.user_id}
         if "enabled" in changes:
             values |= {"enabled": changes["enabled"], "problem": None}
+        team = locked_team(connection, team_id)
+        before = _automation(connection, team_id, automation_id)
+        if values.get("name", before.name) != before.name:
+            same = automation.c.registry_id.is_not_distinct_from(before.registry_id)
+            check_free(connection, automation.c.name, team_id, values["name"], "automation", same)
+        connection.execute(update(automation).where(automation.c.id == automation_id).values(values))
+        shown = ("name", "enabled", "event")
+        changed: dict[str, Any] = {name: values[name] for name in shown if name in values}
+        name = values.get("name", before.name)
+        record(connection, now_ms, by, "automation.update", entity=team, target=name, after=changed)
+        return _automation(connection, team_id, automation_id)
 
-        def work(connection: Connection) -> AutomationRow:
-            team = locked_team(connection, team_id)
-            before = _automation(connection, team_id, automation_id)
-            if values.get("name", before.name) != before.name:
-                same = automation.c.registry_id.is_not_distinct_from(before.registry_id)
-                check_free(connection, automation.c.name, team_id, values["name"], "automation", same)
-            connection.execute(update(automation).where(automation.c.id == automation_id).values(values))
-            shown = ("name", "enabled", "event")
-            changed: dict[str, Any] = {name: values[name] for name in shown if name in values}
-            name = values.get("name", before.name)
-            record(connection, now_ms, by, "automation.update", entity=team, target=name, after=changed)
-            return _automation(connection, team_id, automation_id)
-
-        return self._database.write(work)
-
-    def delete(self, team_id: int, automation_id: int, by: Actor, now_ms: int) -> None:
+    @in_transaction
+    def delete(
+        self, connection: Connection, team_id: int, automation_id: int, by: Actor, now_ms: int
+    ) -> None:
         """Delete an automation.
 
         Raises:
             NotFound: the team has no such automation.
         """
+        team = locked_team(connection, team_id)
+        row = _automation(connection, team_id, automation_id)
+        connection.execute(delete(automation).where(automation.c.id == automation_id))
+        record(connection, now_ms, by, "automation.delete", entity=team, target=row.name)
 
-        def work(connection: Connection) -> None:
-            team = locked_team(connection, team_id)
-            row = _automation(connection, team_id, automation_id)
-            connection.execute(delete(automation).where(automation.c.id == automation_id))
-            record(connection, now_ms, by, "automation.delete", entity=team, target=row.name)
-
-        self._database.write(work)
-
-    def switch_off(self, automation_id: int, problem: str, now_ms: int) -> None:
+    @in_transaction
+    def switch_off(self, connection: Connection, automation_id: int, problem: str, now_ms: int) -> None:
         """Switch off an automation that cannot do its work, and mail the administrators of its team."""
         same = automation.c.id == automation_id
         change = update(automation).where(same, automation.c.enabled)
-
-        def work(connection: Connection) -> None:
-            if not connection.execute(change.values(enabled=False, problem=problem)).rowcount:
-                return
-            row = connection.execute(select(automation).where(same)).one()
-            team = locked_team(connection, row.team_id)
-            after = {"enabled": False}
-            record(connection, now_ms, SYSTEM, "automation.update", entity=team, target=row.name, after=after)
-            admins = select(membership.c.user_id).where(
-                membership.c.team_id == row.team_id, membership.c.role == "admin"
-            )
-            if team[1] == ORGANISATION:
-                admins = select(user_account.c.id).where(user_account.c.org_role == "admin")
-            for user_id in connection.execute(admins).scalars():
-                add(connection, _switched_off(user_id, team[1], automation_id, row.name, problem, now_ms))
-
-        self._database.write(work)
+        if not connection.execute(change.values(enabled=False, problem=problem)).rowcount:
+            return
+        row = connection.execute(select(automation).where(same)).one()
+        team = locked_team(connection, row.team_id)
+        after = {"enabled": False}
+        record(connection, now_ms, SYSTEM, "automation.update", entity=team, target=row.name, after=after)
+        admins = select(membership.c.user_id).where(
+            membership.c.team_id == row.team_id, membership.c.role == "admin"
+        )
+        if team[1] == ORGANISATION:
+            admins = select(user_account.c.id).where(user_account.c.org_role == "admin")
+        for user_id in connection.execute(admins).scalars():
+            add(connection, _switched_off(user_id, team[1], automation_id, row.name, problem, now_ms))
 
     def note_lost(self, after_ms: int, until_ms: int) -> None:
         """Write that runs are lost that were to be heard from between two times."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 from fastapi import HTTPException
 
+from runvitals.model.errors import UnknownProject
 from runvitals.model.registry_names import is_registry, registry_name
 from runvitals.server.access.actions import Action
 from runvitals.server.access.decisions.matrix import Role
@@ -123,14 +124,13 @@ def _registry(context: GraphQLContext, node: ProjectNode | None) -> NamedRegistr
 
 def _managed(context: GraphQLContext, id: str) -> NamedRegistry:
     """Return the registry with an id, whose administrators the requester may choose."""
-    number = number_of("Project", id)
+    number, what = number_of("Project", id), f"registry with the id {id[:100]!r}"
     try:
         project = context.access.directory.project(number)
         row = context.metadata_store.registries.get(number)
-    except NotFound:
-        raise InvalidArgument(f"there is no registry with the id {id[:100]!r}") from None
+    except (NotFound, UnknownProject):
+        context.access.hide(context.requester, what)
     registry = NamedRegistry(row, registry_of(project), context.access, context.requester)
-    what = f"registry {row.name!r}"
     context.access.require(context.requester, Action.REGISTRY_MANAGE_ADMINS, registry.resource, what)
     return registry
 

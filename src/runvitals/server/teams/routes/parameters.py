@@ -10,10 +10,10 @@ from pydantic import Field
 from runvitals.model.account_names import ORGANISATION
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity
 from runvitals.server.http.bodies import ResponseBody
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.teams.storage.teams import TeamRow
 from runvitals.store.errors import NotFound
 

@@ -15,14 +15,14 @@ from runvitals.model.errors import UnknownProject
 from runvitals.server.access.actions import Action
 from runvitals.server.access.control import AccessControl
 from runvitals.server.access.permission import needs
-from runvitals.server.access.requester import Requester, TheRequester
+from runvitals.server.access.requester import Requester
 from runvitals.server.access.resources import Entity, Organisation, Project, ProjectItem
 from runvitals.server.http.bodies import ResponseBody
 from runvitals.server.http.listing import PageRequest, ThePage, page_in_order
 from runvitals.server.http.router import Router
 from runvitals.server.library.measured_library import KINDS, ProjectStorage, RunStorage
 from runvitals.server.runs.routes.project_parameters import trash_ms
-from runvitals.server.service_parameters import TheAccess
+from runvitals.server.service_parameters import TheAccess, TheRequester
 from runvitals.server.services import shared_services_of
 from runvitals.server.usage.routes.own_usage import ProjectBytes
 from runvitals.server.usage.storage.read_days import day_text

@@ -9,7 +9,7 @@ from itertools import accumulate, pairwise
 
 from sqlalchemy import and_, func, select
 
-from runvitals.server.database.database import Database, among
+from runvitals.server.database.database import StoredTable, among
 from runvitals.server.database.tables.accounts import entity, service_account
 from runvitals.server.database.tables.artifacts import artifact_collection, artifact_version
 from runvitals.server.database.tables.findings import finding, judgement
@@ -117,11 +117,8 @@ class LostSpan:
     hours: float
 
 
-class UsageReading:
+class UsageReading(StoredTable):
     """Reads usage. Days are included at both ends."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     def run_days(self, first: str, last: str) -> list[UsedDay]:
         """Return what runs used, by day, from one day to another."""

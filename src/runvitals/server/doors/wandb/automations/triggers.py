@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from fastapi import HTTPException
 
-from runvitals.model import json_values
 from runvitals.model.account_names import ORGANISATION
 from runvitals.model.registry_names import project_of_registry
 from runvitals.server.access.actions import Action
@@ -24,6 +23,7 @@ from runvitals.server.doors.wandb.context import EntityNode, GraphQLContext, nod
 from runvitals.server.doors.wandb.executor import FailedRequest, InvalidArgument
 from runvitals.server.doors.wandb.resolvers import Resolvers
 from runvitals.server.doors.wandb.run_nodes import ProjectNode, iso_time
+from runvitals.server.doors.wandb.run_settings import parsed_json
 from runvitals.server.doors.wandb.viewer import UserNode
 from runvitals.server.http.errors import InvalidFields
 from runvitals.store.errors import LimitReached, NameTaken, NotFound
@@ -67,8 +67,8 @@ def triggers(
     filters: str | None = None,
 ) -> dict[str, Any]:
     """Return the automations of a team that wandb can express, all on one page: there are at most 200."""
-    named = json_values.decode(filters) if filters else {}
-    if not isinstance(named, dict) or set(named) - {"name"}:
+    named = parsed_json("filters", filters)
+    if set(named) - {"name"}:
         raise InvalidArgument("automations can only be filtered by their name")
     found = _triggers(info.context, node)
     return _all_of([trigger for trigger in found if named.get("name") in (None, trigger["name"])])
